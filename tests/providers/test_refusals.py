@@ -40,38 +40,38 @@ class Case:
     format: str
     id: str
     body: Json
-    says: str
+    message: str
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def chat(name: str, says: str, *messages: Json, **body: Any) -> Case:
+def chat(name: str, message: str, *messages: Json, **body: Any) -> Case:
     return Case(
-        "chat", name, {"model": "m", "messages": list(messages) or [{"role": "user", "content": "x"}]} | body, says
+        "chat", name, {"model": "m", "messages": list(messages) or [{"role": "user", "content": "x"}]} | body, message
     )
 
 
-def responses(name: str, says: str, *items: Json, **body: Any) -> Case:
-    return Case("responses", name, {"model": "m", "input": list(items) or "x"} | body, says)
+def responses(name: str, message: str, *items: Json, **body: Any) -> Case:
+    return Case("responses", name, {"model": "m", "input": list(items) or "x"} | body, message)
 
 
-def messages(name: str, says: str, *turns: Json, **body: Any) -> Case:
-    said = list(turns) or [{"role": "user", "content": "x"}]
-    return Case("messages", name, {"model": "m", "max_tokens": 2048, "messages": said} | body, says)
+def messages(name: str, message: str, *turns: Json, **body: Any) -> Case:
+    content = list(turns) or [{"role": "user", "content": "x"}]
+    return Case("messages", name, {"model": "m", "max_tokens": 2048, "messages": content} | body, message)
 
 
-def native(name: str, says: str, *contents: Json, **body: Any) -> Case:
-    return Case("native", name, {"contents": list(contents) or [{"parts": [{"text": "x"}]}]} | body, says)
+def native(name: str, message: str, *contents: Json, **body: Any) -> Case:
+    return Case("native", name, {"contents": list(contents) or [{"parts": [{"text": "x"}]}]} | body, message)
 
 
 def user(*parts: Json) -> Json:
     return {"role": "user", "content": list(parts)}
 
 
-def said(role: str, *parts: Json) -> Json:
+def content(role: str, *parts: Json) -> Json:
     return {"role": role, "parts": list(parts)}
 
 
-QUESTION = said("user", {"text": "x"})
+QUESTION = content("user", {"text": "x"})
 CALLED = {"functionCall": {"name": "f", "args": {}}}
 GIVEN = {"functionResponse": {"name": "f", "response": {"output": "1"}}}
 USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
@@ -101,7 +101,7 @@ REFUSALS = [
     native("vendorgSearch", 'Unknown name "vendorgSearch"', tools=[{"vendorgSearch": {}}]),
     native("a model in the body", 'Unknown name "model"', model="m"),
     native("an unknown field deep inside", 'Unknown name "x" at \'contents.0.parts.0\': Cannot find field',
-           said("user", {"text": "x", "x": 1})),
+           content("user", {"text": "x", "x": 1})),
     native("the cloud's tools", "enterpriseWebSearch", tools=[{"enterpriseWebSearch": {}}]),
     # --- form
     chat("a role", "messages[0].role", {"role": "robot", "content": "x"}),
@@ -115,7 +115,7 @@ REFUSALS = [
     messages("temperature above 1", "temperature", temperature=1.5),
     native("an enum", "SOME", toolConfig={"functionCallingConfig": {"mode": "SOME"}}),
     native("no contents", "contents is not specified", contents=[]),
-    native("no base64", "thoughtSignature", said("user", {"text": "x", "thoughtSignature": "!"})),
+    native("no base64", "thoughtSignature", content("user", {"text": "x", "thoughtSignature": "!"})),
     # --- chat
     chat("stream_options without a stream", "stream_options", stream_options={"include_usage": True}),
     chat("both limits", "max_tokens", max_tokens=5, max_completion_tokens=5),
@@ -185,18 +185,18 @@ REFUSALS = [
     messages("an image of another type", "does not match", user({"type": "image", "source": {
         "type": "base64", "media_type": "image/jpeg", "data": base64.b64encode(PNG).decode()}})),
     # --- native
-    native("a role", "valid role", said("assistant", {"text": "x"})),
+    native("a role", "valid role", content("assistant", {"text": "x"})),
     native("two turns of the user", "alternate", QUESTION, QUESTION),
-    native("a part with nothing", "oneof field 'data'", said("user", {})),
-    native("a part with two things", "oneof field 'data'", said("user", {"text": "x"} | CALLED)),
-    native("two calls and one result", "number of function response parts", QUESTION, said("model", CALLED, CALLED),
-           said("user", GIVEN)),
-    native("a result of another name", "No function response", QUESTION, said("model", CALLED),
-           said("user", {"functionResponse": {"name": "g", "response": {}}})),
-    native("a call first", "function call turn", said("model", CALLED), said("user", GIVEN)),
-    native("a call last", "function response turn", QUESTION, said("model", CALLED)),
+    native("a part with nothing", "oneof field 'data'", content("user", {})),
+    native("a part with two things", "oneof field 'data'", content("user", {"text": "x"} | CALLED)),
+    native("two calls and one result", "number of function response parts", QUESTION, content("model", CALLED, CALLED),
+           content("user", GIVEN)),
+    native("a result of another name", "No function response", QUESTION, content("model", CALLED),
+           content("user", {"functionResponse": {"name": "g", "response": {}}})),
+    native("a call first", "function call turn", content("model", CALLED), content("user", GIVEN)),
+    native("a call last", "function response turn", QUESTION, content("model", CALLED)),
     native("a foreign signature", "Corrupted thought signature", QUESTION,
-           said("model", CALLED | {"thoughtSignature": "AAAA"}), said("user", GIVEN)),
+           content("model", CALLED | {"thoughtSignature": "AAAA"}), content("user", GIVEN)),
     native("a function's name", "Invalid function name", tools=[{"functionDeclarations": [{"name": "1f"}]}]),
     native("no properties", "should be non-empty", tools=[{"functionDeclarations": [
         {"name": "f", "parameters": {"type": "object", "properties": {}}}]}]),
@@ -210,7 +210,7 @@ REFUSALS = [
         "thinkingBudget": 5, "thinkingLevel": "LOW"}}),
     native("a schema without its type", "response_mime_type", generationConfig={"responseJsonSchema": {"type": "object"}}),
     native("an image it does not know", "unsupported media type",
-           said("user", {"inlineData": {"mimeType": "image/gif", "data": "R0lGODlh"}})),
+           content("user", {"inlineData": {"mimeType": "image/gif", "data": "R0lGODlh"}})),
 ]  # fmt: skip
 
 
@@ -227,7 +227,7 @@ async def test_what_the_vendor_does_not_take_is_refused(case: Case) -> None:
     async with provider(case.format) as server:
         status, answer = await _send(server, case.format, json.dumps(body).encode())
     assert status in (400, 404)
-    assert case.says in answer["error"]["message"]
+    assert case.message in answer["error"]["message"]
     assert server.refusals == [answer["error"]["message"]]
 
 
@@ -327,7 +327,7 @@ def streaming(name: str, scenario: str) -> tuple[str, Json]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-async def test_a_stream_that_waits_is_told_who_left(name: str) -> None:
+async def test_a_waiting_stream_reports_a_caller_that_left(name: str) -> None:
     path, body = streaming(name, "endless")
     async with provider(name) as server, aiohttp.ClientSession() as session:
         async with session.post(server.base_url + path, json=body, headers=HEADERS[name]):

@@ -82,9 +82,9 @@ NAMESPACE = {
 }
 
 
-def calls_of_a_namespace(asked: ScenarioRequest) -> Answer:
+def calls_of_a_namespace(request: ScenarioRequest) -> Answer:
     """Answer with a call of each declared tool, the custom ones with a text."""
-    calls = [Call(name, {}, free="1 + 1" if schema == CUSTOM else None) for name, schema in asked.tools.items()]
+    calls = [Call(name, {}, free="1 + 1" if schema == CUSTOM else None) for name, schema in request.tools.items()]
     return Answer(calls=tuple(calls))
 
 
@@ -92,11 +92,11 @@ def calls_of_a_namespace(asked: ScenarioRequest) -> Answer:
 async def test_responses_call_the_tools_of_a_namespace(place: str) -> None:
     question: dict[str, object] = {"type": "message", "role": "user", "content": "hi"}
     added: dict[str, object] = {"type": "additional_tools", "role": "developer", "tools": [NAMESPACE]}
-    told = {"tools": [NAMESPACE], "input": [question]} if place == "tools" else {"input": [added, question]}
+    body = {"tools": [NAMESPACE], "input": [question]} if place == "tools" else {"input": [added, question]}
     async with (
         text_provider(Responses(), model=calls_of_a_namespace) as server,
         openai.AsyncOpenAI(base_url=server.base_url, api_key=KEY, max_retries=0) as sdk,
-        sdk.responses.stream(model="m", **told) as stream,  # type: ignore[arg-type]
+        sdk.responses.stream(model="m", **body) as stream,  # type: ignore[arg-type]
     ):
         response = await stream.get_final_response()
     found = [item.model_dump(include={"type", "name", "namespace", "input", "arguments"}) for item in response.output]

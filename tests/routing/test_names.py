@@ -105,7 +105,7 @@ def test_patterns_are_not_listed_and_what_is_described_is(router: Router) -> Non
     assert list(router.aliases()) == ["fast", "new", "pro", "low", "gpt-alias"]
 
 
-def test_a_model_of_a_pattern_is_told_of_as_any_other(router: Router) -> None:
+def test_a_model_of_a_pattern_is_described_like_any_other(router: Router) -> None:
     described = router.resolve("gpt-6-mini").model
     assert (described.hedge, described.cache, described.described.owned_by) == (2, 60, "lab")
     plain = router.resolve("vendor/text-embedding-3-small").model
@@ -114,10 +114,10 @@ def test_a_model_of_a_pattern_is_told_of_as_any_other(router: Router) -> None:
     assert router.resolve("famG-3-pro").rules.levels
 
 
-def test_an_alias_is_told_of_under_its_own_name(router: Router) -> None:
+def test_an_alias_is_described_under_its_own_name(router: Router) -> None:
     found = router.resolve("fast")
-    told = under_name(found.model, "fast")
-    assert (told.id, told.display_name, told.owned_by) == ("fast", "fast", "exact")
+    model_described = under_name(found.model, "fast")
+    assert (model_described.id, model_described.display_name, model_described.owned_by) == ("fast", "fast", "exact")
     assert (found.model.described.id, found.model.described.display_name) == ("gpt-5", "gpt-5")
 
 
@@ -129,8 +129,8 @@ def test_what_no_channel_of_the_pattern_can_do_is_refused(router: Router) -> Non
 
 
 def test_the_ids_of_a_pattern_take_turns_together(router: Router) -> None:
-    asked = [router.channels(f"gpt-{number}x")[0].channel.name for number in (2, 3, 5, 6)]
-    assert asked == ["first", "second"] * 2
+    first_channels = [router.channels(f"gpt-{number}x")[0].channel.name for number in (2, 3, 5, 6)]
+    assert first_channels == ["first", "second"] * 2
 
 
 def test_a_flood_of_ids_is_forgotten_but_for_the_last(router: Router) -> None:

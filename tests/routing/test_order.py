@@ -61,25 +61,25 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("case", ORDERS, ids=lambda case: case.id)
-def test_channels_are_asked_in_the_order_that_the_call_wishes(case: Order) -> None:
+def test_channels_are_called_in_the_requested_order(case: Order) -> None:
     made = router(*case.channels)
     assert "".join(each.target.channel.name for each in made.explain("m", GENERATE, case.wish)) == case.order
     assert order(made, case.wish) == case.order
 
 
-def test_a_key_whose_channels_do_not_serve_the_model_is_told_so() -> None:
+def test_a_key_whose_channels_do_not_serve_the_model_is_refused() -> None:
     made = router("a", "b")
-    asked = RoutePreferences(pins=("c", "b?"))
+    preferences = RoutePreferences(pins=("c", "b?"))
     for ask in (
-        lambda: made.channels("m", GENERATE, asked),
-        lambda: made.explain("m", GENERATE, asked),
-        lambda: made.check("m", GENERATE, asked.pins),
+        lambda: made.channels("m", GENERATE, preferences),
+        lambda: made.explain("m", GENERATE, preferences),
+        lambda: made.check("m", GENERATE, preferences.pins),
     ):
         with pytest.raises(UmgError) as caught:
             ask()
         assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_PERMISSION_DENIED, {"model": "m"})
         assert "none of the channels of this API key serves the model `m`" in caught.value.message
-    assert [made.reaches("m", pins) for pins in ((), ("a",), ("*",), asked.pins)] == [True, True, True, False]
+    assert [made.reaches("m", pins) for pins in ((), ("a",), ("*",), preferences.pins)] == [True, True, True, False]
 
 
 def test_pins_are_held_against_the_channels_that_can_do_it() -> None:
@@ -189,15 +189,15 @@ def test_explaining_moves_no_turn() -> None:
     assert [order(made) for _ in range(2)] == ["ab", "ba"]
 
 
-def test_a_target_is_asked_for_with_the_model_that_it_knows() -> None:
-    asked = []
+def test_a_target_is_called_with_the_model_that_it_knows() -> None:
+    called = []
 
     def well(target: Target) -> bool:
-        asked.append((target.channel.name, target.model))
+        called.append((target.channel.name, target.model))
         return True
 
     channels = [
         Channel(name=name, protocols=("chat",), models=(ChannelModel("m", f"{name}-m", None),)) for name in "ab"
     ]
     Router(Config(channels=tuple(channels))).channels("m", GENERATE, RoutePreferences(is_healthy=well))
-    assert asked == [("a", "a-m"), ("b", "b-m")]
+    assert called == [("a", "a-m"), ("b", "b-m")]

@@ -83,15 +83,15 @@ def test_an_unknown_model_is_named_in_the_error() -> None:
 def test_models_are_listed_as_the_operator_describes_them() -> None:
     released = datetime(2024, 11, 1, tzinfo=UTC)
     other = Channel(name="b", protocols=("chat",), models=(ChannelModel("m", "x", None), ChannelModel("n", "n", None)))
-    said = ModelInfo(owned_by="lab", display_name="M", create_time=released, family="famG", tokenizer="o200k_base")
-    router = Router(Config(channels=(channel("a"), other), models={"m": said}))
+    settings = ModelInfo(owned_by="lab", display_name="M", create_time=released, family="famG", tokenizer="o200k_base")
+    router = Router(Config(channels=(channel("a"), other), models={"m": settings}))
     first, second = router.models()
     assert (first.id, first.family, first.tokenizer) == ("m", "famG", "o200k_base")
-    told = pb.Model(
+    described_model = pb.Model(
         id="m", owned_by="lab", display_name="M", family="famG", operations=TEXT, formats=["chat"], lifecycle=ACTIVE
     )
-    told.create_time.FromDatetime(released)
-    assert first.described == told
+    described_model.create_time.FromDatetime(released)
+    assert first.described == described_model
     assert (second.id, second.family, second.tokenizer) == ("n", "", None)
     assert second.described == pb.Model(
         id="n", owned_by="b", display_name="n", operations=TEXT, formats=["chat"], lifecycle=ACTIVE
@@ -153,7 +153,7 @@ def test_readings_10_an_id_configured_exactly_so_wins_over_its_suffix() -> None:
     assert router.resolve("famG-2.5-pro-thinking-thinking").model.id == "famG-2.5-pro-thinking"
 
 
-def test_an_operators_own_id_takes_suffixes_when_its_family_says_so() -> None:
+def test_an_operators_own_id_takes_suffixes_when_its_family_has_them() -> None:
     router = serving(
         ("smart", "gemini-3-pro", "famG"), ("clever", "g", None), models={"clever": ModelInfo(family="famG")}
     )
@@ -162,7 +162,7 @@ def test_an_operators_own_id_takes_suffixes_when_its_family_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "upstream", "said", "family"),
+    ("model", "upstream", "settings", "family"),
     [
         ("famQ-3-max", "q", None, "famQ"),
         ("mine", "famX-4", None, "famX"),
@@ -172,9 +172,9 @@ def test_an_operators_own_id_takes_suffixes_when_its_family_says_so() -> None:
     ],
 )
 def test_a_model_without_a_family_has_the_one_of_its_prefix(
-    model: str, upstream: str, said: str | None, family: str
+    model: str, upstream: str, settings: str | None, family: str
 ) -> None:
-    router = serving((model, upstream, said))
+    router = serving((model, upstream, settings))
     assert [target.family for target in router.channels(model)] == [family]
     assert router.resolve(model).model.family == router.resolve(model).rules.family == family
 
@@ -205,7 +205,7 @@ class Able:
     channel: str
     does: tuple[Operation, ...]
     formats: str
-    said: str = ""
+    operations: str = ""
     """`operations` of the model."""
     model: str = "m"
 
@@ -221,13 +221,13 @@ ABLE = [
     Able("another model by a known name", "protocols: [chat, embeddings], models: [{id: text-embedding-004, upstream: famO-5}]", (GENERATE,), "chat", model="text-embedding-004"),
     Able("an unknown one by a known name", "protocols: [chat, embeddings], models: [{id: text-embedding-004, upstream: m}]", (EMBED,), "embeddings", model="text-embedding-004"),
     Able("a known name where it makes no sense", "protocols: [chat], models: [rerank-v1]", (GENERATE,), "chat", model="rerank-v1"),
-    Able("what the operator says", "protocols: [chat, embeddings, rerank], models: [m]", (EMBED, RERANK), "embeddings rerank", said="[embed, rerank]"),
-    Able("what the operator says of a known one", "protocols: [chat, embeddings], models: [famO-5]", (GENERATE, EMBED), "chat embeddings", said="[embed, generate]", model="famO-5"),
+    Able("what the operator configured", "protocols: [chat, embeddings, rerank], models: [m]", (EMBED, RERANK), "embeddings rerank", operations="[embed, rerank]"),
+    Able("what the operator configured of a known one", "protocols: [chat, embeddings], models: [famO-5]", (GENERATE, EMBED), "chat embeddings", operations="[embed, generate]", model="famO-5"),
     Able("a simulated model", "protocols: [sandbox], models: [m]", (GENERATE,), TEXT_FORMATS),
     Able("a simulated model of a known name", "protocols: [sandbox], models: [rerank-v1]", (RERANK,), "rerank", model="rerank-v1"),
     Able("a simulated model that plays a known one", "protocols: [sandbox], models: [{id: m, upstream: text-embedding-004}]", (EMBED,), "embeddings native_embeddings"),
     Able("a simulated model of a known name that plays another", "protocols: [sandbox], models: [{id: rerank-v1, upstream: famO-5}]", (GENERATE,), TEXT_FORMATS, model="rerank-v1"),
-    Able("a simulated model as the operator says", "protocols: [sandbox], models: [m]", (EMBED,), "embeddings native_embeddings", said="[embed]"),
+    Able("a simulated model as the operator configured it", "protocols: [sandbox], models: [m]", (EMBED,), "embeddings native_embeddings", operations="[embed]"),
     Able("the local text model", "protocols: [local], models: [{id: m, upstream: smollm2-135m-instruct}]", (GENERATE,), TEXT_FORMATS),
     Able("the local embedding model", "protocols: [local], models: [wordllama-256]", (EMBED,), "embeddings native_embeddings", model="wordllama-256"),
     Able("the local ranking model", "protocols: [local], models: [{id: m, upstream: wordllama-rerank}]", (RERANK,), "rerank"),
@@ -240,9 +240,10 @@ def with_count(operations: tuple[Operation, ...]) -> list[Operation]:
 
 
 @pytest.mark.parametrize("case", ABLE, ids=lambda case: case.id)
-def test_a_channel_does_what_is_said_else_what_is_known_else_all_that_it_speaks(case: Able) -> None:
+def test_a_channel_has_the_configured_else_the_known_else_all_operations_of_its_format(case: Able) -> None:
     router = file(
-        case.channel, models=f"{case.model}: {{capabilities: {{operations: {case.said}}}}}" if case.said else ""
+        case.channel,
+        models=f"{case.model}: {{capabilities: {{operations: {case.operations}}}}}" if case.operations else "",
     )
     described = router.resolve(case.model).model.described
     assert list(described.operations) == with_count(case.does)
@@ -321,7 +322,7 @@ def test_all_channels_of_a_model_are_named_by_priority() -> None:
     assert [target.channel.name for target in file(*MIXED).targets("m")] == ["c1", "c0", "c2", "c3"]
 
 
-def test_a_channel_that_can_do_nothing_of_what_is_said_is_not_tried() -> None:
+def test_a_channel_without_any_configured_operation_is_not_tried() -> None:
     router = file(*MIXED, models="m: {capabilities: {operations: [rerank]}}")
     assert [target.channel.name for target in router.targets("m") if target.operations] == ["c3"]
     assert list(router.resolve("m").model.described.formats) == ["rerank"]
@@ -342,65 +343,72 @@ def test_a_suffix_is_for_models_that_generate() -> None:
 # --- description of a model for callers
 
 
-def described(channel: str, said: str = "", model: str = "m") -> pb.Model:
-    return file(channel, models=f"{model}: {{{said}}}").resolve(model).model.described
+def described(channel: str, settings: str = "", model: str = "m") -> pb.Model:
+    return file(channel, models=f"{model}: {{{settings}}}").resolve(model).model.described
 
 
 FLASH = "protocols: [chat], models: [{id: m, upstream: famG-2.5-flash}]"
 SMALL = "protocols: [embeddings], models: [{id: m, upstream: text-embedding-3-small}]"
 
 
-def test_what_is_known_of_the_providers_model_is_told_of_the_public_one() -> None:
+def test_the_known_properties_of_the_providers_model_are_reported_for_the_public_one() -> None:
     known = CATALOGUE["famG-2.5-flash"]
-    told = described(FLASH)
-    assert (told.id, told.family, told.owned_by, told.display_name) == ("m", "famG", "c0", "m")
-    assert told.capabilities.max_reasoning_tokens == 24_576  # as the rules of its family have it
-    told.capabilities.ClearField("max_reasoning_tokens")
-    assert told.capabilities == known.capabilities
-    assert told.input_token_limit == known.input_token_limit
-    assert not told.HasField("embedding")
+    described_model = described(FLASH)
+    assert (described_model.id, described_model.family, described_model.owned_by, described_model.display_name) == (
+        "m",
+        "famG",
+        "c0",
+        "m",
+    )
+    assert described_model.capabilities.max_reasoning_tokens == 24_576  # as the rules of its family have it
+    described_model.capabilities.ClearField("max_reasoning_tokens")
+    assert described_model.capabilities == known.capabilities
+    assert described_model.input_token_limit == known.input_token_limit
+    assert not described_model.HasField("embedding")
 
 
-def test_what_nobody_knows_anything_of_is_told_without_guesses() -> None:
-    told = described("protocols: [embeddings, chat], models: [m]")
-    assert told == pb.Model(
+def test_an_unknown_model_is_described_without_guesses() -> None:
+    described_model = described("protocols: [embeddings, chat], models: [m]")
+    assert described_model == pb.Model(
         id="m", owned_by="c0", display_name="m", operations=with_count((GENERATE, EMBED)),
         formats=["chat", "embeddings"], lifecycle=ACTIVE,
     )  # fmt: skip
 
 
-def test_limits_that_are_said_leave_the_capabilities_that_are_known() -> None:
-    told = described(FLASH, "capabilities: {input_tokens: 1000}")
-    assert (told.input_token_limit, told.output_token_limit) == (1000, 65_536)
-    assert told.capabilities == described(FLASH).capabilities
+def test_configured_limits_leave_the_known_capabilities() -> None:
+    described_model = described(FLASH, "capabilities: {input_tokens: 1000}")
+    assert (described_model.input_token_limit, described_model.output_token_limit) == (1000, 65_536)
+    assert described_model.capabilities == described(FLASH).capabilities
 
 
-@pytest.mark.parametrize("said", ["tools: false", "search: false", "inputs: []"])
-def test_capabilities_that_are_said_stand_for_all_of_them(said: str) -> None:
-    assert described(FLASH, f"capabilities: {{{said}}}").capabilities == pb.ModelCapabilities()
+@pytest.mark.parametrize("settings", ["tools: false", "search: false", "inputs: []"])
+def test_configured_capabilities_replace_all_of_them(settings: str) -> None:
+    assert described(FLASH, f"capabilities: {{{settings}}}").capabilities == pb.ModelCapabilities()
 
 
-def test_a_list_that_is_said_replaces_the_known_one() -> None:
-    told = described(FLASH, "capabilities: {inputs: [audio], outputs: [text], tools: true}").capabilities
-    assert told == pb.ModelCapabilities(input_modalities=["audio"], output_modalities=["text"], tools=True)
+def test_a_configured_list_replaces_the_known_one() -> None:
+    described_model = described(FLASH, "capabilities: {inputs: [audio], outputs: [text], tools: true}").capabilities
+    assert described_model == pb.ModelCapabilities(input_modalities=["audio"], output_modalities=["text"], tools=True)
 
 
-def test_the_lengths_that_are_said_replace_the_known_ones() -> None:
+def test_the_configured_lengths_replace_the_known_ones() -> None:
     assert described(SMALL).embedding == pb.ModelEmbedding(default_dimensions=1536, any_dimensions=True)
-    told = described(SMALL, "capabilities: {dimensions: 512, other_dimensions: [256]}").embedding
-    assert told == pb.ModelEmbedding(default_dimensions=512, dimensions=[256, 512])
+    described_model = described(SMALL, "capabilities: {dimensions: 512, other_dimensions: [256]}").embedding
+    assert described_model == pb.ModelEmbedding(default_dimensions=512, dimensions=[256, 512])
 
 
 def test_only_what_embeds_has_lengths() -> None:
-    told = described("protocols: [chat], models: [m]", "capabilities: {dimensions: 512}")
-    assert not told.HasField("embedding")
+    described_model = described("protocols: [chat], models: [m]", "capabilities: {dimensions: 512}")
+    assert not described_model.HasField("embedding")
 
 
-def test_prices_and_the_stage_of_life_are_told_as_they_are_said() -> None:
-    told = described(FLASH, "lifecycle: deprecated, retires: 2026-12-31, price: {request: 5}, description: Old.")
-    assert (told.lifecycle, told.description) == (pb.MODEL_LIFECYCLE_DEPRECATED, "Old.")
-    assert told.retire_time.ToDatetime(UTC) == datetime(2026, 12, 31, tzinfo=UTC)
-    assert list(told.prices) == [pb.Price(unit=pb.BILLABLE_UNIT_REQUEST, micro_credits_per_million=5)]
+def test_prices_and_the_life_cycle_stage_are_reported_as_configured() -> None:
+    described_model = described(
+        FLASH, "lifecycle: deprecated, retires: 2026-12-31, price: {request: 5}, description: Old."
+    )
+    assert (described_model.lifecycle, described_model.description) == (pb.MODEL_LIFECYCLE_DEPRECATED, "Old.")
+    assert described_model.retire_time.ToDatetime(UTC) == datetime(2026, 12, 31, tzinfo=UTC)
+    assert list(described_model.prices) == [pb.Price(unit=pb.BILLABLE_UNIT_REQUEST, micro_credits_per_million=5)]
 
 
 def test_the_catalogue_is_as_it_was_after_all_that() -> None:

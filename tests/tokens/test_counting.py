@@ -59,7 +59,7 @@ def more(**fields: object) -> pb.GenerateRequest:
     return request
 
 
-def said(*parts: pb.Part) -> pb.GenerateRequest:
+def request_with(*parts: pb.Part) -> pb.GenerateRequest:
     """Return the question with more parts in its one message."""
     request = question()
     request.messages[0].parts.extend(parts)
@@ -85,24 +85,33 @@ READ_BY_THE_MODEL = [
         more(tools=[pb.Tool(opaque=pb.OpaquePart(format="messages", type="bash", json='{"type":"bash"}'))]),
     ),
     Addition("the speaker's name", more(messages=[pb.Message(role=pb.ROLE_USER, name="ann", parts=[text("Hi")])])),
-    Addition("more text", said(text("Tell me in a sentence."))),
-    Addition("thoughts", said(pb.Part(reasoning=pb.ReasoningPart(texts=["It rains ", "often."]), state=SIGNATURE))),
+    Addition("more text", request_with(text("Tell me in a sentence."))),
+    Addition(
+        "thoughts", request_with(pb.Part(reasoning=pb.ReasoningPart(texts=["It rains ", "often."]), state=SIGNATURE))
+    ),
     Addition(
         "hidden thoughts",
-        said(pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=SIGNATURE)),
+        request_with(pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=SIGNATURE)),
         1200 // 6,
     ),
-    Addition("a summary of thoughts", said(pb.Part(reasoning=pb.ReasoningPart(summaries=["It thought of rain."])))),
     Addition(
-        "a call", said(pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", arguments_json='{"city":"Hamburg"}')))
+        "a summary of thoughts", request_with(pb.Part(reasoning=pb.ReasoningPart(summaries=["It thought of rain."])))
     ),
-    Addition("a call with text", said(pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", text="ls -l")))),
-    Addition("a result", said(pb.Part(tool_result=pb.ToolResult(call_id="c", parts=[text("Rain")])))),
-    Addition("a result that is JSON", said(pb.Part(tool_result=pb.ToolResult(result_json='{"weather":"rain"}')))),
-    Addition("a search", said(pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=["rain"])))),
+    Addition(
+        "a call",
+        request_with(pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", arguments_json='{"city":"Hamburg"}'))),
+    ),
+    Addition("a call with text", request_with(pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", text="ls -l")))),
+    Addition("a result", request_with(pb.Part(tool_result=pb.ToolResult(call_id="c", parts=[text("Rain")])))),
+    Addition(
+        "a result that is JSON", request_with(pb.Part(tool_result=pb.ToolResult(result_json='{"weather":"rain"}')))
+    ),
+    Addition(
+        "a search", request_with(pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=["rain"])))
+    ),
     Addition(
         "what a search found",
-        said(
+        request_with(
             pb.Part(
                 server_tool_result=pb.ServerToolResult(
                     results=[pb.SearchResult(url="http://a", title="Rain", encrypted_content="A" * 600)]
@@ -110,48 +119,56 @@ READ_BY_THE_MODEL = [
             )
         ),
     ),
-    Addition("a refusal", said(pb.Part(refusal=pb.RefusalPart(text="I cannot say.")))),
-    Addition("a block that only its format knows", said(pb.Part(opaque=pb.OpaquePart(format="f", json='{"a":1}')))),
-    Addition("an image", said(media(pb.MEDIA_KIND_IMAGE, data=RED_DOT, mime_type="image/png")), 1000),
-    Addition("a small image", said(media(pb.MEDIA_KIND_IMAGE, data=b"\x89PNG", mime_type="image/png")), 1000),
+    Addition("a refusal", request_with(pb.Part(refusal=pb.RefusalPart(text="I cannot say.")))),
+    Addition(
+        "a block that only its format knows", request_with(pb.Part(opaque=pb.OpaquePart(format="f", json='{"a":1}')))
+    ),
+    Addition("an image", request_with(media(pb.MEDIA_KIND_IMAGE, data=RED_DOT, mime_type="image/png")), 1000),
+    Addition("a small image", request_with(media(pb.MEDIA_KIND_IMAGE, data=b"\x89PNG", mime_type="image/png")), 1000),
     Addition(
         "an image elsewhere",
-        said(media(pb.MEDIA_KIND_IMAGE, uri="https://a.example/" + "long/" * 90, detail="high")),
+        request_with(media(pb.MEDIA_KIND_IMAGE, uri="https://a.example/" + "long/" * 90, detail="high")),
         1000,
     ),
-    Addition("an image in the provider's account", said(media(pb.MEDIA_KIND_IMAGE, file_id="file-1")), 1000),
-    Addition("an image as a file", said(media(pb.MEDIA_KIND_DOCUMENT, data=RED_DOT, mime_type="image/png")), 1000),
+    Addition("an image in the provider's account", request_with(media(pb.MEDIA_KIND_IMAGE, file_id="file-1")), 1000),
+    Addition(
+        "an image as a file", request_with(media(pb.MEDIA_KIND_DOCUMENT, data=RED_DOT, mime_type="image/png")), 1000
+    ),
     Addition(
         "an image in a tool's result",
-        said(pb.Part(tool_result=pb.ToolResult(parts=[media(pb.MEDIA_KIND_IMAGE, uri="http://a"), text("It rains.")]))),
+        request_with(
+            pb.Part(tool_result=pb.ToolResult(parts=[media(pb.MEDIA_KIND_IMAGE, uri="http://a"), text("It rains.")]))
+        ),
         1000 + 4 + COUNTER.count_text("It rains."),
     ),
     Addition(
         "a text as a file",
-        said(media(pb.MEDIA_KIND_DOCUMENT, data=b"It rains often.", mime_type="text/plain", title="Rain")),
+        request_with(media(pb.MEDIA_KIND_DOCUMENT, data=b"It rains often.", mime_type="text/plain", title="Rain")),
         COUNTER.count_text("It rains often.") + COUNTER.count_text("Rain"),
     ),
     Addition(
         "a document in pieces",
-        said(media(pb.MEDIA_KIND_DOCUMENT, blocks=pb.DocumentBlocks(parts=[text("It rains."), text("Often.")]))),
+        request_with(
+            media(pb.MEDIA_KIND_DOCUMENT, blocks=pb.DocumentBlocks(parts=[text("It rains."), text("Often.")]))
+        ),
         COUNTER.count_text("It rains.") + COUNTER.count_text("Often."),
     ),
     Addition(
         "a PDF of two pages",
-        said(media(pb.MEDIA_KIND_DOCUMENT, data=b"%PDF-1.7 /Type /Pages <</Type/Page>> <</Type /Page>> \xff")),
+        request_with(media(pb.MEDIA_KIND_DOCUMENT, data=b"%PDF-1.7 /Type /Pages <</Type/Page>> <</Type /Page>> \xff")),
         2 * PAGE_TOKENS,
     ),
     Addition(
         "a PDF whose pages are packed",
-        said(media(pb.MEDIA_KIND_DOCUMENT, data=b"%PDF-1.7" + bytes(120_000))),
+        request_with(media(pb.MEDIA_KIND_DOCUMENT, data=b"%PDF-1.7" + bytes(120_000))),
         3 * PAGE_TOKENS,
     ),
-    Addition("a document of bytes", said(media(pb.MEDIA_KIND_DOCUMENT, data=b"\xff\xfe")), PAGE_TOKENS),
-    Addition("a document elsewhere", said(media(pb.MEDIA_KIND_DOCUMENT, uri="http://a")), PAGE_TOKENS),
-    Addition("a sound of a second", said(media(pb.MEDIA_KIND_AUDIO, data=bytes(16_000))), 32),
-    Addition("a sound elsewhere", said(media(pb.MEDIA_KIND_AUDIO, uri="http://a")), 60 * 32),
-    Addition("a video of two seconds", said(media(pb.MEDIA_KIND_VIDEO, data=bytes(500_000))), 600),
-    Addition("a video elsewhere", said(media(pb.MEDIA_KIND_VIDEO, file_id="v")), 60 * 300),
+    Addition("a document of bytes", request_with(media(pb.MEDIA_KIND_DOCUMENT, data=b"\xff\xfe")), PAGE_TOKENS),
+    Addition("a document elsewhere", request_with(media(pb.MEDIA_KIND_DOCUMENT, uri="http://a")), PAGE_TOKENS),
+    Addition("a sound of a second", request_with(media(pb.MEDIA_KIND_AUDIO, data=bytes(16_000))), 32),
+    Addition("a sound elsewhere", request_with(media(pb.MEDIA_KIND_AUDIO, uri="http://a")), 60 * 32),
+    Addition("a video of two seconds", request_with(media(pb.MEDIA_KIND_VIDEO, data=bytes(500_000))), 600),
+    Addition("a video elsewhere", request_with(media(pb.MEDIA_KIND_VIDEO, file_id="v")), 60 * 300),
 ]
 
 
@@ -166,7 +183,7 @@ def test_what_the_model_reads_adds_to_the_count(case: Addition) -> None:
 def test_an_image_is_a_thousand_tokens_for_every_family(family: str) -> None:
     counter = TokenCounter(family)
     image = media(pb.MEDIA_KIND_IMAGE, data=RED_DOT, mime_type="image/png")
-    assert counter.count_request(said(image, image)) - counter.count_request(question()) == 2000
+    assert counter.count_request(request_with(image, image)) - counter.count_request(question()) == 2000
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -202,12 +219,12 @@ def test_what_the_model_does_not_read_changes_nothing(case: Addition) -> None:
 
 
 def test_ids_sources_and_signatures_change_nothing() -> None:
-    bare = said(
+    bare = request_with(
         pb.Part(reasoning=pb.ReasoningPart(texts=["Rain."])),
         text("It rains."),
         pb.Part(tool_call=pb.ToolCall(name="f", arguments_json="{}")),
     )
-    full = said(
+    full = request_with(
         pb.Part(reasoning=pb.ReasoningPart(texts=["Rain."], item_id="rs_1"), state=SIGNATURE),
         pb.Part(
             text=pb.TextPart(text="It rains.", citations=[pb.Citation(cited_text="rain")]),
@@ -226,7 +243,7 @@ def test_the_length_of_a_wave_file_is_read_from_its_head() -> None:
         sound.setsampwidth(2)
         sound.setframerate(8000)
         sound.writeframes(bytes(2 * 8000 * 10))
-    added = said(media(pb.MEDIA_KIND_AUDIO, data=file.getvalue(), mime_type="audio/wav"))
+    added = request_with(media(pb.MEDIA_KIND_AUDIO, data=file.getvalue(), mime_type="audio/wav"))
     assert COUNTER.count_request(added) - COUNTER.count_request(question()) == pytest.approx(10 * 32, abs=1)
 
 
@@ -300,7 +317,7 @@ def test_a_stream_counts_as_its_text_in_one_piece(deltas: list[str], thoughts: l
     )
 
 
-def test_an_answer_in_one_piece_counts_what_it_says() -> None:
+def test_an_answer_in_one_piece_is_counted_by_its_text() -> None:
     call = pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", arguments_json='{"city":"Hamburg"}'))
     parts = [pb.Part(reasoning=pb.ReasoningPart(texts=["Rain, perhaps."])), text("It rains."), call]
     response = pb.GenerateResponse(
@@ -361,11 +378,11 @@ SIZES = [
     Size("a question", question(), "famO", False),
     Size("20,000 characters", more(instructions=[text("word " * 4000)]), "famO", False),
     Size("20,000 characters of a slow vocabulary", more(instructions=[text("word " * 4000)]), "famG", True),
-    Size("100,000 characters", said(text("word " * 20_000)), "famO", True),
+    Size("100,000 characters", request_with(text("word " * 20_000)), "famO", True),
     Size("100,000 characters in many turns", more(messages=[user(text("word " * 100))] * 200), "famO", True),
     Size("100,000 characters of schemas", more(tools=[tool('{"a":"' + "word " * 2000 + '"}')] * 10), "famO", True),
-    Size("a large image", said(media(pb.MEDIA_KIND_IMAGE, data=bytes(2_000_000))), "famO", False),
-    Size("a large document", said(media(pb.MEDIA_KIND_DOCUMENT, data=bytes(2_000_000))), "famO", True),
+    Size("a large image", request_with(media(pb.MEDIA_KIND_IMAGE, data=bytes(2_000_000))), "famO", False),
+    Size("a large document", request_with(media(pb.MEDIA_KIND_DOCUMENT, data=bytes(2_000_000))), "famO", True),
 ]
 
 
