@@ -1,0 +1,125 @@
+"""Page on proxies: each config is run in front of a gateway, and passes calls of both faces on as the page states."""
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import grpc
+import pytest
+
+from tests.docs.tables import DOCS
+from tests.support.certificates import CertificateFiles
+from tests.support.gateways import SANDBOX, Running, running
+from umg_grpc.v1 import pb, rpc
+
+PAGE = (DOCS / "proxies.md").read_text(encoding="utf-8")
+CONFIG = SANDBOX.replace("pace: 0", "pace: 30") + "body_limit: 2MiB\n"
+TEXT = "One two three four five six seven eight nine ten eleven twelve."
+BODY = {"model": "famO-5", "stream": True, "messages": [{"role": "user", "content": TEXT}]}
+START_SECONDS = 20
+
+
+def config_of(program: str, gateway: Running, files: CertificateFiles, port: int) -> str:
+    """Return the config of the page with the addresses and files of the test."""
+    [text] = re.findall(rf"```{program}\n(.*?)```", PAGE, re.DOTALL)
+    replacements = {
+        "127.0.0.1:8080": gateway.url.partition("//")[2],
+        "127.0.0.1:50051": gateway.grpc,
+        "/etc/umg/tls/tls.crt": str(files.certificate),
+        "/etc/umg/tls/tls.key": str(files.key),
+        "/var/log/nginx/access.log": str(files.folder / "access.log"),
+        "listen 443": f"listen 127.0.0.1:{port}",
+        "server_name gateway.example": "server_name localhost",
+        "gateway.example {": f"https://localhost:{port} {{",
+    }
+    for old, new in replacements.items():
+        text = text.replace(old, new)
+    assert "443" not in text.replace(str(port), "")
+    return text if program == "nginx" else f"{{\n\tadmin off\n\tauto_https disable_redirects\n}}\n{text}"
+
+
+def command(program: str, path: Path) -> list[str]:
+    """Return the command that runs the proxy in the foreground."""
+    if (found := shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")) is None:
+        if "CI" in os.environ:
+            pytest.fail(f"{program} is not installed")
+        pytest.skip(f"{program} is not installed (Debian has it)")
+    if program == "caddy":
+        return [found, "run", "--adapter", "caddyfile", "--config", str(path)]
+    return [found, "-p", str(path.parent), "-c", str(path), "-g", f"daemon off; pid {path.parent}/nginx.pid;"]
+
+
+@asynccontextmanager
+async def proxied(program: str, gateway: Running, files: CertificateFiles) -> AsyncGenerator[str, None]:
+    """Run the proxy in front of the gateway. Yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    path = files.folder / f"{program}.conf"
+    path.write_text(config_of(program, gateway, files, port))
+    folders = {"XDG_DATA_HOME": str(files.folder), "XDG_CONFIG_HOME": str(files.folder)}
+    process = await asyncio.create_subprocess_exec(*command(program, path), env={**os.environ, **folders})
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while process.returncode is None:
+                with suppress(OSError):
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.close()
+                    break
+                await asyncio.sleep(0.02)
+        yield f"localhost:{port}"
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+
+
+@pytest.mark.parametrize("program", ["nginx", "caddy"])
+async def test_a_proxy_passes_streams_ids_errors_and_grpc(program: str, tmp_path: Path) -> None:
+    files = CertificateFiles(tmp_path / "tls")
+    async with (
+        running(CONFIG, tmp_path / "data") as gateway,
+        proxied(program, gateway, files) as address,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=files.client_context())) as client,
+    ):
+        headers = gateway.headers | {"x-request-id": "of-the-caller"}
+        url = f"https://{address}/v1/chat/completions"
+        loop = asyncio.get_running_loop()
+        async with client.post(url, json=BODY, headers=headers) as answer:
+            assert (answer.status, answer.headers["x-request-id"]) == (200, "of-the-caller")
+            arrivals = [loop.time() async for line in answer.content if line.startswith(b"data:")]
+        assert arrivals[-1] - arrivals[0] > 0.5, "the proxy buffers streams"
+        large = b'{"model": "' + b"a" * 3 * 1024 * 1024 + b'"}'
+        sent = {"content-type": "application/json"} | gateway.headers
+        async with client.post(url, data=iter_of(large), headers=sent) as answer:
+            assert (answer.status, "message" in (await answer.json())["error"]) == (413, True)
+        async with client.get(f"https://{address}/v1beta/models?key={gateway.key}") as answer:
+            assert answer.status == 200
+        metadata = [("authorization", f"Bearer {gateway.key}")]
+        async with grpc.aio.secure_channel(address, files.channel_credentials()) as channel:
+            call = rpc.GenerationServiceStub(channel).StreamGenerate(
+                pb.StreamGenerateRequest(request=request()), metadata=metadata, timeout=60
+            )
+            arrivals = [loop.time() async for _ in call]
+            assert arrivals[-1] - arrivals[0] > 0.5
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await rpc.ModelServiceStub(channel).ListModels(pb.ListModelsRequest(), timeout=10)
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    log = files.folder / "access.log"
+    assert not log.exists() or gateway.key not in log.read_text()
+
+
+def request() -> pb.GenerateRequest:
+    message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text={"text": TEXT})])
+    return pb.GenerateRequest(model="famO-5", messages=[message])
+
+
+async def iter_of(body: bytes) -> AsyncGenerator[bytes, None]:
+    """Yield the body in parts, so that it is sent without its length."""
+    for start in range(0, len(body), 1 << 16):
+        yield body[start : start + (1 << 16)]
