@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from umg_grpc.v1 import pb
 
+MICRO_CREDITS = 1_000_000
+"""Micro-credits of a credit."""
 PRICED_UNITS = 1_000_000
 """Number of units for which a price is stated."""
 
@@ -91,6 +93,17 @@ def quantities_of(usage: pb.Usage) -> Quantities:
     if (count := usage.web_search_requests) > 0:
         found[SEARCH] = count
     return found
+
+
+def estimated_quantities(input_tokens: int, output_tokens: int) -> Quantities:
+    """Return the units of a call before it is made."""
+    return {REQUEST: 1, INPUT: input_tokens, OUTPUT: output_tokens}
+
+
+def credits_text(micro_credits: int) -> str:
+    """Return micro-credits as a decimal number of credits, exactly."""
+    whole, micros = divmod(micro_credits, MICRO_CREDITS)
+    return f"{whole}.{micros:06d}"
 
 
 def _take(found: dict[Unit, int], unit: Unit, count: int, left: int) -> int:

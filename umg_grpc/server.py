@@ -13,6 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.budgets import Budgets
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.usage import UsageLog
@@ -53,6 +54,7 @@ from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
 from umg_grpc.service.telemetry.interface import Telemetry
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
+from umg_grpc.store.budgets import BudgetAccounts
 from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
@@ -86,6 +88,11 @@ class ProcessContext(NamedTuple):
     usage: UsageLog | None
     telemetry: Telemetry | None
 
+    @property
+    def budgets(self) -> Budgets | None:
+        """Budgets of the keys; None without usage records."""
+        return self.usage.budgets if self.usage is not None else None
+
 
 class Service:
     """The servicers and their interceptors, for calls over a socket and in process."""
@@ -116,7 +123,7 @@ class Service:
         self._channels = channels = channel_factory.channels(config)
         self._shared = shared = Resilience(config, self.metrics, process.failures)
         cache = CacheLookup(process.cache, self.metrics, channels)
-        context = PipelineContext(channels, process.limits, config.body_limit, shared, cache)
+        context = PipelineContext(channels, process.limits, config.body_limit, shared, cache, process.budgets)
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
         self._embedding = EmbeddingServicer(
             UnaryPipeline(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding),
@@ -127,7 +134,7 @@ class Service:
             config.limits.rerank_documents,
         )
         self._models = ModelServicer(channels)
-        self._admin = AdminServicer(Keys(store))
+        self._admin = AdminServicer(Keys(store), BudgetAccounts(store))
         self._dependencies = process.dependencies
         self._watch()
         self._watch_stores(memory, process)

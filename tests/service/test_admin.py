@@ -27,6 +27,8 @@ ALL_SETTINGS = pb.KeySettings(
     requests_per_minute=7,
     tokens_per_minute=9000,
     concurrent_requests=4,
+    budget_micro_credits=5_000_000,
+    budget_period=pb.BUDGET_PERIOD_DAY,
     expire_time=Timestamp(seconds=2_000_000_000),
     administrator=True,
     channels=["main"],

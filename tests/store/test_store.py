@@ -79,12 +79,13 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
     await store.aclose()
 
 
-ADDED = ("responses", "reasoning", "threads", "usage_records")
+ADDED = ("responses", "reasoning", "threads", "usage_records", "budget_accounts", "budget_leases")
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (
     *("channels", "show_route", "operations", "administrator", "owner", "tags"),
     *("previous_secret_hash", "previous_prefix", "previous_expire_time"),
     *("tokens_per_minute", "concurrent_requests"),
+    *("budget_micro_credits", "budget_period"),
 )
 """Columns of `api_keys` that the first version did not have."""
 

@@ -298,6 +298,8 @@ def caller_of(key: Key) -> Caller:
         administrator=key.administrator,
         tokens_per_minute=key.tokens_per_minute,
         concurrent_requests=key.concurrent_requests,
+        budget_micro_credits=key.budget_micro_credits,
+        budget_period=key.budget_period,
     )
 
 

@@ -35,6 +35,10 @@ class Caller:
     """Limit of input and output tokens together; None is unlimited."""
     concurrent_requests: int | None = None
     """Limit of calls in flight; None is unlimited."""
+    budget_micro_credits: int | None = None
+    """Amount that the key may spend in each period; None is unlimited."""
+    budget_period: str = ""
+    """`day` or `month` in UTC; "" for a budget without a period."""
 
     @cached_property
     def has_limits(self) -> bool:

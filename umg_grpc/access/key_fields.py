@@ -19,6 +19,8 @@ MAX_PATTERN_CHARACTERS = 256
 MAX_REQUESTS_PER_MINUTE = 1_000_000
 MAX_TOKENS_PER_MINUTE = 1_000_000_000
 MAX_CONCURRENT_REQUESTS = 10_000
+MAX_BUDGET_MICRO_CREDITS = 10**18
+BUDGET_PERIODS = ("", "day", "month")
 MAX_TAGS = 50
 TAG_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 MAX_TAG_CHARACTERS = 256
@@ -34,6 +36,8 @@ class KeyFields(TypedDict, total=False):
     requests_per_minute: int | None
     tokens_per_minute: int | None
     concurrent_requests: int | None
+    budget_micro_credits: int | None
+    budget_period: str
     expire_time: datetime | None
     show_route: bool
     owner: str
@@ -57,6 +61,7 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
     _check_limit("requests_per_minute", MAX_REQUESTS_PER_MINUTE, fields.get("requests_per_minute"))
     _check_limit("tokens_per_minute", MAX_TOKENS_PER_MINUTE, fields.get("tokens_per_minute"))
     _check_limit("concurrent_requests", MAX_CONCURRENT_REQUESTS, fields.get("concurrent_requests"))
+    _check_budget(fields.get("budget_micro_credits"), fields.get("budget_period", ""))
     _check_expiry(fields.get("expire_time"), now)
     owner = fields.get("owner", "")
     if len(owner) > MAX_OWNER_CHARACTERS or not owner.isprintable() or owner != owner.strip():
@@ -74,6 +79,14 @@ def _check_name(name: str) -> None:
 def _check_limit(field: str, most: int, limit: int | None) -> None:
     if limit is not None and not 1 <= limit <= most:
         raise _invalid(field, f"{field.replace('_', ' ')} are 1 to {most}; leave it out for no limit")
+
+
+def _check_budget(budget: int | None, period: str) -> None:
+    if budget is not None and not 0 <= budget <= MAX_BUDGET_MICRO_CREDITS:
+        message = f"a budget is 0 to {MAX_BUDGET_MICRO_CREDITS} micro-credits; leave it out for no budget"
+        raise _invalid("budget_micro_credits", message)
+    if period not in BUDGET_PERIODS:
+        raise _invalid("budget_period", "the period of a budget is `day`, `month` or `none`")
 
 
 def _check_expiry(expire_time: datetime | None, now: datetime) -> None:

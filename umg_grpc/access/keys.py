@@ -48,6 +48,10 @@ class Key:
     """Whether the key may manage keys."""
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
+    budget_micro_credits: int | None = None
+    """Amount that the key may spend in each period; None is unlimited."""
+    budget_period: str = ""
+    """`day` or `month` in UTC; "" for a budget without a period."""
     owner: str = ""
     """Person or team that the key belongs to, for the operator."""
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -310,6 +314,8 @@ def _key_of(row: ApiKey) -> Key:
         administrator=row.administrator,
         tokens_per_minute=row.tokens_per_minute,
         concurrent_requests=row.concurrent_requests,
+        budget_micro_credits=row.budget_micro_credits,
+        budget_period=row.budget_period or "",
         owner=row.owner or "",
         tags=row.tags or {},
         previous_prefix=row.previous_prefix or "",

@@ -1,8 +1,11 @@
-"""Errors of calls beyond a limit of their key. Each names the limit."""
+"""Errors of calls beyond a limit or the budget of their key. Each names the limit."""
 
 import math
+from datetime import datetime
 
 from umg_grpc.errors import UmgError
+from umg_grpc.prices import credits_text
+from umg_grpc.store.budgets import Balance
 from umg_grpc.v1 import pb
 
 WINDOW_SECONDS = 60
@@ -29,6 +32,24 @@ def request_exceeds_minute(limit: int, tokens: int) -> UmgError:
     """Return the error of a request that alone is longer than the tokens of a minute: no later attempt succeeds."""
     message = f"this request has about {tokens} tokens, more than the {limit} of this API key in a minute; shorten it"
     return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
+
+
+def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset: datetime | None) -> UmgError:
+    """Return the error of a call for which the rest of the budget does not suffice. Amounts in micro-credits."""
+    amounts = {"budget": budget, "spent": balance.spent, "held": balance.held, "needed": need}
+    texts = {name: credits_text(amount) for name, amount in amounts.items()}
+    message = (
+        f"this API key has a budget of {texts['budget']} credits{f' a {period}' if period else ''}, of which"
+        f" {texts['spent']} are spent and {texts['held']} reserved by calls in flight; this call needs about"
+        f" {texts['needed']}. "
+    )
+    if reset is None:
+        message += "The budget does not begin anew; ask the operator for a larger one"
+        return UmgError(pb.ERROR_REASON_QUOTA_EXHAUSTED, message, **texts)
+    time = reset.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return UmgError(
+        pb.ERROR_REASON_QUOTA_EXHAUSTED, f"{message}The budget begins anew at {time}", **texts, reset_time=time
+    )
 
 
 def _exceeded(name: str, limit: int, text: str, seconds: float) -> UmgError:

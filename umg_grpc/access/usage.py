@@ -1,17 +1,23 @@
 """Usage log: records of calls, written to a local journal at once and to the database in the background."""
 
+import asyncio
 import secrets
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 
+from umg_grpc.access.budgets import Budgets
 from umg_grpc.config.values import Retention
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.journal import Journal
+from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.usage_records import UsageRecord, UsageRecords
 
 DIRECTORY = "usage"
@@ -19,6 +25,7 @@ DIRECTORY = "usage"
 WRITE_SECONDS = 1.0  # between two writes to the database
 SWEEP_SECONDS = 600.0
 CLOSE_SECONDS = 5.0
+RETURN_SECONDS = 5.0  # between two searches for leases of processes that have ended
 
 
 class UsageLog:
@@ -30,8 +37,10 @@ class UsageLog:
 
     def __init__(self, store: Store, data: Path, retention: Retention, now: Callable[[], datetime]) -> None:
         """Open the journal. Raise OSError if the directory cannot be written."""
+        self._prefix = secrets.token_hex(8)
         try:
-            self._journal = Journal(data / DIRECTORY)
+            self._processes = ProcessLocks(data / DIRECTORY, self._prefix)
+            self._journal = Journal(data / DIRECTORY, owner=f"{self._prefix}-")
         except OSError as error:
             remedy = "let the gateway write there, select another folder by --data, or set `usage: {enabled: false}`"
             raise OSError(
@@ -39,8 +48,10 @@ class UsageLog:
             ) from None
         self._records = UsageRecords(store)
         self._retention = retention
+        self.budgets = Budgets(store, self._prefix, self._processes.directory_id, now, time.monotonic)
+        """Budgets of the keys, which the records are charged to."""
+        self._return_at = 0.0
         self._now = now
-        self._prefix = secrets.token_hex(8)
         self._numbers = count()
         self._encoder = msgspec.json.Encoder()
         self._writer: Background | None = None
@@ -59,17 +70,33 @@ class UsageLog:
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
         self._journal.close()
+        with suppress(SQLAlchemyError, OSError, TimeoutError):
+            if not self._journal.has_segments_of(self._prefix):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.budgets.return_own()
+        self._processes.close()
 
     def new_id(self) -> str:
         """Return an id for a record, unique among all processes."""
         return f"{self._prefix}-{next(self._numbers)}"
 
     def add(self, record: UsageRecord) -> None:
-        """Append the record to the journal."""
+        """Append the record to the journal, from which its cost is charged to the budget of its key."""
         self._journal.append(self._encoder.encode(record))
 
     async def _write(self) -> None:
-        await self._journal.drain(self._records.insert)
+        holders, ended = set[str](), set[str]()
+        if returns := time.monotonic() >= self._return_at:
+            holders = await self.budgets.holders()
+            ended = {name for name in holders | self._processes.names() if self._processes.has_ended(name)}
+        await self._journal.drain(self._records.insert)  # with all records of the processes that have ended
+        await self.budgets.return_unused()
+        if returns:
+            complete = {holder for holder in ended if not self._journal.has_segments_of(holder)}
+            await self.budgets.return_all(complete & holders)
+            for holder in complete:
+                self._processes.forget(holder)
+            self._return_at = time.monotonic() + RETURN_SECONDS
 
     async def _sweep(self) -> None:
         await self._records.sweep(self._now() - timedelta(seconds=self._retention.ttl), self._retention.max_bytes)

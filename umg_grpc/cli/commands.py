@@ -14,9 +14,11 @@ from umg_grpc.access.key_fields import KeyFields
 from umg_grpc.access.permissions import OPERATIONS
 from umg_grpc.cli.config import load
 from umg_grpc.config import Address
+from umg_grpc.config.models import micro_credits_of
 from umg_grpc.config.scalars import SECONDS
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PROTOCOLS, Router
+from umg_grpc.wire.admin import PERIOD_VALUES
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -166,6 +168,12 @@ def create_key(
     rpm: Annotated[int | None, typer.Option(min=1, help="Most requests a minute.")] = None,
     tpm: Annotated[int | None, typer.Option(min=1, help="Most tokens a minute, input and output together.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Most requests in flight.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="CREDITS", help="Most credits to spend, e.g. 12.50; see --budget-period.")
+    ] = None,
+    budget_period: Annotated[
+        str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
+    ] = "none",
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
     config: ConfigFlag = None,
     data: DataFlag = DATA,
@@ -181,6 +189,8 @@ def create_key(
         "requests_per_minute": rpm,
         "tokens_per_minute": tpm,
         "concurrent_requests": concurrency,
+        "budget_micro_credits": _budget(budget, budget_period),
+        "budget_period": "" if budget_period == "none" else budget_period,
         "expire_time": _moment(expires) if expires is not None else None,
         "show_route": show_route,
         "owner": owner,
@@ -339,6 +349,20 @@ def _since(text: str) -> datetime:
     if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
         return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
     return _moment(text, "--since")
+
+
+def _budget(text: str | None, period: str) -> int | None:
+    """Return the micro-credits of `--budget`. Refuse an unknown period, and a period without a budget."""
+    if period not in PERIOD_VALUES:
+        raise typer.BadParameter(f"expected one of {', '.join(PERIOD_VALUES)}", param_hint="--budget-period")
+    if text is None:
+        if period != "none":
+            raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
+        return None
+    if (micro_credits := micro_credits_of(text)) is None:
+        message = "expected a number of credits with at most 6 decimals, e.g. 12.50"
+        raise typer.BadParameter(message, param_hint="--budget")
+    return micro_credits
 
 
 def _moment(text: str, flag: str = "--expires") -> datetime:

@@ -13,6 +13,7 @@ from umg_grpc.access.keys import Key, Keys
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
+from umg_grpc.prices import credits_text
 from umg_grpc.store import StoreError, open_store
 
 ONCE = "the key is shown only now; keep it:"
@@ -100,6 +101,7 @@ def _lines(key: Key) -> Iterator[tuple[str, str]]:
     yield "rpm", str(key.requests_per_minute or "no limit")
     yield "tpm", str(key.tokens_per_minute or "no limit")
     yield "concurrency", str(key.concurrent_requests or "no limit")
+    yield "budget", _budget(key)
     yield "route", "shown" if key.show_route else "hidden"
     yield "owner", key.owner or "none"
     yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(key.tags.items())) or "none"
@@ -109,6 +111,13 @@ def _lines(key: Key) -> Iterator[tuple[str, str]]:
         yield "revoked", _written(key.revoke_time)
     if key.previous_prefix:
         yield "former key", f"{key.previous_prefix}…, valid until {_written(key.previous_expire_time)}"
+
+
+def _budget(key: Key) -> str:
+    if key.budget_micro_credits is None:
+        return "no limit"
+    amount = f"{credits_text(key.budget_micro_credits)} credits"
+    return f"{amount} a {key.budget_period}" if key.budget_period else amount
 
 
 def _state(key: Key) -> str:

@@ -16,11 +16,11 @@ import typer
 from umg_grpc.access.keys import Keys
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
+from umg_grpc.prices import credits_text
 from umg_grpc.store import Store, StoreError, open_store
 from umg_grpc.store.database import SQLITE, SQLITE_FILE
 from umg_grpc.store.usage_records import COUNTS, SUMS, UsageRecord, UsageRecords, UsageSum
 
-MICRO_CREDITS = 1_000_000
 INPUTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens")
 OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens")
 
@@ -136,9 +136,3 @@ def _record_rows(record: UsageRecord) -> list[tuple[str, str]]:
         "credits": credits_text(record.micro_credits),
     }
     return list(rows.items())
-
-
-def credits_text(micro_credits: int) -> str:
-    """Return micro-credits as a decimal number of credits, exactly."""
-    whole, micros = divmod(micro_credits, MICRO_CREDITS)
-    return f"{whole}.{micros:06d}"

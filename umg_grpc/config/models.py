@@ -126,7 +126,7 @@ def _prices(document: Document, path: Path, written: Mapping[str, object]) -> It
     priced = set[int]()
     for name, price in written.items():
         unit = _TOKENS.get(name) or _UNITS.get(name)
-        amount = _micro_credits(price) if name in _TOKENS else _whole(price)
+        amount = micro_credits_of(price) if name in _TOKENS else _whole(price)
         if unit is None:
             document.problem((*path, name), f"expected {any_of((*_TOKENS, *_UNITS))}")
         elif unit in priced:
@@ -141,7 +141,7 @@ def _prices(document: Document, path: Path, written: Mapping[str, object]) -> It
             yield pb.Price(unit=unit, micro_credits_per_million=amount)
 
 
-def _micro_credits(credits_: object) -> int | None:
+def micro_credits_of(credits_: object) -> int | None:
     """Return a decimal number of credits as micro-credits, exactly; None if it is not one."""
     match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
     return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None

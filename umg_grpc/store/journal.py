@@ -33,9 +33,17 @@ class Journal:
     """Journal of one process in a directory that several processes may share."""
 
     def __init__(
-        self, directory: Path, *, segment_bytes: int = SEGMENT_BYTES, waiting_bytes: int = WAITING_BYTES
+        self,
+        directory: Path,
+        *,
+        owner: str = "",
+        segment_bytes: int = SEGMENT_BYTES,
+        waiting_bytes: int = WAITING_BYTES,
     ) -> None:
-        """Create the directory. Raise OSError if it cannot be written."""
+        """Create the directory. Raise OSError if it cannot be written. `owner`: beginning of the names of the segments,
+        for `has_segments_of`.
+        """
+        self._owner = owner
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._waiting_bytes = waiting_bytes
@@ -81,6 +89,10 @@ class Journal:
             self._close_segment()
         await self._drain_segments(deliver)
 
+    def has_segments_of(self, owner: str) -> bool:
+        """Return whether there are segments of an owner: of a live process, or with records that are not delivered."""
+        return any(self._directory.glob(f"{owner}*{SUFFIX}"))
+
     def close(self) -> None:
         """Close the segment. Records that are not delivered stay in the directory."""
         self._close_segment()
@@ -95,7 +107,7 @@ class Journal:
         if self.waiting_bytes >= self._waiting_bytes:
             raise OSError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
         while True:
-            path = self._directory / f"{secrets.token_hex(8)}{SUFFIX}"
+            path = self._directory / f"{self._owner}{secrets.token_hex(8)}{SUFFIX}"
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             if _lock(descriptor):
                 self._descriptor, self._path, self._size = descriptor, path, 0

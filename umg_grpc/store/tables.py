@@ -98,6 +98,9 @@ class ApiKey(Base):
     """End of the overlap, in which both secrets are valid."""
     tokens_per_minute: Mapped[int | None] = mapped_column(BigInteger)
     concurrent_requests: Mapped[int | None] = mapped_column(BigInteger)
+    budget_micro_credits: Mapped[int | None] = mapped_column(BigInteger)
+    budget_period: Mapped[str | None] = mapped_column(String(8))
+    """`day` or `month` in UTC; "" or None for a budget without a period."""
 
 
 MAX_OBJECT_ID_CHARACTERS = 512
@@ -213,3 +216,31 @@ class KeptUsage(Base):
     audio_output_tokens: Mapped[int] = mapped_column(BigInteger)
     searches: Mapped[int] = mapped_column(BigInteger)
     micro_credits: Mapped[int] = mapped_column(BigInteger)
+
+
+class BudgetAccount(Base):
+    """Amount that a key has spent of its budget in one period. `budgets.py` describes the accounts and the leases."""
+
+    __tablename__ = "budget_accounts"
+
+    key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    """Start of the period in seconds since 1970 in UTC; 0 for a budget without a period."""
+    spent_micro_credits: Mapped[int] = mapped_column(BigInteger)
+
+
+class BudgetLease(Base):
+    """Amount of a budget that one holder may still spend, or has spent without its usage record in the database."""
+
+    __tablename__ = "budget_leases"
+    __table_args__ = (Index("ix_budget_leases_directory", "directory"),)
+
+    key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    holder: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Process, by the prefix of its usage records."""
+    directory: Mapped[str] = mapped_column(String(64))
+    """Id of the data directory whose journal has the usage records of the holder."""
+    held_micro_credits: Mapped[int] = mapped_column(BigInteger)
+    renew_micros: Mapped[int] = mapped_column(BigInteger)
+    """Last renewal, in microseconds since 1970 in UTC."""

@@ -9,10 +9,12 @@ import msgspec
 import structlog
 from sqlalchemy import ColumnElement, case, delete, func, select
 from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.store.background_tasks import reason_of
+from umg_grpc.store.budgets import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import SQLITE, Store
 from umg_grpc.store.tables import KeptUsage
 
@@ -64,6 +66,12 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     audio_output_tokens: int = 0
     searches: int = 0
     micro_credits: int = 0
+    budget_period: int | None = None
+    """Period of the budget that the cost is charged to, as in `LeaseId`; None for a key without a budget. Not in the
+    database.
+    """
+    budget_holder: str = ""
+    """Holder of the lease that the call was admitted with. Not in the database."""
 
     @property
     def start_time(self) -> datetime:
@@ -77,7 +85,7 @@ COUNTS = (
 )
 """Fields of a record that count units. Each token is counted by one of them only."""
 SUMS = (*COUNTS, "micro_credits")
-_COLUMNS = UsageRecord.__struct_fields__
+_COLUMNS = UsageRecord.__struct_fields__[:-2]
 
 DAY = "day"
 DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
@@ -168,10 +176,28 @@ class UsageRecords:
     async def _insert(self, records: Sequence[UsageRecord]) -> None:
         if not records:
             return
+        charged = [record for record in records if record.budget_period is not None and record.micro_credits]
         async with self._store.write() as session:
+            if charged:
+                await _settle(session, charged)
             connection = await session.connection()
             statement = _SQLITE_INSERT if connection.dialect.name == SQLITE else _POSTGRESQL_INSERT
-            await connection.exec_driver_sql(statement, [msgspec.structs.astuple(record) for record in records])
+            await connection.exec_driver_sql(statement, [msgspec.structs.astuple(record)[:-2] for record in records])
+
+
+async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
+    """Charge the records to the budgets, without the ones in the database: a journal may deliver a record again."""
+    charges = {record.record_id: record for record in records}
+    accounts = [(record.key_id, record.budget_period or 0) for record in records]
+    await lock_accounts(session, accounts)
+    known = await session.scalars(select(KeptUsage.record_id).where(KeptUsage.record_id.in_(charges)))
+    for record_id in known:
+        del charges[record_id]
+    leases = [
+        Charge(LeaseId(record.key_id, record.budget_period or 0, record.budget_holder), record.micro_credits)
+        for record in charges.values()
+    ]
+    await settle(session, leases)
 
 
 def micros_of(time: datetime) -> int:

@@ -7,7 +7,7 @@ absent field, except in a change of settings: there an absent field keeps its va
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 from google.protobuf.duration_pb2 import Duration
@@ -25,6 +25,14 @@ OPERATION_NAMES = {value: name.removeprefix(_PREFIX).lower() for name, value in 
 """Operation of a key -> name in JSON, on the command line and in the database."""
 OPERATION_VALUES = {name: value for value, name in OPERATION_NAMES.items()}
 
+PERIOD_VALUES: Mapping[str, "pb.BudgetPeriod.ValueType"] = {
+    "none": pb.BUDGET_PERIOD_UNSPECIFIED,
+    "day": pb.BUDGET_PERIOD_DAY,
+    "month": pb.BUDGET_PERIOD_MONTH,
+}
+"""Period of a budget in JSON -> its value."""
+PERIOD_NAMES = {value: name for name, value in PERIOD_VALUES.items()}
+
 Field = TypeVar("Field")
 Given: TypeAlias = Field | UnsetType | None
 Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
@@ -41,7 +49,8 @@ class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
     requests_per_minute: Given[Limit] = UNSET
     tokens_per_minute: Given[Limit] = UNSET
     concurrent_requests: Given[Limit] = UNSET
-    quota_micro_credits: Given[Limit] = UNSET
+    budget_micro_credits: Given[Limit] = UNSET
+    budget_period: Given[Literal["none", "day", "month"]] = UNSET
     expire_time: Given[Annotated[datetime, Meta(tz=True)]] = UNSET
     show_route: Given[bool] = UNSET
     owner: Given[str] = UNSET
@@ -123,6 +132,8 @@ def _settings(given: Mapping[str, object]) -> pb.KeySettings:
         match value:
             case datetime():
                 settings.expire_time.FromDatetime(value.astimezone(UTC))
+            case str() if name == "budget_period":
+                settings.budget_period = PERIOD_VALUES[value]
             case list() if name == "operations":
                 settings.operations.extend(_operation(text, index) for index, text in enumerate(value))
             case list():
@@ -155,7 +166,8 @@ def _key(key: pb.Key) -> JsonObject:
         "requests_per_minute": given.requests_per_minute if given.HasField("requests_per_minute") else None,
         "tokens_per_minute": given.tokens_per_minute if given.HasField("tokens_per_minute") else None,
         "concurrent_requests": given.concurrent_requests if given.HasField("concurrent_requests") else None,
-        "quota_micro_credits": given.quota_micro_credits if given.HasField("quota_micro_credits") else None,
+        "budget_micro_credits": given.budget_micro_credits if given.HasField("budget_micro_credits") else None,
+        "budget_period": PERIOD_NAMES[given.budget_period],
         "expire_time": _time(given.expire_time) if given.HasField("expire_time") else None,
         "show_route": given.show_route,
         "owner": given.owner,

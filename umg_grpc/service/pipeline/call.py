@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
 
+from umg_grpc.access.budgets import Reservation
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
@@ -47,6 +48,7 @@ class Call:
     micro_credits: int = 0  # cost of the usage, set at the end of the call
     first_output_seconds: float | None = None  # from the call to the first message of its stream
     admission: Admission | None = None  # within the limits of the key; None for a key without limits
+    reservation: Reservation | None = None  # of the estimated cost, for a key with a budget
     prices: Prices | None = None  # of the model; None for a call that was not admitted, and costs nothing
 
     def list_dropped(self, answer: Answer) -> None:

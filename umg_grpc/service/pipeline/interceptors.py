@@ -136,6 +136,8 @@ class LoggingInterceptor(Interceptor):
         quantities = set_cost(call)
         if self._usage is not None:
             add_usage(self._usage, call, quantities, seconds, failure)
+        if call.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
+            call.reservation.end(call.micro_credits)
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:

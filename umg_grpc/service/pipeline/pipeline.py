@@ -11,7 +11,10 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
+from umg_grpc.access.budgets import Budgets
 from umg_grpc.access.key_limits import KeyLimits
+from umg_grpc.errors import UmgError
+from umg_grpc.prices import FREE, Prices, estimated_quantities
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, RoutePreferences
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
@@ -42,6 +45,8 @@ class PipelineContext:
     """Maximum size of a source document in bytes, as on the HTTP face."""
     shared: Resilience
     cache: CacheLookup
+    budgets: Budgets | None = None
+    """None without usage records, from which the cost of calls is charged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +94,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         return DecodedRequest(request, notes), resolved
 
     async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
-        """Count the call against the limits of its key, until the call ends. Raise UmgError(RATE_LIMITED)."""
+        """Count the call against the limits of its key, and reserve its estimated cost, until the call ends. Raise
+        UmgError(RATE_LIMITED), UmgError(QUOTA_EXHAUSTED).
+        """
         admission = call.admission = self._context.limits.open(call.caller)
         if admission is not None:
             try:
@@ -97,7 +104,18 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             finally:
                 headers = headers_of_limits(request.source.format)
                 call.headers.update(headers(admission.status, datetime.now(UTC)))
+        if call.caller.budget_micro_credits is not None and model.prices is not FREE:
+            await self._reserve(call, model.prices, request)
         call.model, call.prices = model.id, model.prices  # set here, since the call may reach no channel
+
+    async def _reserve(self, call: Call, prices: Prices, request: RequestT) -> None:
+        """Reserve the estimated cost of a call of a key with a budget. Raise UmgError."""
+        if self._context.budgets is None:
+            message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        estimate = estimate_tokens(request)
+        cost = prices.cost(estimated_quantities(estimate.input_tokens, estimate.output_tokens))
+        call.reservation = await self._context.budgets.reserve(call.caller, cost)
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:
         """Return the cached response, else the response of the first channel that answers, with its usage counted and

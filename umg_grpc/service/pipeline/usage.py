@@ -76,6 +76,8 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
     if (usage := call.usage) is not None and not call.is_cached:
         record.estimated = usage.estimated
         record.micro_credits = call.micro_credits
+        if call.reservation is not None:
+            record.budget_period, record.budget_holder = call.reservation.lease_id[1:]
         for unit, count in quantities.items():
             if (field := FIELDS.get(unit)) is not None:
                 setattr(record, field, count)

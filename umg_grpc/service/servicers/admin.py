@@ -15,25 +15,24 @@ from umg_grpc.inprocess import Context
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.servicers.unserved import not_served
+from umg_grpc.store.budgets import NO_BALANCE, Balance, BudgetAccounts, period_start
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.admin import OPERATION_NAMES, OPERATION_VALUES
+from umg_grpc.wire.admin import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES, PERIOD_VALUES
 from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_token
 
 PAGE_SIZE = 100
-UNENFORCED = ("quota_micro_credits",)
-"""Settings of the schema that this version cannot enforce, and therefore refuses."""
 
 
 class AdminServicer(rpc.AdminServiceServicer):
     """`umg.v1.AdminService`."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: Keys, budgets: BudgetAccounts) -> None:
         self._keys = keys
+        self._budgets = budgets
 
     async def CreateKey(self, request: pb.CreateKeyRequest, context: Context) -> pb.CreateKeyResponse:
         """Create a key. Return it with its secret."""
         check(request)
-        _reject_unenforced(request.settings)
         async with _errors():
             key, secret = await self._keys.create(request.settings.name, **_fields(request.settings))
         return pb.CreateKeyResponse(key=_message(key), secret=secret)
@@ -46,7 +45,8 @@ class AdminServicer(rpc.AdminServiceServicer):
         if key_id != caller.key_id:
             caller.check_scopes(frozenset({ADMIN}))
         async with _errors():
-            return pb.GetKeyResponse(key=_message(await self._keys.get(key_id)))
+            [message] = await self._messages([await self._keys.get(key_id)])
+            return pb.GetKeyResponse(key=message)
 
     async def ListKeys(self, request: pb.ListKeysRequest, context: Context) -> pb.ListKeysResponse:
         """Return one page of the keys, newest first."""
@@ -57,15 +57,17 @@ class AdminServicer(rpc.AdminServiceServicer):
         )
         async with _errors():
             keys, last = await self._keys.page(after, size, include_ended=request.include_ended)
+            messages = await self._messages(keys)
         token = encode_token(PageBoundary(last)) if last else ""
-        return pb.ListKeysResponse(keys=map(_message, keys), next_page_token=token)
+        return pb.ListKeysResponse(keys=messages, next_page_token=token)
 
     async def UpdateKey(self, request: pb.UpdateKeyRequest, context: Context) -> pb.UpdateKeyResponse:
         """Change the fields of a key that the mask names."""
         check(request)
         changes = _changes(request.settings, request.update_mask.paths)
         async with _errors():
-            return pb.UpdateKeyResponse(key=_message(await self._keys.update(request.key_id, changes)))
+            [message] = await self._messages([await self._keys.update(request.key_id, changes)])
+            return pb.UpdateKeyResponse(key=message)
 
     async def RotateKey(self, request: pb.RotateKeyRequest, context: Context) -> pb.RotateKeyResponse:
         """Give a key a new secret. Return the key with this secret."""
@@ -73,13 +75,24 @@ class AdminServicer(rpc.AdminServiceServicer):
         overlap = request.overlap.ToTimedelta() if request.HasField("overlap") else DEFAULT_OVERLAP
         async with _errors():
             key, secret = await self._keys.rotate(request.key_id, overlap)
-        return pb.RotateKeyResponse(key=_message(key), secret=secret)
+            [message] = await self._messages([key])
+        return pb.RotateKeyResponse(key=message, secret=secret)
 
     async def RevokeKey(self, request: pb.RevokeKeyRequest, context: Context) -> pb.RevokeKeyResponse:
         """Revoke a key."""
         check(request)
         async with _errors():
-            return pb.RevokeKeyResponse(key=_message(await self._keys.revoke(request.key_id)))
+            [message] = await self._messages([await self._keys.revoke(request.key_id)])
+            return pb.RevokeKeyResponse(key=message)
+
+    async def _messages(self, keys: Collection[Key]) -> list[pb.Key]:
+        """Return the keys as messages, each with the balance of its budget."""
+        now = datetime.now(UTC)
+        periods = {
+            key.key_id: period_start(key.budget_period, now) for key in keys if key.budget_micro_credits is not None
+        }
+        balances = await self._budgets.balances(periods)
+        return [_message(key, balances.get(key.key_id, NO_BALANCE)) for key in keys]
 
     async def GetUsage(self, request: pb.GetUsageRequest, context: Context) -> pb.GetUsageResponse:
         raise not_served("usage")
@@ -108,23 +121,14 @@ async def _errors() -> AsyncGenerator[None, None]:
         raise UmgError(error.reason, error.message, **{**error.metadata, "field": f"settings.{field}"}) from None
 
 
-def _reject_unenforced(settings: pb.KeySettings) -> None:
-    for name in UNENFORCED:
-        if name in {field.name for field, _ in settings.ListFields()}:
-            message = f"settings.{name}: this version of the gateway does not enforce it; leave it out"
-            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=f"settings.{name}")
-
-
 def _changes(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
     """Return the fields that the mask names. Raise UmgError for a mask that is empty or names an unknown path."""
     fields: NamedKeyFields = {"name": settings.name, **_fields(settings)}
-    unknown = [path for path in paths if path not in fields and path not in UNENFORCED]
+    unknown = [path for path in paths if path not in fields]
     if unknown or not paths:
         problem = f"`{unknown[0]}` is no field of the settings" if unknown else "name at least one field to change"
         message = f"update_mask: {problem}; name some of {', '.join(fields)}"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="update_mask")
-    if not set(paths).isdisjoint(UNENFORCED):
-        _reject_unenforced(settings)
     return {name: value for name, value in fields.items() if name in paths}  # type: ignore[return-value]  # some of its keys
 
 
@@ -138,6 +142,8 @@ def _fields(settings: pb.KeySettings) -> KeyFields:
         "requests_per_minute": settings.requests_per_minute if settings.HasField("requests_per_minute") else None,
         "tokens_per_minute": settings.tokens_per_minute if settings.HasField("tokens_per_minute") else None,
         "concurrent_requests": settings.concurrent_requests if settings.HasField("concurrent_requests") else None,
+        "budget_micro_credits": settings.budget_micro_credits if settings.HasField("budget_micro_credits") else None,
+        "budget_period": _stored_period(settings.budget_period),
         "expire_time": settings.expire_time.ToDatetime(UTC) if settings.HasField("expire_time") else None,
         "show_route": settings.show_route,
         "owner": settings.owner,
@@ -145,8 +151,14 @@ def _fields(settings: pb.KeySettings) -> KeyFields:
     }
 
 
-def _message(key: Key) -> pb.Key:
+def _stored_period(period: "pb.BudgetPeriod.ValueType") -> str:
+    return PERIOD_NAMES[period] if period != pb.BUDGET_PERIOD_UNSPECIFIED else ""
+
+
+def _message(key: Key, balance: Balance = NO_BALANCE) -> pb.Key:
     return pb.Key(
+        spent_micro_credits=balance.spent,
+        reserved_micro_credits=balance.held,
         key_id=key.key_id,
         prefix=key.prefix,
         settings=pb.KeySettings(
@@ -158,6 +170,8 @@ def _message(key: Key) -> pb.Key:
             requests_per_minute=key.requests_per_minute,
             tokens_per_minute=key.tokens_per_minute,
             concurrent_requests=key.concurrent_requests,
+            budget_micro_credits=key.budget_micro_credits,
+            budget_period=PERIOD_VALUES[key.budget_period or "none"],
             expire_time=_timestamp(key.expire_time),
             show_route=key.show_route,
             owner=key.owner,

@@ -1,0 +1,297 @@
+"""Budgets of keys, as callers meet them: exactly the budget is spent, also by several processes and through SIGKILL."""
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import openai
+import pytest
+from aiohttp import web
+
+from tests.support.databases import Database, Postgres
+from tests.support.gateways import KEY, Running, channel, running
+from tests.support.processes import serve
+from tests.support.serving import serving
+from umg_grpc.access.caller import Caller
+from umg_grpc.access.keys import Keys
+from umg_grpc.access.usage import UsageLog
+from umg_grpc.config.values import Retention
+from umg_grpc.errors import UmgError
+from umg_grpc.store import open_store
+from umg_grpc.store.budgets import NO_BALANCE, Balance, BudgetAccounts, period_end, period_start
+from umg_grpc.v1 import pb
+
+CREDIT = 1_000_000
+ANSWER = {
+    "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
+}  # fmt: skip
+PRICE = "models: {m: {price: {request: 1000000000000}}}\n"
+"""One credit for each call of `m`, independent of its tokens."""
+
+
+class Provider:
+    """Provider of chat completions that counts the calls and answers when it is released."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.arrived = asyncio.Semaphore(0)
+        self.calls = 0
+        self.failures = 0
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.calls += 1
+        self.arrived.release()
+        await self.released.wait()
+        if self.failures:
+            self.failures -= 1
+            return web.json_response({"error": {"message": "down"}}, status=500)
+        return web.json_response(ANSWER)
+
+    async def wait_arrived(self, count: int) -> None:
+        for _ in range(count):
+            await self.arrived.acquire()
+
+
+@asynccontextmanager
+async def provider_config(database: str = "sqlite") -> AsyncGenerator[tuple[Provider, str], None]:
+    provider, app = Provider(), web.Application()
+    app.router.add_post("/chat/completions", provider.answer)
+    async with serving(app) as url:
+        channels = channel("one", "chat", url, "m") + channel("other", "chat", url, "m")
+        yield provider, f"database: {database}\nchannels:\n{channels}{PRICE}"
+
+
+async def new_key(gateway: Running, budget: int, period: str = "") -> tuple[str, str]:
+    """Return the id and the secret of a key with a budget in micro-credits."""
+    keys = Keys(gateway.service.store)
+    key, secret = await keys.create("spender", budget_micro_credits=budget, budget_period=period)
+    return key.key_id, secret
+
+
+async def post(session: aiohttp.ClientSession, url: str, key: str, **fields: object) -> tuple[int, dict[str, Any]]:
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **fields}
+    headers = {"authorization": f"Bearer {key}"}
+    async with session.post(f"{url}/v1/chat/completions", json=body, headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def spent(database: str, data: Path, key_id: str) -> Balance:
+    """Return the balance of a key, whose gateways have ended."""
+    store = await open_store(database, data)
+    try:
+        return (await BudgetAccounts(store).balances({key_id: 0})).get(key_id, NO_BALANCE)
+    finally:
+        await store.aclose()
+
+
+async def admit_ten(provider: Provider, urls: list[str], key: str) -> None:
+    """Make 50 parallel calls with a budget for 10, of which exactly 10 reach the provider and are answered."""
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        calls = [asyncio.create_task(post(session, urls[number % len(urls)], key)) for number in range(50)]
+        rejections: list[tuple[int, dict[str, Any]]] = []
+        for call in asyncio.as_completed(calls):
+            rejections.append(await call)
+            if len(rejections) == 40:
+                await provider.wait_arrived(10)
+                provider.released.set()
+    statuses = [status for status, _ in rejections]
+    assert (statuses[:40].count(429), statuses[40:].count(200), provider.calls) == (40, 10, 10), statuses
+    message = rejections[0][1]["error"]["message"]
+    assert "budget of 10.000000 credits" in message
+
+
+async def test_of_fifty_parallel_calls_a_budget_for_ten_admits_exactly_ten(tmp_path: Path) -> None:
+    async with provider_config() as (provider, config):
+        async with running(config, tmp_path) as gateway:
+            key_id, key = await new_key(gateway, 10 * CREDIT)
+            await admit_ten(provider, [gateway.url], key)
+        assert await spent("sqlite", tmp_path, key_id) == Balance(10 * CREDIT, 0)
+
+
+async def test_two_replicas_on_postgresql_admit_exactly_ten(tmp_path: Path, postgres: Postgres) -> None:
+    database = postgres.create(tmp_path.name)
+    async with provider_config(database) as (provider, config):
+        async with running(config, tmp_path / "a") as one, running(config, tmp_path / "b") as other:
+            key_id, key = await new_key(one, 10 * CREDIT)
+            await admit_ten(provider, [one.url, other.url], key)
+        assert await spent(database, tmp_path, key_id) == Balance(10 * CREDIT, 0)
+
+
+async def test_two_workers_on_sqlite_admit_exactly_ten(tmp_path: Path) -> None:
+    async with provider_config() as (provider, config):
+        path = tmp_path / "umg.yaml"
+        path.write_text(config)
+        arguments = ("--config", str(path), "--workers", "2")
+        async with serve(tmp_path, *arguments, environment={"UMG_API_KEY": KEY}) as process:
+            store = await open_store("sqlite", tmp_path, create=False)
+            key, secret = await Keys(store).create("spender", budget_micro_credits=10 * CREDIT)
+            await store.aclose()
+            await admit_ten(provider, [process.http], secret)
+            assert await process.stop() == 0
+        assert await spent("sqlite", tmp_path, key.key_id) == Balance(10 * CREDIT, 0)
+
+
+async def test_a_call_that_fails_over_is_charged_once_and_a_failed_call_is_free(tmp_path: Path) -> None:
+    async with provider_config() as (provider, config):
+        provider.released.set()
+        async with running(config, tmp_path) as gateway, aiohttp.ClientSession() as session:
+            key_id, key = await new_key(gateway, 2 * CREDIT)
+            provider.failures = 1
+            assert (await post(session, gateway.url, key))[0] == 200
+            provider.failures = 100
+            assert (await post(session, gateway.url, key))[0] in {502, 503}
+            provider.failures = 0
+        assert await spent("sqlite", tmp_path, key_id) == Balance(CREDIT, 0)
+
+
+SANDBOX_PRICES = """
+channels: [{name: sandbox, protocols: [sandbox], pace: PACE, models: [famO-5, famO-5-mini]}]
+models: {famO-5: {cache: 10m, price: {request: 1000000000000}}}
+"""
+
+
+async def test_a_cancelled_stream_is_charged_once(tmp_path: Path) -> None:
+    async with running(SANDBOX_PRICES.replace("PACE", "20"), tmp_path) as gateway:
+        key_id, key = await new_key(gateway, 10 * CREDIT)
+        messages = [{"role": "user", "content": "word " * 200}]
+        body = {"model": "famO-5", "messages": messages, "stream": True}
+        headers = {"authorization": f"Bearer {key}"}
+        async with aiohttp.ClientSession() as session:
+            response = await session.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers)
+            while b'"content":"' not in await response.content.readline():
+                pass
+            response.close()
+    assert await spent("sqlite", tmp_path, key_id) == Balance(CREDIT, 0)
+
+
+async def test_only_answers_of_providers_for_models_with_a_price_are_charged(tmp_path: Path) -> None:
+    async with (
+        running(SANDBOX_PRICES.replace("PACE", "0"), tmp_path) as gateway,
+        aiohttp.ClientSession() as session,
+    ):
+        key_id, key = await new_key(gateway, 2 * CREDIT, "month")
+        fields = {"model": "famO-5", "temperature": 0}
+        for _ in range(3):  # one answer and two cached ones
+            assert (await post(session, gateway.url, key, **fields))[0] == 200
+        assert (await post(session, gateway.url, key, model="famO-5", messages=[]))[0] == 400
+        assert (await post(session, gateway.url, key, model="famO-5", temperature=0.5))[0] == 200
+        assert (await post(session, gateway.url, key, model="famO-5", temperature=0.6))[0] == 429
+        assert (await post(session, gateway.url, key, model="famO-5-mini"))[0] == 200  # it has no price
+        headers = {"authorization": f"Bearer {key}"}
+        count = {"model": "famO-5", "messages": [{"role": "user", "content": "x"}]}
+        for method, path in (("GET", "/v1/models"), ("POST", "/v1/messages/count_tokens")):
+            sent = session.request(
+                method, gateway.url + path, headers=headers, json=count if method == "POST" else None
+            )
+            async with sent as response:
+                assert response.status == 200, await response.text()
+        async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=key) as client:
+            with pytest.raises(openai.RateLimitError) as caught:
+                await client.responses.create(model="famO-5", input="x")
+        assert caught.value.response.headers["x-should-retry"] == "false"
+        end = period_end("month", period_start("month", datetime.now(UTC)))
+        assert end is not None
+        assert f"{end:%Y-%m-%dT00:00:00Z}" in caught.value.message
+        async with asyncio.timeout(20):  # records are in the database about a second after the calls
+            while True:
+                async with session.get(f"{gateway.url}/admin/v1/keys/{key_id}", headers=gateway.headers) as response:
+                    shown = (await response.json())["key"]
+                if shown["spent_micro_credits"]:
+                    break
+        assert (shown["spent_micro_credits"], shown["settings"]["budget_period"]) == (2 * CREDIT, "month")
+
+
+async def test_a_killed_gateway_loses_neither_what_was_spent_nor_the_rest(database: Database) -> None:
+    async with provider_config(database.url) as (provider, config):
+        provider.released.set()
+        path = database.data_dir / "umg.yaml"
+        path.write_text(config)
+        arguments, environment = ("--config", str(path)), {"UMG_API_KEY": KEY}
+        async with serve(database.data_dir, *arguments, environment=environment) as process:
+            store = await open_store(database.url, database.data_dir, create=False)
+            key, secret = await Keys(store).create("spender", budget_micro_credits=100 * CREDIT)
+            await store.aclose()
+            async with aiohttp.ClientSession() as session:
+                for _ in range(40):
+                    assert (await post(session, process.url, secret))[0] == 200
+            await process.stop(signal.SIGKILL)
+        async with (
+            serve(database.data_dir, *arguments, environment=environment) as process,
+            aiohttp.ClientSession() as session,
+        ):
+            answered = 0
+            async with asyncio.timeout(60):
+                while answered < 60:  # the lease of the killed process is returned after some seconds
+                    answered += (await post(session, process.url, secret))[0] == 200
+            assert (await post(session, process.url, secret))[0] == 429
+            assert await process.stop() == 0
+        assert provider.calls == 100
+        assert await spent(database.url, database.data_dir, key.key_id) == Balance(100 * CREDIT, 0)
+
+
+@dataclass(frozen=True)
+class Period:
+    id: str
+    period: str
+    time: str
+    start: str
+    end: str
+
+
+PERIODS = [
+    Period("a day", "day", "2026-02-28T23:59:59+00:00", "2026-02-28T00:00:00+00:00", "2026-03-01T00:00:00+00:00"),
+    Period("a day by UTC", "day", "2026-03-01T00:30:00+01:00", "2026-02-28T00:00:00+00:00", "2026-03-01T00:00:00+00:00"),
+    Period("a month", "month", "2026-11-30T12:00:00+00:00", "2026-11-01T00:00:00+00:00", "2026-12-01T00:00:00+00:00"),
+    Period("a year's last", "month", "2026-12-01T00:00:00+00:00", "2026-12-01T00:00:00+00:00", "2027-01-01T00:00:00+00:00"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PERIODS, ids=lambda case: case.id)
+def test_a_period_begins_and_ends_in_utc(case: Period) -> None:
+    start = period_start(case.period, datetime.fromisoformat(case.time))
+    assert start == datetime.fromisoformat(case.start).timestamp()
+    assert period_end(case.period, start) == datetime.fromisoformat(case.end)
+
+
+async def test_a_budget_begins_anew_with_its_period_and_a_reservation_may_outlive_it(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
+    store = await open_store("sqlite", tmp_path)
+    log = UsageLog(store, tmp_path, Retention(ttl=3600, max_bytes=10**6), lambda: now)
+    try:
+        caller = Caller("key_1", "app", (), None, None, budget_micro_credits=10, budget_period="day")
+        january = await log.budgets.reserve(caller, 10)
+        assert january is not None
+        with pytest.raises(UmgError) as caught:
+            await log.budgets.reserve(caller, 1)
+        assert caught.value.reason == pb.ERROR_REASON_QUOTA_EXHAUSTED
+        assert caught.value.metadata["reset_time"] == "2026-02-01T00:00:00Z"
+        now = datetime(2026, 2, 1, tzinfo=UTC)
+        february = await log.budgets.reserve(caller, 10)
+        assert february is not None
+        february.end(0)
+        february.end(0)
+        january.end(0)
+        again = await log.budgets.reserve(caller, 10)
+        assert again is not None
+        with pytest.raises(UmgError):
+            await log.budgets.reserve(caller, 1)
+    finally:
+        await log.aclose()
+        await store.aclose()
+
+
+async def test_without_usage_records_a_key_with_a_budget_is_refused(tmp_path: Path) -> None:
+    config = SANDBOX_PRICES.replace("PACE", "0") + "usage: {enabled: false}\n"
+    async with running(config, tmp_path) as gateway, aiohttp.ClientSession() as session:
+        _, key = await new_key(gateway, CREDIT)
+        status, answer = await post(session, gateway.url, key, model="famO-5")
+    assert (status, "usage: {enabled: true}" in answer["error"]["message"]) == (503, True)

@@ -1,0 +1,167 @@
+"""Budgets of keys: reservations of the calls of this process, within leases from the database."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.access.limit_errors import budget_exceeded
+from umg_grpc.errors import UmgError
+from umg_grpc.store import Store
+from umg_grpc.store.budgets import BudgetAccounts, Grant, LeaseId, period_end, period_start
+from umg_grpc.v1 import pb
+
+REFUSAL_SECONDS = 0.5
+"""Time for which a refusal is repeated without the database."""
+RENEW_SECONDS = 300.0
+
+
+class _Lease:
+    """Lease of this process on a key's budget in one period."""
+
+    __slots__ = (
+        *("budget", "extending", "is_used", "left", "lease_id"),
+        *("open", "refusal", "refused_until", "to_return"),
+    )
+
+    def __init__(self, lease_id: LeaseId, budget: int) -> None:
+        self.lease_id = lease_id
+        self.budget = budget
+        self.left = 0
+        """Amount that no call has reserved; negative after a call that cost more than its reservation."""
+        self.open = 0
+        """Number of reservations that have not ended."""
+        self.to_return = 0
+        self.is_used = True  # since the last `return_unused`
+        self.refusal: Grant | None = None
+        self.refused_until = 0.0
+        self.extending = asyncio.Lock()
+
+
+class Reservation:
+    """Amount reserved for one call or task, until `end`, which may follow long after the call."""
+
+    __slots__ = ("_lease", "_micro_credits")
+
+    def __init__(self, lease: _Lease, micro_credits: int) -> None:
+        self._lease = lease
+        self._micro_credits: int | None = micro_credits
+
+    @property
+    def lease_id(self) -> LeaseId:
+        """Lease for the usage record, which has to be in the journal before `end`."""
+        return self._lease.lease_id
+
+    def end(self, micro_credits: int) -> None:
+        """Replace the reservation by the actual cost; 0 releases it. Further calls have no effect."""
+        if self._micro_credits is not None:
+            self._lease.left += self._micro_credits - micro_credits
+            self._lease.open -= 1
+            self._micro_credits = None
+
+
+class Budgets:
+    """Budgets of all keys in this process, until `aclose`.
+
+    A call reserves its estimated cost from the lease of this process; only a process whose lease does not suffice calls
+    the database. Unused amounts are returned within seconds.
+    """
+
+    def __init__(
+        self, store: Store, holder: str, directory: str, now: Callable[[], datetime], monotonic: Callable[[], float]
+    ) -> None:
+        """`holder`: name of this process in the usage records. `directory`: id of its data directory."""
+        self._accounts = BudgetAccounts(store)
+        self._holder = holder
+        self._directory = directory
+        self._now = now
+        self._monotonic = monotonic
+        self._leases: dict[LeaseId, _Lease] = {}
+        self._extensions: set[asyncio.Task[Grant]] = set()
+        self._renew_at = 0.0
+
+    async def reserve(self, caller: Caller, micro_credits: int) -> Reservation | None:
+        """Reserve the estimated cost of a call. Return None for a key without a budget. Raise
+        UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the database does not
+        answer.
+        """
+        if (budget := caller.budget_micro_credits) is None:
+            return None
+        lease_id = LeaseId(caller.key_id, period_start(caller.budget_period, self._now()), self._holder)
+        lease = self._leases.get(lease_id)
+        if lease is None:
+            lease = self._leases[lease_id] = _Lease(lease_id, budget)
+        elif lease.budget != budget:
+            lease.budget, lease.refused_until = budget, 0.0
+            if lease.left > 0:
+                lease.to_return, lease.left = lease.to_return + lease.left, 0
+        lease.is_used = True
+        if lease.left < micro_credits:
+            await self._extend(lease, caller, micro_credits)
+        lease.left -= micro_credits
+        lease.open += 1
+        return Reservation(lease, micro_credits)
+
+    async def return_unused(self) -> None:
+        """Return the amounts of leases that were not used since the last call, and forget these leases. Raise
+        SQLAlchemyError.
+        """
+        amounts: dict[LeaseId, int] = {}
+        for lease_id, lease in [*self._leases.items()]:
+            if not lease.is_used and lease.left > 0:
+                lease.to_return, lease.left = lease.to_return + lease.left, 0
+            if lease.to_return:
+                amounts[lease_id], lease.to_return = lease.to_return, 0
+            if not (lease.is_used or lease.open or lease.left < 0 or lease.extending.locked()):
+                del self._leases[lease_id]
+            lease.is_used = False
+        # A failure may have been committed: these amounts are not returned again, but with the end of the process.
+        await self._accounts.return_unused(amounts)
+        if self._monotonic() >= self._renew_at:
+            self._renew_at = self._monotonic() + RENEW_SECONDS
+            await self._accounts.renew(self._holder, self._now())
+            await self._accounts.return_expired(self._directory, self._now())
+
+    async def holders(self) -> set[str]:
+        """Return the other processes of this data directory that have leases. Raise SQLAlchemyError."""
+        return set(await self._accounts.holders(self._directory)) - {self._holder}
+
+    async def return_all(self, holders: set[str]) -> None:
+        """Return the leases of processes that have ended and whose usage records are all in the database."""
+        await self._accounts.return_all(holders)
+
+    async def return_own(self) -> None:
+        """Return the leases of this process, whose usage records are all in the database."""
+        await self._accounts.return_all({self._holder})
+
+    async def _extend(self, lease: _Lease, caller: Caller, need: int) -> None:
+        """Lease more, until the lease suffices. Raise UmgError."""
+        async with lease.extending:
+            while lease.left < need:
+                refusal = lease.refusal if self._monotonic() < lease.refused_until else None
+                if refusal is not None and need - lease.left > lease.budget - sum(refusal.balance):
+                    raise self._refusal(caller, lease, refusal, need)
+                # in a task, since a caller that leaves must not lose the leased amount
+                task = asyncio.create_task(self._lease_more(lease, need), name="budget lease")
+                self._extensions.add(task)
+                task.add_done_callback(self._extensions.discard)
+                try:
+                    grant = await asyncio.shield(task)
+                except (SQLAlchemyError, OSError):
+                    message = "the database of the budgets does not answer; try again"
+                    raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
+                if not grant.micro_credits:
+                    lease.refusal, lease.refused_until = grant, self._monotonic() + REFUSAL_SECONDS
+                    raise self._refusal(caller, lease, grant, need)
+
+    async def _lease_more(self, lease: _Lease, need: int) -> Grant:
+        missing = need - lease.left
+        grant = await self._accounts.lease(lease.lease_id, self._directory, lease.budget, missing, self._now())
+        lease.left += grant.micro_credits
+        return grant
+
+    def _refusal(self, caller: Caller, lease: _Lease, grant: Grant, need: int) -> UmgError:
+        reset = period_end(caller.budget_period, lease.lease_id.period)
+        return budget_exceeded(lease.budget, caller.budget_period, grant.balance, need, reset)

@@ -1,0 +1,213 @@
+"""Accounts of budgets: spent amounts, and leases of the rest.
+
+A process leases an amount of a key's budget and admits calls within it, without the database. Usage records carry the
+lease that they were admitted with: the transaction that inserts a record moves its cost from the lease to the spent
+amount. For each period, spent amount + leases <= budget, unless a call costs more than it was estimated at.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, case, delete, func, select, text, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from umg_grpc.store.database import Store
+from umg_grpc.store.tables import BudgetAccount, BudgetLease
+
+LEASE_DIVISOR = 50  # a lease is at most this part of the budget, unless a call needs more
+REST_DIVISOR = 8  # and this part of the rest, so that leases become small before the budget is used up
+FOREIGN_SECONDS = 3600
+"""Time without a renewal after which the lease of a process with another data directory is returned: its journal may
+have records that the database has not received.
+"""
+
+_OPEN_ACCOUNT = text(
+    "INSERT INTO budget_accounts (key_id, period_start, spent_micro_credits) VALUES (:key_id, :period, 0)"
+    " ON CONFLICT (key_id, period_start) DO NOTHING"
+)
+_ADD_TO_LEASE = text(
+    "INSERT INTO budget_leases (key_id, period_start, holder, directory, held_micro_credits, renew_micros)"
+    " VALUES (:key_id, :period, :holder, :directory, :amount, :now)"
+    " ON CONFLICT (key_id, period_start, holder) DO UPDATE SET"
+    " held_micro_credits = budget_leases.held_micro_credits + excluded.held_micro_credits,"
+    " renew_micros = excluded.renew_micros"
+)
+
+
+class LeaseId(NamedTuple):
+    """Lease of one holder on a key's budget in a period."""
+
+    key_id: str
+    period: int
+    """Start of the period in seconds since 1970; 0 for a budget without a period."""
+    holder: str
+
+
+class Charge(NamedTuple):
+    """Cost of one call, and the lease that it was admitted with."""
+
+    lease: LeaseId
+    micro_credits: int
+
+
+class Balance(NamedTuple):
+    """Micro-credits of a key in one period."""
+
+    spent: int
+    held: int
+    """Sum of the leases."""
+
+
+class Grant(NamedTuple):
+    """Result of a request for a lease."""
+
+    micro_credits: int
+    """Amount that was added to the lease; 0 if the rest of the budget does not suffice."""
+    balance: Balance
+    """Balance before it."""
+
+
+NO_BALANCE = Balance(0, 0)
+
+
+def period_start(period: str, now: datetime) -> int:
+    """Return the start of the period that contains `now`, in seconds since 1970 in UTC; 0 without a period."""
+    if not period:
+        return 0
+    day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int((day.replace(day=1) if period == "month" else day).timestamp())
+
+
+def period_end(period: str, start: int) -> datetime | None:
+    """Return the end of the period with this start; None without a period."""
+    if not period:
+        return None
+    if period == "day":
+        return datetime.fromtimestamp(start + 86_400, UTC)
+    day = datetime.fromtimestamp(start, UTC)
+    return day.replace(year=day.year + day.month // 12, month=day.month % 12 + 1)
+
+
+async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int]]) -> None:
+    """Lock the accounts of keys and periods until the end of the transaction, and open missing ones."""
+    for key_id, period in sorted(set(accounts)):  # one order, so that two transactions cannot wait for each other
+        await session.execute(_OPEN_ACCOUNT, {"key_id": key_id, "period": period})
+        await session.execute(_account(key_id, period).with_for_update())
+
+
+async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
+    """Move the costs from the leases to the spent amounts, of accounts that are locked."""
+    by_account: dict[tuple[str, int], int] = {}
+    by_lease: dict[LeaseId, int] = {}
+    for lease, cost in charges:
+        by_lease[lease] = by_lease.get(lease, 0) + cost
+        account = lease.key_id, lease.period
+        by_account[account] = by_account.get(account, 0) + cost
+    for (key_id, period), cost in by_account.items():
+        table = BudgetAccount
+        which = update(table).where(table.key_id == key_id, table.period_start == period)
+        await session.execute(which.values(spent_micro_credits=table.spent_micro_credits + cost))
+    for lease, cost in by_lease.items():
+        await _take_from(session, lease, cost)
+
+
+class BudgetAccounts:
+    """Tables of accounts and leases. Every method raises SQLAlchemyError if the database fails."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def lease(self, lease: LeaseId, directory: str, budget: int, need: int, now: datetime) -> Grant:
+        """Add at least `need` to the lease, if the rest of the budget suffices. Return the result."""
+        async with self._store.write() as session:
+            await lock_accounts(session, [(lease.key_id, lease.period)])
+            spent = await session.scalar(_account(lease.key_id, lease.period))
+            held = select(func.sum(BudgetLease.held_micro_credits)).where(
+                BudgetLease.key_id == lease.key_id, BudgetLease.period_start == lease.period
+            )
+            balance = Balance(int(spent or 0), int(await session.scalar(held) or 0))
+            rest = budget - sum(balance)
+            if need > rest:
+                return Grant(0, balance)
+            amount = max(need, min(budget // LEASE_DIVISOR, rest // REST_DIVISOR))
+            row = {**lease._asdict(), "directory": directory, "amount": amount, "now": _micros(now)}
+            await session.execute(_ADD_TO_LEASE, row)
+            return Grant(amount, balance)
+
+    async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
+        """Subtract the amounts from the leases. Delete the leases that are empty then."""
+        if amounts:
+            async with self._store.write() as session:
+                for lease, amount in sorted(amounts.items()):
+                    await _take_from(session, lease, amount)
+                    await session.execute(delete(BudgetLease).where(_is(lease) & (BudgetLease.held_micro_credits <= 0)))
+
+    async def renew(self, holder: str, now: datetime) -> None:
+        """Renew the leases of a holder."""
+        async with self._store.write() as session:
+            renewed = update(BudgetLease).where(BudgetLease.holder == holder).values(renew_micros=_micros(now))
+            await session.execute(renewed)
+
+    async def holders(self, directory: str) -> Sequence[str]:
+        """Return the holders of leases with this data directory."""
+        query = select(BudgetLease.holder).where(BudgetLease.directory == directory).distinct()
+        async with self._store.read() as session:
+            return (await session.scalars(query)).all()
+
+    async def return_all(self, holders: Collection[str]) -> None:
+        """Delete the leases of these holders, whose usage records are all in the database."""
+        if holders:
+            async with self._store.write() as session:
+                await session.execute(delete(BudgetLease).where(BudgetLease.holder.in_(holders)))
+
+    async def return_expired(self, directory: str, now: datetime) -> None:
+        """Delete the leases of other data directories that were not renewed for `FOREIGN_SECONDS`."""
+        bound = _micros(now) - FOREIGN_SECONDS * 10**6
+        expired = (BudgetLease.directory != directory) & (BudgetLease.renew_micros < bound)
+        async with self._store.read() as session:
+            if not await session.scalar(select(func.count()).select_from(BudgetLease).where(expired)):
+                return
+        async with self._store.write() as session:
+            await session.execute(delete(BudgetLease).where(expired))
+
+    async def balances(self, periods: Mapping[str, int]) -> dict[str, Balance]:
+        """Return the balances of keys in their periods, by key id."""
+        if not periods:
+            return {}
+        spent, held = BudgetAccount, BudgetLease
+        sums = select(held.key_id, held.period_start, func.sum(held.held_micro_credits))
+        async with self._store.read() as session:
+            accounts = await session.execute(
+                select(spent.key_id, spent.period_start, spent.spent_micro_credits).where(spent.key_id.in_(periods))
+            )
+            leases = await session.execute(
+                sums.where(held.key_id.in_(periods)).group_by(held.key_id, held.period_start)
+            )
+            held_by = {(key_id, start): int(amount) for key_id, start, amount in leases}
+            return {
+                key_id: Balance(amount, held_by.get((key_id, start), 0))
+                for key_id, start, amount in accounts
+                if periods[key_id] == start
+            }
+
+
+def _account(key_id: str, period: int) -> "Select[Any]":
+    table = BudgetAccount
+    return select(table.spent_micro_credits).where(table.key_id == key_id, table.period_start == period)
+
+
+def _is(lease: LeaseId) -> ColumnElement[bool]:
+    table = BudgetLease
+    return (table.key_id == lease.key_id) & (table.period_start == lease.period) & (table.holder == lease.holder)
+
+
+async def _take_from(session: AsyncSession, lease: LeaseId, amount: int) -> None:
+    """Subtract an amount from a lease, to 0 at least: a call may cost more than its reservation."""
+    held = BudgetLease.held_micro_credits
+    less = case((held > amount, held - amount), else_=0)
+    await session.execute(update(BudgetLease).where(_is(lease)).values(held_micro_credits=less))
+
+
+def _micros(time: datetime) -> int:
+    return int(time.timestamp() * 1e6)

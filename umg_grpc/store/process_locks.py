@@ -1,0 +1,79 @@
+"""Locks of the processes that share a directory: whether one of them has ended, also by SIGKILL."""
+
+import fcntl
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+SUFFIX = ".lock"
+ID_FILE = "id"
+
+
+class ProcessLocks:
+    """Lock of this process in a directory, from construction to `close`, and those of its neighbours."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        """Create the directory, and the lock with this unique name. Raise OSError if that fails."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory = directory
+        self._path = directory / f"{name}{SUFFIX}"
+        self._descriptor = self._lock()
+        self.directory_id = _directory_id(directory)
+        """Random id of the directory, the same for all its processes."""
+
+    def names(self) -> set[str]:
+        """Return the names of all locks in the directory."""
+        return {path.stem for path in self._directory.glob(f"*{SUFFIX}")}
+
+    def has_ended(self, name: str) -> bool:
+        """Return whether the process with this name, which has had a lock here, has ended."""
+        return self._try_lock(name, delete=False)
+
+    def forget(self, name: str) -> None:
+        """Delete the lock of a process that has ended."""
+        self._try_lock(name, delete=True)
+
+    def close(self) -> None:
+        """Release and delete the lock."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+    def _lock(self) -> int:
+        """Return the descriptor of the lock. A neighbour may delete the file before it is locked."""
+        while True:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+            os.close(descriptor)
+
+    def _try_lock(self, name: str, *, delete: bool) -> bool:
+        """Return whether no process has the lock. With `delete` it is deleted then."""
+        path = self._directory / f"{name}{SUFFIX}"
+        try:
+            descriptor = os.open(path, os.O_WRONLY)
+        except FileNotFoundError:
+            return True
+        try:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if delete:
+                    path.unlink(missing_ok=True)
+                return True
+            return False
+        finally:
+            os.close(descriptor)
+
+
+def _directory_id(directory: Path) -> str:
+    """Return the id in the directory, after writing one if there is none."""
+    path, own = directory / ID_FILE, directory / f"{ID_FILE}-{secrets.token_hex(8)}"
+    own.write_text(secrets.token_hex(16))
+    try:
+        os.link(own, path)  # fails if another process was faster, and never leaves a file without its content
+    except FileExistsError:
+        pass
+    finally:
+        own.unlink()
+    return path.read_text()
