@@ -131,7 +131,7 @@ async def test_what_is_no_good_is_refused_by_its_reason(authenticator: Authentic
     assert authenticator.cached(expired) is None
 
 
-async def test_expiry_is_to_the_second_and_asks_nobody(
+async def test_expiry_is_to_the_second_and_needs_no_lookup(
     authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
 ) -> None:
     _, secret = await keys.create("app", expire_time=clock.utc() + timedelta(seconds=0.5))

@@ -19,7 +19,7 @@ from umg_grpc.store import Store
 from umg_grpc.v1 import pb
 
 
-async def test_a_new_key_is_all_that_was_asked_for(keys: Keys, clock: Clock) -> None:
+async def test_a_new_key_has_every_requested_property(keys: Keys, clock: Clock) -> None:
     east = datetime(2030, 1, 1, 5, tzinfo=timezone(timedelta(hours=5)))
     key, secret = await keys.create(
         "app",

@@ -29,7 +29,9 @@ async def refused(limits: RequestLimits, who: Caller) -> str:
     return caught.value.metadata["retry_after_seconds"]
 
 
-async def test_the_limit_is_let_in_and_one_more_is_told_when_to_come_back(limits: RequestLimits, clock: Clock) -> None:
+async def test_calls_up_to_the_limit_are_admitted_and_the_next_gets_a_retry_after(
+    limits: RequestLimits, clock: Clock
+) -> None:
     for _ in range(3):
         await limits.admit(caller(3))
         clock.seconds += 10

@@ -191,7 +191,7 @@ async def test_right_answers_are_right_however_the_bytes_are_cut(question: str, 
     assert report.answers == shared.served["key"] >= 1
 
 
-async def test_a_gateway_that_asks_others_for_what_it_is_to_make_itself_is_a_failure(tmp_path: Path) -> None:
+async def test_a_gateway_that_calls_providers_for_its_own_work_is_a_failure(tmp_path: Path) -> None:
     plan, anywhere = Plan(rounds=1, seconds=0.1, warmup=0.1, held=1), Cores(None, None)
     async with (
         started("upstream", [sys.executable, "-m", "bench.upstream"], None, tmp_path) as process,

@@ -61,7 +61,7 @@ def test_each_round_measures_each_pair_once() -> None:
     assert len(told) == 2
 
 
-def test_what_says_something_else_is_a_failure() -> None:
+def test_a_translation_with_another_meaning_is_a_failure() -> None:
     work = Work(ANSWER, [b"a"] * BATCH * 2, bytes.decode, str.encode, expected=["a"] * BATCH + ["b"] * BATCH)
     with pytest.raises(BenchError, match="'b' is not in b'a'"):
         measured("chat", "native", work)
@@ -70,7 +70,7 @@ def test_what_says_something_else_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("face", FORMATS)
-def test_an_agents_body_says_the_same_in_every_format(face: str) -> None:
+def test_an_agents_body_has_the_same_meaning_in_every_format(face: str) -> None:
     body = samples()[face].agent
     assert 0.95e6 < len(body) < 1.1e6
     request = canonical(face, body)

@@ -57,7 +57,7 @@ def test_only_what_embeds_has_lengths_and_makes_vectors() -> None:
     assert [list(model.capabilities.output_modalities) for model in RERANK] == [["ranking"]] * len(RERANK)
 
 
-def test_the_length_can_be_chosen_where_the_document_or_the_vendor_says_so() -> None:
+def test_the_length_can_be_chosen_where_the_document_or_the_vendor_allows_it() -> None:
     fixed = [model.id for model in EMBEDDING if not (model.embedding.any_dimensions or model.embedding.dimensions)]
     assert fixed == ["text-embedding-ada-002"]
     assert list(CATALOGUE["wordllama-256"].embedding.dimensions) == [64, 128, 256]
@@ -84,7 +84,7 @@ def test_the_local_text_model_reads_and_writes_text_alone() -> None:
     assert [model.id for model in TEXT if model.capabilities == plain] == ["smollm2-135m-instruct"]
 
 
-def test_the_first_id_that_is_known_tells() -> None:
+def test_the_first_known_id_determines_the_entry() -> None:
     assert describe("mine", "famO-5", "famX-4") == CATALOGUE["famO-5"]
     assert describe("mine") is None
     assert describe() is None

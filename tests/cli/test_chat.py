@@ -194,7 +194,7 @@ async def test_an_answer_streams_as_it_comes_and_ends_with_its_usage(served: Ser
     await terminal.prompt()
 
 
-async def test_ctrl_c_stops_the_answer_and_keeps_what_was_said(served: Served, terminal: Terminal) -> None:
+async def test_ctrl_c_stops_the_answer_and_keeps_its_text_so_far(served: Served, terminal: Terminal) -> None:
     terminal.type("endless\n")
     await terminal.until("spoken until here")
     terminal.type(CTRL_C)
@@ -351,7 +351,7 @@ async def test_bytes_that_are_no_text_are_replaced(served: Served) -> None:
     assert (await pipe(b"caf\xe9\n", "uvloop", served.address)).answers == "caf� \n"
 
 
-def test_a_summary_says_why_an_answer_ended_early() -> None:
+def test_a_summary_has_the_reason_of_an_answer_that_ended_early() -> None:
     answer = Answer()
     message = pb.StreamGenerateResponse(
         events=[

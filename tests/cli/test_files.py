@@ -25,7 +25,7 @@ def test_each_client_may_need_a_connection_to_a_provider() -> None:
     assert most_clients(LEAST) == 256
 
 
-def test_where_too_few_files_may_be_open_nothing_is_served_and_it_says_why(tmp_path: Path) -> None:
+def test_where_too_few_files_may_be_open_nothing_is_served_and_the_reason_is_reported(tmp_path: Path) -> None:
     command = f"{sys.executable} -m umg_grpc.cli serve --data {tmp_path} --http 127.0.0.1:0 --grpc 127.0.0.1:0"
     limited = ["sh", "-c", f"ulimit -n 256 && exec {command}"]
     ended = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)

@@ -110,7 +110,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-async def test_what_such_a_call_is_refused_for_is_said(case: Refused, with_keys: tuple[str, ...]) -> None:
+async def test_the_reason_of_a_refused_call_is_reported(case: Refused, with_keys: tuple[str, ...]) -> None:
     code, out, err = await run("models", *case.arguments, *NOBODY, *with_keys)
     assert (code, out) == (case.code, "")
     assert case.says in " ".join(err.split())
@@ -127,7 +127,7 @@ async def test_the_settings_of_a_pinned_key_are_shown(files: tuple[str, ...]) ->
     assert (code, "every channel is allowed" in " ".join(err.split())) == (2, True)
 
 
-async def test_a_running_gateway_says_how_its_channels_are(files: tuple[str, ...], tmp_path: Path) -> None:
+async def test_a_running_gateway_reports_the_state_of_its_channels(files: tuple[str, ...], tmp_path: Path) -> None:
     async with serve(tmp_path / "data", "--config", files[1]) as served:
         _, out, _ = await run("models", "--http", served.http.removeprefix("http://"), *files)
     assert [row[0] for row in table(out)] == ["model", "m", "fast = m"]

@@ -288,7 +288,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
-async def test_a_mistake_on_the_command_line_is_told_without_a_traceback(case: Mistake, tmp_path: Path) -> None:
+async def test_a_mistake_on_the_command_line_is_reported_without_a_traceback(case: Mistake, tmp_path: Path) -> None:
     await create_database(tmp_path)
     code, out, err = await run(*case.arguments, "--data", str(tmp_path))
     assert code == case.code
@@ -306,7 +306,7 @@ async def test_a_missing_variable_stops_the_start_with_file_and_line(setting: Se
 
 
 @pytest.mark.parametrize("flag", ["--http", "--grpc"])
-async def test_a_second_gateway_on_a_port_ends_and_says_which(setting: Setting, flag: str) -> None:
+async def test_a_second_gateway_on_a_port_ends_and_names_the_port(setting: Setting, flag: str) -> None:
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
         taken = served.http.removeprefix("http://") if flag == "--http" else served.grpc
         other = {"--http": "127.0.0.1:0", "--grpc": "127.0.0.1:0", flag: taken}
@@ -345,7 +345,9 @@ def without(package: str, setting: Setting) -> dict[str, str]:
     return {**ENVIRONMENT, "PYTHONPATH": str(hidden)}
 
 
-async def test_without_the_local_text_model_it_serves_what_else_there_is_and_says_so(setting: Setting) -> None:
+async def test_without_the_local_text_model_the_other_models_are_served_and_a_warning_is_logged(
+    setting: Setting,
+) -> None:
     environment = without("xllamacpp", setting)
     async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
         said = await served.until_logged("serving without the local model")
@@ -358,7 +360,9 @@ async def test_without_the_local_text_model_it_serves_what_else_there_is_and_say
         assert await setting.embed(served, "wordllama-256") == 200
 
 
-async def test_without_the_local_embedding_model_it_serves_what_else_there_is_and_says_so(setting: Setting) -> None:
+async def test_without_the_local_embedding_model_the_other_models_are_served_and_a_warning_is_logged(
+    setting: Setting,
+) -> None:
     environment = without("wordllama", setting)
     async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
         said = await served.until_logged("channel local: wordllama-256: ")
@@ -451,7 +455,7 @@ async def test_a_key_is_shown_with_its_scopes_and_rotated(setting: Setting) -> N
     assert new not in out
 
 
-async def test_a_drain_that_is_over_tells_the_caller_and_lasts_no_longer(setting: Setting) -> None:
+async def test_an_expired_drain_fails_the_open_call_and_ends(setting: Setting) -> None:
     setting.write("endless")
     setting.config.write_text(setting.config.read_text().replace("drain: 5", "drain: 3"))
     loop = asyncio.get_running_loop()
@@ -470,7 +474,7 @@ async def test_a_drain_that_is_over_tells_the_caller_and_lasts_no_longer(setting
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
-async def test_calls_over_grpc_that_outlast_a_drain_are_told_so(setting: Setting, streamed: bool) -> None:
+async def test_calls_over_grpc_that_outlast_a_drain_fail_as_unavailable(setting: Setting, streamed: bool) -> None:
     setting.write(model := "endless" if streamed else "silent")
     setting.config.write_text(setting.config.read_text().replace("drain: 5", "drain: 1"))
     asked = pb.GenerateRequest(model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])])  # fmt: skip
@@ -496,7 +500,7 @@ async def test_calls_over_grpc_that_outlast_a_drain_are_told_so(setting: Setting
         assert await asyncio.wait_for(served.process.wait(), 20) == 0
 
 
-async def test_health_is_told_over_grpc_and_ends_with_the_drain(setting: Setting) -> None:
+async def test_health_is_served_over_grpc_and_ends_with_the_drain(setting: Setting) -> None:
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
         async with grpc.aio.insecure_channel(served.grpc) as channel:
             stub = health_pb2_grpc.HealthStub(channel)

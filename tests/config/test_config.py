@@ -152,13 +152,13 @@ def test_no_key_means_no_auth(whole: Config) -> None:
     assert [channel.has_explicit_auth for channel in whole.channels[2:4]] == [True, False]
 
 
-def test_a_channel_says_how_many_texts_its_provider_takes_at_once(whole: Config) -> None:
+def test_a_channel_has_a_limit_of_texts_in_one_request(whole: Config) -> None:
     vectors = whole.channels[4]
     assert (vectors.protocols, vectors.max_inputs) == (("native_embeddings", "rerank"), 100)
     assert {channel.max_inputs for channel in whole.channels if channel is not vectors} == {None}
 
 
-def test_a_channel_says_what_its_provider_refuses(whole: Config) -> None:
+def test_a_channel_lists_what_its_provider_refuses(whole: Config) -> None:
     written = {channel.name: channel.quirks for channel in whole.channels if channel.quirks != NO_QUIRKS}
     assert written == {"main": Quirks(web_search=True, search_with_functions="drop", max_user_characters=128)}
     assert {channel.name: channel.prompt_caching for channel in whole.channels} == dict.fromkeys(
@@ -168,7 +168,7 @@ def test_a_channel_says_what_its_provider_refuses(whole: Config) -> None:
     assert parse(silent, "umg.yaml", {}).channels[0].prompt_caching == "off"
 
 
-def test_a_channel_says_how_many_calls_it_takes_at_once(whole: Config) -> None:
+def test_a_channel_has_a_limit_of_concurrent_calls(whole: Config) -> None:
     bounds = {channel.name: channel.concurrency for channel in whole.channels if channel.concurrency}
     assert bounds == {"main": 32, "simulated": 4}
 
@@ -185,7 +185,7 @@ def test_a_simulated_channel_has_a_pace_and_aliases(whole: Config) -> None:
     assert Router(whole).resolve("gpt-5").model.family == "famO"
 
 
-def test_a_simulated_channel_streams_50_tokens_a_second_unless_told_otherwise() -> None:
+def test_a_simulated_channel_streams_50_tokens_a_second_by_default() -> None:
     assert parse("channels: [{name: s, protocols: [sandbox], models: [famO-5]}]", "f", {}).channels[0].pace == 50
 
 
@@ -244,7 +244,7 @@ def test_the_built_in_config_serves_all_that_is_documented() -> None:
         assert model.described.HasField("create_time")
 
 
-def test_every_simulated_model_says_so_and_has_the_family_of_its_prefix() -> None:
+def test_every_simulated_model_is_marked_and_has_the_family_of_its_prefix() -> None:
     models = [model for model in Router(built_in()).models() if model.id not in LOCAL_MODELS]
     assert {model.described.owned_by for model in models} == {"umg-sandbox (simulated)"}
     assert [model.id for model in models if not model.described.display_name.endswith(" (simulated)")] == []
@@ -913,7 +913,7 @@ def test_a_first_wait_may_be_as_long_as_the_longest() -> None:
     assert (config.retries.backoff, config.breaker.rest) == (2, 400)
 
 
-def test_a_later_protocol_beside_a_served_one_is_left_out_and_said() -> None:
+def test_a_later_protocol_beside_a_served_one_is_left_out_and_reported() -> None:
     config = parse(CHANNEL.replace("[chat]", f"[{LATER}, chat]"), "f", {})
     assert config.channels[0].protocols == ("chat",)
     assert config.notices == (f"channel a: {LATER} is not served by this version",)
@@ -926,7 +926,7 @@ def test_a_time_is_written_with_its_unit_or_in_seconds(written: str, seconds: in
     assert parse(LOCAL + f"responses: {{ttl: {written}}}", "f", {}).responses.ttl == seconds
 
 
-def test_nothing_is_stored_where_the_operator_says_so() -> None:
+def test_nothing_is_stored_where_the_operator_disables_it() -> None:
     config = parse(LOCAL + "responses: {enabled: false}", "f", {})
     assert (config.responses.enabled, config.reasoning.enabled) == (False, True)
 

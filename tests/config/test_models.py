@@ -111,11 +111,11 @@ KEPT = [
 
 
 @pytest.mark.parametrize("case", KEPT, ids=lambda case: case.id)
-def test_what_is_said_of_a_model_is_kept(case: Said) -> None:
+def test_the_configured_properties_of_a_model_are_kept(case: Said) -> None:
     assert said(case.text).described == case.kept
 
 
-def test_a_switch_that_is_off_is_told_from_one_that_nobody_set() -> None:
+def test_a_switch_set_to_off_differs_from_an_unset_one() -> None:
     assert said("capabilities: {search: false}").described.HasField("capabilities")
     assert not said("capabilities: {input_tokens: 5}").described.HasField("capabilities")
 
@@ -140,14 +140,14 @@ def test_a_value_may_come_from_a_variable() -> None:
     assert kept.embedding.default_dimensions == 64
 
 
-def test_a_simulated_model_can_do_whatever_is_said() -> None:
+def test_a_simulated_model_has_the_configured_capabilities() -> None:
     for own in ("local", "sandbox"):
         words = "models: {m: {capabilities: {operations: [generate, embed, rerank]}}}"
         config = parse(f"channels: [{{name: a, protocols: [{own}], models: [m]}}]\n{words}", "f", {})
         assert len(config.models["m"].described.operations) == 4
 
 
-def test_calls_of_a_model_are_hedged_and_answers_kept_only_where_it_is_said() -> None:
+def test_calls_of_a_model_are_hedged_and_answers_kept_only_where_configured() -> None:
     assert (said("hedge: 0.5\ncache: 1h").hedge, said("hedge: 0.5\ncache: 1h").cache) == (0.5, 3600)
     assert (said("display_name: M").hedge, said("display_name: M").cache) == (None, None)
 

@@ -203,9 +203,7 @@ async def test_the_faces_say_the_same(chain: Chain, case: Case, face: str, strea
 
 @pytest.mark.parametrize("upstream", FACES)
 @pytest.mark.parametrize("face", FACES)
-async def test_a_failure_before_the_answer_is_told_in_the_faces_own_body(
-    chain: Chain, face: str, upstream: str
-) -> None:
+async def test_a_failure_before_the_answer_has_the_faces_own_error_body(chain: Chain, face: str, upstream: str) -> None:
     for stream in (False, True):
         got = await chain.front.call(face, f"via-{upstream}", Request("[[fail]]"), stream=stream)
         assert (got.status, got.stream) == (502, False)

@@ -221,7 +221,7 @@ def gathered(told: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
 @pairs
 @modest
 @given(data=st.data())
-def test_an_answer_says_the_same_in_every_format(
+def test_an_answer_has_the_same_meaning_in_every_format(
     one: str, other: str, read: Callable[[pb.GenerateResponse, str], pb.GenerateResponse], data: st.DataObject
 ) -> None:
     answer = read(answers(one, data), one)
@@ -233,7 +233,7 @@ def test_an_answer_says_the_same_in_every_format(
 @pairs
 @modest
 @given(data=st.data())
-def test_a_stream_says_the_same_however_it_is_cut(one: str, other: str, data: st.DataObject) -> None:
+def test_a_stream_is_decoded_equally_however_it_is_cut(one: str, other: str, data: st.DataObject) -> None:
     encoder = FORMATS[one].stream_encoder(ASKED)
     stream = encoder.feed(response_to_events(answers(one, data))) + encoder.close()
     whole, pieces = decode_stream(one, [stream], ASKED), decode_stream(one, data.draw(cuts(stream)), ASKED)

@@ -216,7 +216,7 @@ async def test_a_native_body_may_not_name_another_model_than_its_path(gateway: R
             assert ("`model`: the path names" in text) == (status == 400)
 
 
-async def test_results_of_no_call_and_calls_without_a_result_are_told_to_native_as_it_wants_them(
+async def test_results_of_no_call_and_calls_without_a_result_are_sent_to_native_in_the_form_it_accepts(
     gateway: RecordedGateway,
 ) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}

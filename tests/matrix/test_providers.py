@@ -137,7 +137,7 @@ REFUSALS = {400: (400, True), 401: (502, False), 403: (502, False), 404: (502, F
 @every_upstream
 @every_face
 @pytest.mark.parametrize("status", REFUSALS)
-async def test_a_refusal_is_told_before_the_first_byte_in_the_faces_own_body(
+async def test_a_refusal_before_the_first_byte_has_the_faces_own_error_body(
     gateway: GatewayUnderTest, status: int, face: str, upstream: str, stream: bool
 ) -> None:
     got = await gateway.caller.call(face, f"via-{upstream}", Request(f"scenario: error-{status}"), stream=stream)

@@ -37,7 +37,7 @@ async def run(tmp_path: Path) -> AsyncGenerator[Run, None]:
             yield Run(made, gateway, SMALL)
 
 
-async def test_whole_answers_that_are_too_large_take_no_memory_and_are_asked_for_once(run: Run) -> None:
+async def test_whole_answers_that_are_too_large_take_no_memory_and_are_requested_once(run: Run) -> None:
     for kind in ("gzip", "plain"):
         measured, callers = await run.whole(kind)
         assert [caller.status for caller in callers] == [502] * 4

@@ -65,7 +65,7 @@ async def reranked(upstream: Reranker, model: str, question: Question, names: li
     return names[response.results[0].index]
 
 
-def test_the_corpus_is_what_it_says() -> None:
+def test_the_corpus_matches_its_description() -> None:
     assert (len(PASSAGES), len(QUESTIONS)) == (50, 20)
     assert len(set(TEXTS)) == 50
     assert len({question.answer for question in QUESTIONS}) == 20

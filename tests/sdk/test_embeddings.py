@@ -181,7 +181,7 @@ async def test_a_batch_keeps_its_order_and_near_texts_are_near(client: Client, m
 
 @pytest.mark.parametrize("model", [each for each in EMBEDDERS if each.shorter], ids=lambda model: model.id)
 @every_client
-async def test_vectors_are_as_long_as_was_asked(client: Client, model: Embedder, sdks: Sdks) -> None:
+async def test_vectors_have_the_requested_length(client: Client, model: Embedder, sdks: Sdks) -> None:
     assert model.shorter
     check_vectors(await client.embed(sdks, Embed(model.id, dimensions=model.shorter)), model.shorter)
     check_vectors(await client.embed(sdks, Embed(model.id, dimensions=model.dimensions)), model.dimensions)
@@ -213,7 +213,7 @@ async def test_all_clients_are_given_the_same_vectors(model: Embedder, sdks: Sdk
 
 
 @every_model
-async def test_base64_is_what_the_sdk_asks_for_and_says_the_same_as_numbers(model: Embedder, sdk: AsyncOpenAI) -> None:
+async def test_the_sdk_requests_base64_and_it_equals_the_numbers(model: Embedder, sdk: AsyncOpenAI) -> None:
     ask = {"model": model.id, "input": list(TEXTS)}
     told = await sdk.embeddings.with_raw_response.create(**ask)
     encoded = [each["embedding"] for each in told.http_response.json()["data"]]
@@ -318,13 +318,13 @@ async def test_a_models_name_may_have_its_prefix(sdks: Sdks) -> None:
     check_same(plain, prefixed)
 
 
-async def test_the_sdk_is_told_what_was_used(sdks: Sdks) -> None:
+async def test_the_sdk_receives_the_usage(sdks: Sdks) -> None:
     answer = await sdks.google("v1").aio.models.embed_content(**_google_options(CONFIGURED))
     assert answer.usage_metadata is not None
     assert answer.usage_metadata.prompt_token_count
 
 
-async def test_the_message_says_which_lengths_a_model_has(sdks: Sdks) -> None:
+async def test_the_message_lists_the_lengths_of_a_model(sdks: Sdks) -> None:
     with pytest.raises(errors.ClientError) as caught:
         await _by_google("v1")(sdks, BETWEEN.ask)
     for length in ("64", "128", "256"):

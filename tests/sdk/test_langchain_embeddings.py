@@ -96,7 +96,7 @@ async def test_documents_and_queries_as_tokens(model: Embedder, embeddings: Made
     check_same(documents, await as_texts.aembed_documents(list(TEXTS)))
 
 
-async def test_vectors_are_as_long_as_was_asked(embeddings: Made) -> None:
+async def test_vectors_have_the_requested_length(embeddings: Made) -> None:
     check_vectors(await embeddings(dimensions=64).aembed_documents(list(TEXTS)), 64)
 
 

@@ -96,7 +96,7 @@ async def test_anthropic_pages_backwards(messages: AsyncAnthropic) -> None:
     assert not page.has_next_page()
 
 
-async def test_anthropic_lists_twenty_unless_told_otherwise(messages: AsyncAnthropic) -> None:
+async def test_anthropic_lists_twenty_by_default(messages: AsyncAnthropic) -> None:
     page = await messages.models.list()
     assert ([model.id for model in page.data], page.has_more) == (IDS, False)
     assert (page.first_id, page.last_id) == (IDS[0], IDS[-1])
@@ -136,7 +136,7 @@ async def test_genai_pages_through_all_models(native: genai.client.AsyncClient, 
     assert seen == names
 
 
-async def test_genai_lists_fifty_unless_told_otherwise(native: genai.client.AsyncClient) -> None:
+async def test_genai_lists_fifty_by_default(native: genai.client.AsyncClient) -> None:
     assert [model.name for model in (await native.models.list()).page] == [f"models/{model}" for model in IDS]
 
 
@@ -211,7 +211,7 @@ async def test_genai_raises_what_it_raises_of_its_own_vendor(native: genai.clien
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
-async def test_genai_tells_a_wrong_key(gateway: Running, version: str) -> None:
+async def test_genai_reports_a_wrong_key(gateway: Running, version: str) -> None:
     with native_client(gateway, version, "sk-umg-wrong") as sdk:
         with pytest.raises(errors.ClientError) as caught:
             await sdk.aio.models.list()

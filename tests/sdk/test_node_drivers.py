@@ -14,7 +14,7 @@ from tests.support.scenario_cases import SDK_CASES
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
-async def test_the_sdk_shows_what_the_provider_said(sdk: Sdk, node: Node) -> None:
+async def test_the_sdk_shows_the_providers_message(sdk: Sdk, node: Node) -> None:
     cases = [case for case in SDK_CASES if case.id not in sdk.without]
     async with provider(sdk.format) as server:
         found = await node.run(sdk.script, jobs(cases), root=server.url, key=KEY, model=sdk.model, **sdk.options)

@@ -107,7 +107,7 @@ async def test_every_model_embeds_in_order_and_near_texts_are_near(sdk: Sdk, nod
 
 
 @every_sdk
-async def test_vectors_are_as_long_as_was_asked(sdk: Sdk, node: Node, gateway: Running) -> None:
+async def test_vectors_have_the_requested_length(sdk: Sdk, node: Node, gateway: Running) -> None:
     models = [model for model in EMBEDDERS if model.shorter]
     task = None if sdk.format == "embeddings" else "SEMANTIC_SIMILARITY"
     jobs = [Job(model.id, Embed(model.id, dimensions=model.shorter, task=task)) for model in models]

@@ -69,7 +69,7 @@ PAIRS = [Pair(sdk, upstream) for sdk in SDKS for upstream in OTHERS[sdk.id]]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
-async def test_the_sdk_shows_what_the_provider_said(pair: Pair, node: Node, tmp_path: Path) -> None:
+async def test_the_sdk_shows_the_providers_message(pair: Pair, node: Node, tmp_path: Path) -> None:
     # a native provider's search has no URLs, so that all SDKs take the sources of the text, with their titles
     sdk = replace(pair.sdk, titled=True) if pair.upstream == "native" else pair.sdk
     cases = [case for case in SDK_CASES if case.id not in sdk.without and sdk.format in ONLY.get(case.id, FACES)]

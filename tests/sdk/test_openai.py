@@ -53,7 +53,7 @@ async def test_a_stream_put_together_by_the_sdk(client: AsyncOpenAI) -> None:
     assert final.usage.total_tokens == TOTAL_TOKENS
 
 
-async def test_a_stream_without_usage_tells_none(client: AsyncOpenAI, upstream: Provider) -> None:
+async def test_a_stream_without_usage_has_none(client: AsyncOpenAI, upstream: Provider) -> None:
     stream = await client.chat.completions.create(model="plain", messages=QUESTION, stream=True)
     chunks = [chunk async for chunk in stream]
     assert all(chunk.usage is None for chunk in chunks)

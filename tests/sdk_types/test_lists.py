@@ -87,7 +87,7 @@ def test_every_beta_of_the_sdk_is_on_the_list() -> None:
     assert set(get_args(betas)) == BETAS.keys() | BESIDE_GENERATION
 
 
-def test_a_beta_asks_for_nothing_that_a_listed_field_does_not() -> None:
+def test_a_beta_requires_nothing_beyond_the_listed_fields() -> None:
     known = {*LISTS[2].carried, *LISTS[2].harmless, *LISTS[2].refused}
     assert {field for field in BETAS.values() if field} <= known
 

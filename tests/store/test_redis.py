@@ -61,7 +61,7 @@ async def test_one_that_was_never_there_is_away(url: str) -> None:
         assert not await answers(redis)
 
 
-async def test_it_is_asked_again_after_a_pause_and_the_log_says_both_once(
+async def test_it_is_called_again_after_a_pause_and_both_are_logged_once(
     redis_server: RedisServer, clock: Clock, logs: list[structlog.typing.EventDict]
 ) -> None:
     async with opened(redis_server, clock) as redis:

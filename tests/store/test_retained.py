@@ -178,7 +178,7 @@ async def test_many_rows_are_taken_away_batch_by_batch(store: Store, clock: Cloc
     assert await ids(store) == [f"new {number:04}" for number in range(count - 5, count)]
 
 
-async def test_a_bound_is_held_to_without_being_told(store: Store, clock: Clock) -> None:
+async def test_a_bound_applies_by_default(store: Store, clock: Clock) -> None:
     async with opened(store, clock, Bounds(owner_bytes=0, total_bytes=100)) as rows:
         async with asyncio.timeout(SECONDS):
             for number in range(1000):

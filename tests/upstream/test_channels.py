@@ -258,7 +258,7 @@ async def test_each_format_has_its_path_and_its_place_for_the_key(place: Place, 
         assert vendor.keys == ([] if not more else ["api-key: k"] if "auth" in more else [place.header])
 
 
-async def test_the_keys_of_a_channel_take_turns_whatever_is_asked_of_it(tmp_path: Path) -> None:
+async def test_the_keys_of_a_channel_take_turns_for_every_operation(tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
         config = told(f"{vendor.url}/v1", "chat, embeddings, rerank", ", api_key: [a, b]")
         async with running(config, tmp_path) as gateway:
@@ -276,7 +276,7 @@ TEXTS = ["x" * length for length in range(1, 9)]
 
 
 @pytest.mark.parametrize("protocol", ["embeddings", "native_embeddings"])
-async def test_a_batch_goes_out_in_parts_of_the_size_that_the_operator_says(protocol: str, tmp_path: Path) -> None:
+async def test_a_batch_is_sent_in_parts_of_the_configured_size(protocol: str, tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
         async with running(told(f"{vendor.url}/v1", protocol, ", max_inputs: 3"), tmp_path) as gateway:
             status, body = await post(gateway, "/v1/embeddings", input=TEXTS)

@@ -75,7 +75,7 @@ async def test_an_event_that_comes_during_a_stall_is_not_too_late() -> None:
     assert read == b"ab"
 
 
-async def test_a_provider_that_is_late_itself_is_told_so() -> None:
+async def test_a_late_provider_is_reported_as_the_providers_timeout() -> None:
     async def speak(link: Link) -> None:
         await link.request()
         await link.left()

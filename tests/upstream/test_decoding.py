@@ -129,7 +129,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.id)
-async def test_another_channel_is_asked_where_a_decoder_fails(
+async def test_another_channel_is_called_where_a_decoder_fails(
     case: Asked, fault: Exception, providers: Providers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failing(monkeypatch, fault)
@@ -151,7 +151,7 @@ async def test_another_channel_is_asked_where_a_decoder_fails(
     assert "secret" not in str(lines)
 
 
-async def test_a_caller_of_one_channel_is_told_that_its_provider_failed(
+async def test_a_caller_of_one_channel_receives_the_providers_failure(
     providers: Providers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failing(monkeypatch, FAULTS[0])

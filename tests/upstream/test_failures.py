@@ -92,7 +92,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
-def test_a_fault_says_whether_the_provider_may_have_got_something(case: Fault, send: Send, run: Run) -> None:
+def test_a_fault_states_whether_the_provider_may_have_received_something(case: Fault, send: Send, run: Run) -> None:
     async def main() -> None:
         speak = _no_tls if case.url == "https:" and case.reason == "UPSTREAM_UNREACHABLE" else case.speak
         async with provider(speak) as made, Client.opened() as client:
@@ -178,7 +178,7 @@ def test_a_new_connection_that_breaks_is_not_replaced(send: Send, run: Run) -> N
     run(main())
 
 
-def test_a_provider_that_worked_on_it_before_it_left_is_not_asked_again(
+def test_a_provider_that_worked_on_it_before_it_left_is_not_called_again(
     send: Send, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("umg_grpc.upstream.http1.client.STALE_SECONDS", -1.0)
@@ -192,7 +192,7 @@ def test_a_provider_that_worked_on_it_before_it_left_is_not_asked_again(
     run(main())
 
 
-def test_an_answer_that_began_on_a_kept_connection_is_not_asked_for_again(send: Send, run: Run) -> None:
+def test_an_answer_that_began_on_a_kept_connection_is_not_requested_again(send: Send, run: Run) -> None:
     async def speak(link: Link) -> None:
         await link.request()
         await link.send(HELLO)

@@ -169,7 +169,7 @@ UNDECODABLE = [
 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
-def test_what_is_no_answer_closes_the_connection_and_says_why(case: Failed, run: Run) -> None:
+def test_an_invalid_answer_closes_the_connection_and_reports_the_reason(case: Failed, run: Run) -> None:
     async def main() -> None:
         # the provider is closed first, and waits until its connections are closed
         async with Client.opened() as client, provider(answering(case.sent, then=case.then)) as made:

@@ -54,7 +54,7 @@ def test_a_connection_that_the_provider_closed_is_not_used_again(run: Run) -> No
     run(main())
 
 
-def test_a_connection_on_which_something_came_unasked_is_not_used_again(run: Run) -> None:
+def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
     async def main() -> None:
         async def speak(link: Link) -> None:
             await link.request()
@@ -358,7 +358,7 @@ TRUST = [
 
 
 @pytest.mark.parametrize("case", TRUST, ids=lambda case: case.id)
-def test_a_provider_over_tls_is_who_its_certificate_says(case: Trust, run: Run) -> None:
+def test_a_provider_over_tls_is_verified_by_its_certificate(case: Trust, run: Run) -> None:
     theirs, ours = trust(case.issued)
     if not case.believed:
         ours = ssl.create_default_context()
@@ -405,7 +405,7 @@ def test_a_name_that_many_ask_for_is_looked_up_once_and_its_addresses_take_turns
     run(main())
 
 
-def test_a_name_that_is_not_found_is_asked_for_again(run: Run) -> None:
+def test_a_name_that_is_not_found_is_resolved_again(run: Run) -> None:
     async def main() -> None:
         names = DnsCache()
         for _ in range(2):

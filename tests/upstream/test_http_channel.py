@@ -73,7 +73,7 @@ async def test_a_redirect_is_down(ask: Ask) -> None:
 
 
 @BOTH
-async def test_a_refusal_whose_body_stands_still_says_what_its_status_says(
+async def test_a_refusal_with_a_stalled_body_has_the_error_of_its_status(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("umg_grpc.upstream.http1.connection.ERROR_BODY_SECONDS", 0.05)

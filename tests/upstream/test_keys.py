@@ -132,7 +132,7 @@ def test_when_all_rest_the_first_that_is_due_is_used_and_no_other_is_promised() 
     assert (taken(keys, 3), keys.suspended) == ([1, 1, 1], 3)
 
 
-def test_the_only_key_is_used_whatever_it_is_told() -> None:
+def test_the_only_key_is_used_after_any_refusal() -> None:
     keys = Keys(1, Clock())
     assert not keys.record_failure(0, bad())
     assert taken(keys, 2) == [0, 0]

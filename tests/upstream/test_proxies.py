@@ -142,7 +142,7 @@ def test_calls_go_through_the_proxy_with_its_credentials_and_use_a_connection_ag
     run(main())
 
 
-def test_a_provider_behind_a_proxy_is_who_its_certificate_says(send: Send, run: Run) -> None:
+def test_a_provider_behind_a_proxy_is_verified_by_its_certificate(send: Send, run: Run) -> None:
     theirs, _ = trust()
 
     async def main() -> None:

@@ -54,7 +54,7 @@ def test_an_answer_that_came_is_whole_whatever_becomes_of_its_connection(run: Ru
     run(main())
 
 
-def test_a_connection_on_which_something_came_unasked_is_not_used_again(run: Run) -> None:
+def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
     async def main() -> None:
         come = asyncio.Event()
 

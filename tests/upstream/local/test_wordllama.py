@@ -135,7 +135,7 @@ async def test_what_calls_share_is_done_once_in_a_go() -> None:
     await engine.aclose()
 
 
-async def test_a_mistake_in_what_calls_share_is_told_to_its_own_call_alone(engine: WordLlamaEngine) -> None:
+async def test_an_error_in_a_shared_batch_is_raised_to_its_own_call_alone(engine: WordLlamaEngine) -> None:
     work, made = Shared(), list[str]()
     await engine.run(["first"], work, ignore, SECONDS)
     failed, *done = await asyncio.gather(
@@ -269,7 +269,7 @@ async def test_what_fails_unexpectedly_fails_its_own_call_alone(engine: WordLlam
     await engine.run(["text"], Note("next", []), ignore, SECONDS)
 
 
-async def test_a_callers_own_mistake_is_told_as_it_is(engine: WordLlamaEngine) -> None:
+async def test_a_callers_own_mistake_is_raised_unchanged(engine: WordLlamaEngine) -> None:
     mistake = UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, "too long", field="inputs[1].text")
     with pytest.raises(UmgError) as caught:
         await engine.run(SHORT, Broken(mistake), ignore, SECONDS)
@@ -301,7 +301,7 @@ class Panic(BaseException):
     """Panic as the tokenizer's library raises it."""
 
 
-async def test_a_panic_in_the_thread_is_told_to_its_callers_and_ends_nothing() -> None:
+async def test_a_panic_in_the_thread_is_raised_to_its_callers_and_ends_nothing() -> None:
     class Panicking(Note):
         def __call__(self, model: WordLlamaModel, first: int, texts: Sequence[str]) -> Sequence[str]:
             raise Panic("index out of bounds")
@@ -314,7 +314,7 @@ async def test_a_panic_in_the_thread_is_told_to_its_callers_and_ends_nothing() -
     await engine.aclose()
 
 
-async def test_without_the_package_a_call_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_package_a_call_fails_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     assert embedding_unavailable() is None
     monkeypatch.setitem(sys.modules, "wordllama", None)
     assert "pip install wordllama" in (embedding_unavailable() or "")
@@ -326,7 +326,7 @@ async def test_without_the_package_a_call_says_what_to_install(monkeypatch: pyte
     await engine.aclose()
 
 
-async def test_an_engine_that_closes_tells_those_who_wait_and_takes_no_more() -> None:
+async def test_a_closing_engine_fails_waiting_calls_and_accepts_no_more() -> None:
     gate = GatedLoader()
     engine = WordLlamaEngine(gate.load)
     large = asyncio.create_task(engine.run(SHORT, Note("large", []), ignore, SECONDS))
