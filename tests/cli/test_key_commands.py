@@ -7,6 +7,7 @@ import pytest
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
 from tests.support.processes import run
+from umg_grpc.store import open_store
 
 COMMANDS = [
     pytest.param(("create", "app"), id="create"),
@@ -36,3 +37,27 @@ async def test_in_an_empty_database_of_a_server_they_create_nothing(postgres: Po
         assert (code, out) == (1, "")
         assert "there is no database at" in err
         assert "no_gateway: give the gateway's folder with --data" in err
+
+
+BAD_BUDGETS = [
+    pytest.param(("--budget", "1,5"), "--budget", id="no number"),
+    pytest.param(("--budget", "1.1234567"), "--budget", id="less than a micro-credit"),
+    pytest.param(("--budget", "1", "--budget-period", "week"), "--budget-period", id="an unknown period"),
+    pytest.param(("--budget-period", "day"), "--budget-period", id="a period without a budget"),
+]
+
+
+@pytest.mark.parametrize(("flags", "named"), BAD_BUDGETS)
+async def test_a_bad_budget_is_refused_by_its_flag(flags: tuple[str, ...], named: str, tmp_path: Path) -> None:
+    code, out, err = await run("keys", "create", "app", *flags, "--data", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert f"{named}:" in err.replace("'", "").replace("`", "")
+
+
+async def test_a_key_is_shown_with_its_budget(tmp_path: Path) -> None:
+    await (await open_store("sqlite", tmp_path)).aclose()
+    data = ("--data", str(tmp_path))
+    code, _, err = await run("keys", "create", "app", "--budget", "12.5", "--budget-period", "month", *data)
+    assert code == 0, err
+    code, out, _ = await run("keys", "show", "app", *data)
+    assert (code, "12.500000 credits a month\n" in out) == (0, True)
