@@ -104,10 +104,10 @@ def test_mutated_embeddings_and_rankings_are_decoded_or_refused(name: str) -> No
     codec: UnaryFormat = UNARY[name]  # type: ignore[type-arg]
     request = codec.decode_request(REQUESTS[name][0], {}).canonical
     for _ in range(ROUNDS * 10):
-        request = tried(codec.decode_request, mutated(random.choice(REQUESTS[name]), random), {})
-        if request is not None:
+        decoded = tried(codec.decode_request, mutated(random.choice(REQUESTS[name]), random), {})
+        if decoded is not None:
             for other in (EMBEDDING_FORMATS if name in EMBEDDING_FORMATS else RERANK_FORMATS).values():
-                tried(other.encode_request, request.canonical, "m")
+                tried(other.encode_request, decoded.canonical, "m")
         body = mutated(RESPONSES[name], random)
         tried(codec.decode_response, body, request, True)
         if (response := tried(codec.decode_response, body, request, False)) is not None:
