@@ -72,12 +72,15 @@ _PUBLIC = ("http", "https", "ws", "wss")
 _ADDRESS = re.compile(r"\s*([A-Za-z][A-Za-z0-9+._-]{1,40}):(?:/|(?<=urn:)|(?<=arn:))")  # `C:/` is a drive
 _RESOURCE = re.compile(
     r"/{0,2}(?:projects|locations|files|cachedContents|fileSearchStores|ragCorpora|corpora|tunedModels|batches|"
-    r"collections|dataStores|reasoningEngines|organizations|folders)/[\w/.:@%~-]+"
+    r"collections|dataStores|reasoningEngines|organizations|folders|operations|generatedFiles|"
+    r"interactions)/[\w/.:@%~-]+"
 )
 _PATH_NAMES = re.compile(r"files/(?![a-z0-9-]{1,64}$)")  # a path in a file tree, not a file at the provider
 _PREFIXED = re.compile(
-    r"(?:file|asst|vs|vsf|cntr|cfile|container|conv|resp|msg|rs|ig|pmpt|skill|batch|thread)"
-    r"[-_](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{6,}"
+    r"\s*(?:file|asst|vs|vsf|cntr|cfile|container|conv|resp|msg|rs|ig|pmpt|skill|batch|thread|"
+    r"agent|sesn|env|memstore|vlt|msgbatch|ftjob|ft|eval|ckpt|upload|run|wf|video)"
+    r"[-_](?=[a-z0-9]*\d)[a-z0-9]{6,}\s*",
+    re.IGNORECASE,
 )
 _PROVIDER_FILE = re.compile(r"(?:^|/)v\d\w*/+(?:files|cachedContents|fileSearchStores)/", re.IGNORECASE)
 _PROVIDER_HOSTS = (".googleapis.com", ".cloud.google.com")
