@@ -62,3 +62,23 @@ async def test_a_nested_unknown_field_is_named_and_a_strict_caller_gets_its_path
             error = (await refusal.json())["error"]
             if call.id in ("chat", "responses"):
                 assert error["param"] == call.unknown
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    ("path", "body", "unknown"),
+    [
+        ("/v1/chat/completions", {"model": MODEL, "messages": [USER], "input": "Hi"}, "input"),
+        ("/v1/responses", {"model": MODEL, "input": "Hi", "messages": [USER]}, "messages"),
+    ],
+    ids=["chat", "responses"],
+)
+async def test_a_dropped_field_of_another_format_keeps_its_name(
+    gateway: Running, path: str, body: dict[str, object], unknown: str
+) -> None:
+    async with aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session:
+        async with session.post(path, json=body) as answer:
+            assert (answer.status, answer.headers["x-umg-dropped"]) == (200, unknown)
+        async with session.post(path, json=body, headers={"x-umg-strict": "true"}) as refusal:
+            assert refusal.status == 400
+            assert f"cannot be told: {unknown};" in await refusal.text()

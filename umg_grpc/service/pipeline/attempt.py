@@ -1,6 +1,6 @@
 """One attempt of a call at one channel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -61,12 +61,14 @@ class RequestEncoder(Protocol[AttemptT]):
         ...
 
 
-def finish_report(call: Call, report: Report, wire_path: Callable[[str], str] | None) -> None:
+def finish_report(
+    call: Call, report: Report, wire_path: Callable[[str], str] | None, uncarried: Collection[str] = ()
+) -> None:
     """Translate the paths of dropped fields into the caller's format; called once for each encoded request. Raise
     UmgError(UNTRANSLATABLE) in strict mode if a field was dropped. `wire_path`: translates a canonical path; None for a
-    request in the canonical form.
+    request in the canonical form. `uncarried`: paths that are already those of the caller's body.
     """
     if report.dropped and wire_path is not None:
-        report.rename(wire_path)
+        report.rename(lambda name: name if name in uncarried else wire_path(name))
     if call.strict:
         report.refuse()

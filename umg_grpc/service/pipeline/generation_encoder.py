@@ -141,7 +141,7 @@ class GenerationEncoder:
                 owners = await self._reasoning.channels_of(self._owner, [named.id for named in objects])
             check_ownership(objects, owners, attempt.channel)
         wire_path = FORMATS[self._admitted.format].wire_path if self._admitted.format else None
-        finish_report(self._admitted.call, attempt.call.report, wire_path)
+        finish_report(self._admitted.call, attempt.call.report, wire_path, decoded.notes.uncarried)
         return attempt
 
     def _prepare(
