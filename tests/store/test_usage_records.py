@@ -10,7 +10,16 @@ from sqlalchemy import delete
 from tests.support.databases import Database
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.tables import KeptUsage
-from umg_grpc.store.usage_records import DAY, ROW_BYTES, UsageRecord, UsageRecords, micros_of
+from umg_grpc.store.usage_records import (
+    DAY,
+    ROW_BYTES,
+    AttemptRecord,
+    CallDetails,
+    UsageRecord,
+    UsageRecords,
+    micros_of,
+    storable,
+)
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALL = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,12 +44,22 @@ def record(number: int, **changed: object) -> UsageRecord:
     return msgspec.structs.replace(made, **changed)
 
 
+ATTEMPT = AttemptRecord(
+    channel="main", model="real", start_micros=5, duration_micros=9, status=429, request_id="req", reason="RATE_LIMITED"
+)
+
+
+def test_a_text_is_storable_whatever_characters_it_has() -> None:
+    assert storable("a\udc00b" * 200) == "a?b" * 100
+
+
 def lines(*made: UsageRecord) -> list[bytes]:
     return [msgspec.json.encode(each) for each in made]
 
 
 async def test_a_record_is_found_as_it_was_written(records: UsageRecords) -> None:
     odd = record(1, model='vendor/мodel "x"\'', cached=True, estimated=True, status="CANCELLED", reason="CANCELLED")
+    odd.details = CallDetails(attempts=[ATTEMPT], message="a\0b", first_output_micros=5, dropped=["seed"])
     await records.insert(lines(record(0), odd))
     assert await records.find("req-1") == [odd]
     assert await records.find("req-0") == [record(0)]

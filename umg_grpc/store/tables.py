@@ -13,6 +13,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     String,
+    Text,
     TypeDecorator,
     false,
     text,
@@ -216,6 +217,8 @@ class KeptUsage(Base):
     audio_output_tokens: Mapped[int] = mapped_column(BigInteger)
     searches: Mapped[int] = mapped_column(BigInteger)
     micro_credits: Mapped[int] = mapped_column(BigInteger)
+    details: Mapped[str | None] = mapped_column(Text)
+    """`CallDetails` in JSON."""
 
 
 class BudgetAccount(Base):

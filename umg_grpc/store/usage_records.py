@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 import structlog
-from sqlalchemy import ColumnElement, case, delete, func, select
+from sqlalchemy import ColumnElement, RowMapping, case, delete, func, select
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
@@ -20,16 +20,51 @@ from umg_grpc.store.tables import KeptUsage
 
 DAY_MICROS = 86_400 * 10**6
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
-ROW_BYTES = 512
+ROW_BYTES = 768
 """Size of a row with its indexes, rounded up."""
 MAX_FOUND = 100
+MAX_TEXT_CHARACTERS = 300
+MAX_DROPPED = 100
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
+class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """Record of one attempt at a channel, `umg.v1.RequestAttempt`; a new field comes last and has a default."""
+
+    channel: str
+    model: str
+    """Model id at the provider."""
+    start_micros: int
+    """Microseconds from the arrival of the call."""
+    duration_micros: int
+    status: int
+    """HTTP status of the provider's answer; 0 without one."""
+    request_id: str
+    """Request id of the provider; "" without one."""
+    reason: str
+    """`ErrorReason` without its prefix; "" unless the attempt failed."""
+    kind: str = ""
+    """Kind of the failure, as in the log."""
+    code: str = ""
+    message: str = ""
+
+
+class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """Parts of a record that are read only with the whole record; a new field comes last and has a default."""
+
+    attempts: list[AttemptRecord]
+    message: str
+    """Error message for the caller; "" unless the call failed."""
+    first_output_micros: int | None
+    """Microseconds from the arrival of the call to the first message of a stream."""
+    dropped: list[str]
+    """Fields that the provider was not sent."""
+
+
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Record of one call, `umg.v1.RequestRecord` without its attempts. In the journal it is a JSON array of these
-    fields in their order; a new field comes last and has a default.
+    """Record of one call, `umg.v1.RequestRecord`. In the journal it is a JSON array of these fields in their order; a
+    new field comes last and has a default.
     """
 
     record_id: str
@@ -72,6 +107,8 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """
     budget_holder: str = ""
     """Holder of the lease that the call was admitted with. Not in the database."""
+    details: CallDetails | None = None
+    """None for records of earlier versions."""
 
     @property
     def start_time(self) -> datetime:
@@ -85,7 +122,9 @@ COUNTS = (
 )
 """Fields of a record that count units. Each token is counted by one of them only."""
 SUMS = (*COUNTS, "micro_credits")
-_COLUMNS = UsageRecord.__struct_fields__[:-2]
+_COUNTED_COLUMNS = UsageRecord.__struct_fields__[:-3]
+_COLUMNS = (*_COUNTED_COLUMNS, "details")
+_DETAILS_ENCODER, _DETAILS_DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(CallDetails)
 
 DAY = "day"
 DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
@@ -138,7 +177,7 @@ class UsageRecords:
         query = select(*columns).where(table.request_id == request_id).order_by(table.start_micros.desc())
         async with self._store.read() as session:
             found = await session.execute(query.limit(MAX_FOUND))
-            return [UsageRecord(**row) for row in reversed(found.mappings().all())]
+            return [_record_of(row) for row in reversed(found.mappings().all())]
 
     async def sums(self, by: Sequence[str], since: datetime, until: datetime | None = None) -> list[UsageSum]:
         """Return the usage of the calls that arrived from `since` to before `until`, in the order of the groups.
@@ -182,7 +221,7 @@ class UsageRecords:
                 await _settle(session, charged)
             connection = await session.connection()
             statement = _SQLITE_INSERT if connection.dialect.name == SQLITE else _POSTGRESQL_INSERT
-            await connection.exec_driver_sql(statement, [msgspec.structs.astuple(record)[:-2] for record in records])
+            await connection.exec_driver_sql(statement, [_row_of(record) for record in records])
 
 
 async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
@@ -198,6 +237,23 @@ async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None
         for record in charges.values()
     ]
     await settle(session, leases)
+
+
+def _row_of(record: UsageRecord) -> tuple[object, ...]:
+    """Return the values of a record in the order of the columns."""
+    *values, _, _, details = msgspec.structs.astuple(record)
+    return *values, None if details is None else _DETAILS_ENCODER.encode(details).decode()
+
+
+def _record_of(row: RowMapping) -> UsageRecord:
+    details = row["details"]
+    counted = {name: row[name] for name in _COUNTED_COLUMNS}
+    return UsageRecord(**counted, details=None if details is None else _DETAILS_DECODER.decode(details))
+
+
+def storable(text: str) -> str:
+    """Return the text without the surrogates that UTF-8 does not have, at most 300 characters of it."""
+    return text[:MAX_TEXT_CHARACTERS].encode(errors="replace").decode()
 
 
 def micros_of(time: datetime) -> int:

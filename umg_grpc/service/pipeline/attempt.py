@@ -1,7 +1,7 @@
 """One attempt of a call at one channel."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from umg_grpc.errors import UmgError
@@ -9,6 +9,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
 from umg_grpc.service.telemetry.interface import AttemptSpan
+from umg_grpc.upstream_answer import UpstreamAnswer
 from umg_grpc.wire.report import Report
 
 
@@ -34,6 +35,10 @@ class Attempt(Generic[CallT]):
     """Limiter whose slot the attempt holds; None for a channel without a limit."""
     span: AttemptSpan | None = None
     """Span of the attempt; None without telemetry."""
+    began_at: float = 0.0
+    """Start of the attempt, on the clock of `time.perf_counter`."""
+    answer: UpstreamAnswer = field(default_factory=UpstreamAnswer)
+    """Facts of the provider's answer."""
 
     @property
     def channel(self) -> str:

@@ -1,5 +1,6 @@
 """Outcomes of the attempts of a call: their effect on circuit breakers, concurrency limits and metrics."""
 
+import time
 from typing import Any
 
 from umg_grpc.config import Channel
@@ -10,8 +11,13 @@ from umg_grpc.service.pipeline.attempt import Attempt
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failure_policy import too_slow, under_public_name
 from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.store.usage_records import AttemptRecord, storable
+from umg_grpc.upstream_answer import ANSWER
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
+
+LEFT = "left"
+CANCELLED = "CANCELLED"
 
 
 class AttemptOutcomes:
@@ -32,6 +38,8 @@ class AttemptOutcomes:
             self._shared.budget(attempt.channel).earn()
         attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
         self._call.attempts += 1
+        attempt.began_at = time.perf_counter()
+        ANSWER.set(attempt.answer)
         if self._call.span is not None:
             attempt.span = self._call.span.begin_attempt(attempt.target)
 
@@ -42,7 +50,7 @@ class AttemptOutcomes:
 
     def cancelled(self, attempt: Attempt[Any]) -> None:
         """Record that the attempt was cancelled."""
-        self._finish(attempt, "left")
+        self._finish(attempt, LEFT)
         self._shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
 
     def abandoned(self, attempt: Attempt[Any], *, slow: bool) -> None:
@@ -79,12 +87,31 @@ class AttemptOutcomes:
         self._shared.metrics.hedged(self._model, won=won)
 
     def _finish(self, attempt: Attempt[Any], outcome: str, error: UmgError | None = None) -> None:
-        """Count the attempt and release its slot."""
+        """Count the attempt, add it to the record of the call, and release its slot."""
         if attempt.span is not None:
             attempt.span.end(outcome, error)
         self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
+        self._call.ended_attempts.append(_record_of(attempt, self._call, outcome, error))
         if attempt.slots is not None:
             attempt.slots.release()
+
+
+def _record_of(attempt: Attempt[Any], call: Call, outcome: str, error: UmgError | None) -> AttemptRecord:
+    record = AttemptRecord(
+        channel=attempt.channel,
+        model=attempt.target.model,
+        start_micros=int((attempt.began_at - call.began_at) * 1e6),
+        duration_micros=int((time.perf_counter() - attempt.began_at) * 1e6),
+        status=attempt.answer.status,
+        request_id=attempt.answer.request_id,
+        reason=CANCELLED if outcome == LEFT else "",
+    )
+    if error is not None:
+        record.reason = error.name
+        if (facts := error.facts) is not None:
+            record.status, record.request_id = facts.status, facts.request_id
+            record.kind, record.code, record.message = facts.kind.value, storable(facts.code), storable(facts.message)
+    return record
 
 
 def _facts_of(error: UmgError) -> ProviderFailure:

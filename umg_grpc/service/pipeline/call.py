@@ -14,6 +14,7 @@ from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import Prices
 from umg_grpc.service.telemetry.interface import CallSpan
+from umg_grpc.store.usage_records import AttemptRecord
 from umg_grpc.trace_context import TraceContext
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
@@ -42,6 +43,8 @@ class Call:
     model: str = ""
     channel: str = ""
     attempts: int = 0
+    began_at: float = field(default_factory=time.perf_counter)
+    ended_attempts: list[AttemptRecord] = field(default_factory=list)
     abandoned: list[str] = field(default_factory=list)  # channels of hedged attempts that did not win
     is_cached: bool = False  # whether the answer is a cached response: its usage was counted before
     usage: pb.Usage | None = None

@@ -10,7 +10,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.prices import Quantities, Unit, quantities_of
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.status import STATUS
-from umg_grpc.store.usage_records import UsageRecord
+from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, storable
 
 OPERATIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -72,6 +72,7 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
         attempts=call.attempts,
         cached=call.is_cached,
         estimated=False,
+        details=_details(call, failure),
     )
     if (usage := call.usage) is not None and not call.is_cached:
         record.estimated = usage.estimated
@@ -82,3 +83,13 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
             if (field := FIELDS.get(unit)) is not None:
                 setattr(record, field, count)
     log.add(record)
+
+
+def _details(call: Call, failure: UmgError | None) -> CallDetails:
+    seconds, report = call.first_output_seconds, call.report
+    return CallDetails(
+        attempts=call.ended_attempts,
+        message="" if failure is None else storable(failure.message),
+        first_output_micros=None if seconds is None else int(seconds * 1e6),
+        dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report is not None else [],
+    )

@@ -14,12 +14,13 @@ from typing import Protocol, TypeVar
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.decoding import DecodeError, decoded, refusal
-from umg_grpc.upstream.http.failure_facts import NO_HEADERS, add_facts
+from umg_grpc.upstream.http.failure_facts import NO_HEADERS, add_facts, request_id_of
 from umg_grpc.upstream.http.keys import Keys
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+from umg_grpc.upstream_answer import ANSWER
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import UpstreamRequest
 
@@ -162,7 +163,7 @@ class HttpChannel:
         except UmgError as error:
             self.record_failure(error, endpoint, encoded.path, status, headers)
             raise
-        self.record_success(endpoint)
+        self.record_success(endpoint, headers)
         return response
 
     async def outgoing(
@@ -203,8 +204,10 @@ class HttpChannel:
         if self._broken is not None and self._broken == endpoint:
             self._broken = None
 
-    def record_success(self, endpoint: Endpoint) -> None:
-        """Record that a successful response arrived or began."""
+    def record_success(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
+        """Record that a successful response arrived or began. `headers`: of the response."""
+        if (answer := ANSWER.get()) is not None:
+            answer.status, answer.request_id = 200, request_id_of(headers, endpoint)
         if self._in_turn is not None:
             self._in_turn.record_success(endpoint)
 

@@ -44,7 +44,7 @@ def add_facts(
         status=facts.status or status,
         code=_mask_secrets(facts.code, endpoint),
         message=_mask(facts.message or error.cause or error.message, endpoint),
-        request_id=_mask_secrets(_request_id(headers), endpoint),
+        request_id=request_id_of(headers, endpoint),
         host=address.netloc.rpartition("@")[2],
         path=address.path,
         content_type=media_type if media_type != "application/json" and _MEDIA_TYPE.fullmatch(media_type) else "",
@@ -66,7 +66,9 @@ def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
     return text
 
 
-def _request_id(headers: Mapping[str, str]) -> str:
+def request_id_of(headers: Mapping[str, str], endpoint: "Endpoint") -> str:
     """Return the provider's id of the request; "" if it has none, or not the form of an id."""
-    found = (headers.get(name, "") for name in REQUEST_ID_HEADERS)
-    return next((value for value in found if _REQUEST_ID.fullmatch(value)), "")
+    for name in REQUEST_ID_HEADERS:
+        if (value := headers.get(name)) is not None and _REQUEST_ID.fullmatch(value):
+            return _mask_secrets(value, endpoint)
+    return ""

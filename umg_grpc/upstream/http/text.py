@@ -90,7 +90,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                     exchange.deadline.record_start()
                     body = await _joined(chunk, chunks)
                     yield response_to_events(await decoded(body, self._decode_whole))
-                    channel.record_success(endpoint)
+                    channel.record_success(endpoint, response.headers)
                     return
                 decoder = GuardedDecoder(codec.stream_decoder(self.request, self.passes))
                 begun = False
@@ -100,7 +100,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                     if (message := decoder.feed(chunk)) is not None:
                         if not begun and (begun := _has_events(message)):
                             exchange.deadline.record_start()
-                            channel.record_success(endpoint)
+                            channel.record_success(endpoint, response.headers)
                         yield message
                     chunk = None if decoder.done else await anext(chunks, None)
             if (message := decoder.close()) is not None:
