@@ -1,9 +1,13 @@
-"""Handlers of the administration of keys."""
+"""Handlers of administration: keys, usage, records of requests and channels."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import grpc
+import msgspec
 from aiohttp import hdrs, web
+from google.protobuf.message import Message
 
 from http_facade.grpc_calls import exchange, metadata
 from http_facade.request_bodies import JSON, BodyReader
@@ -11,13 +15,37 @@ from http_facade.routes import Shape
 from http_facade.settings import Settings
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import admin
+from umg_grpc.wire.message_json import from_query, to_json
 
 SELF = "self"
-"""Id in a path that stands for the calling key."""
+"""Id of a key in a path that stands for the calling key."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """Method of `umg.v1.AdminService` that serves an operation."""
+
+    name: str
+    request: type[Message]
+    decode: Callable[[bytes], Message] | None = None
+    """Function that reads a body; None for requests in the query of the URL."""
+
+
+METHODS: Mapping[Shape, Method] = MappingProxyType(
+    {
+        Shape.CREATE_KEY: Method("CreateKey", pb.CreateKeyRequest, admin.decode_create),
+        Shape.LIST_KEYS: Method("ListKeys", pb.ListKeysRequest),
+        Shape.GET_KEY: Method("GetKey", pb.GetKeyRequest),
+        Shape.UPDATE_KEY: Method("UpdateKey", pb.UpdateKeyRequest, admin.decode_update),
+        Shape.ROTATE_KEY: Method("RotateKey", pb.RotateKeyRequest, admin.decode_rotate),
+        Shape.REVOKE_KEY: Method("RevokeKey", pb.RevokeKeyRequest),
+    }
+)
+"""Methods by the shapes of their routes."""
 
 
 class AdminHandlers:
-    """Handlers of keys, one method for each operation."""
+    """Handlers of administration."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
@@ -26,57 +54,22 @@ class AdminHandlers:
 
     def handler(self, shape: Shape) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
         """Return the handler of an operation."""
-        return {
-            Shape.CREATE_KEY: self.create,
-            Shape.LIST_KEYS: self.list,
-            Shape.GET_KEY: self.get,
-            Shape.UPDATE_KEY: self.update,
-            Shape.ROTATE_KEY: self.rotate,
-            Shape.REVOKE_KEY: self.revoke,
-        }[shape]
+        method = METHODS[shape]
 
-    async def create(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Create a key. Return it with its secret."""
-        create_request = await self._bodies.read(request, lambda body, _: admin.decode_create(body))
-        created = await self._stub.CreateKey(create_request, metadata=metadata(request, self._face))
-        return _json(admin.encode_key(created.key, created.secret))
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            message = await self._read(request, method)
+            for name, value in exchange(request).parameters.items():
+                setattr(message, name, "" if (name, value) == ("key_id", SELF) else value)
+            response = await getattr(self._stub, method.name)(message, metadata=metadata(request, self._face))
+            return _json(msgspec.json.encode(to_json(response)))
 
-    async def list(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return a page of keys."""
-        pairs = metadata(request, self._face)
-        page = await self._stub.ListKeys(admin.decode_list(request.query), metadata=pairs)
-        return _json(admin.encode_list(page))
+        return handle
 
-    async def get(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the key of the path."""
-        key_id = _key_id(request)
-        get_request = pb.GetKeyRequest(key_id="" if key_id == SELF else key_id)
-        found = await self._stub.GetKey(get_request, metadata=metadata(request, self._face))
-        return _json(admin.encode_key(found.key))
-
-    async def update(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Change the fields of a key that the body has."""
-        key_id = _key_id(request)
-        update_request = await self._bodies.read(request, lambda body, _: admin.decode_update(key_id, body))
-        changed = await self._stub.UpdateKey(update_request, metadata=metadata(request, self._face))
-        return _json(admin.encode_key(changed.key))
-
-    async def rotate(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Give a key a new secret. Return the key with this secret."""
-        key_id = _key_id(request)
-        rotate_request = await self._bodies.read(request, lambda body, _: admin.decode_rotate(key_id, body))
-        rotated = await self._stub.RotateKey(rotate_request, metadata=metadata(request, self._face))
-        return _json(admin.encode_key(rotated.key, rotated.secret))
-
-    async def revoke(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Revoke a key."""
-        revoke_request = pb.RevokeKeyRequest(key_id=_key_id(request))
-        revoked = await self._stub.RevokeKey(revoke_request, metadata=metadata(request, self._face))
-        return _json(admin.encode_key(revoked.key))
-
-
-def _key_id(request: web.BaseRequest) -> str:
-    return exchange(request).parameters["key_id"]
+    async def _read(self, request: web.BaseRequest, method: Method) -> Message:
+        """Return the request without the parameters of its path."""
+        if (decode := method.decode) is None:
+            return from_query(method.request, request.query.items())
+        return await self._bodies.read(request, lambda body, _: decode(body))
 
 
 def _json(body: bytes) -> web.Response:

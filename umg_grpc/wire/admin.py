@@ -1,37 +1,29 @@
-"""JSON of administration: the messages of `umg.v1.AdminService` under their own field names.
+"""JSON of administration: the messages of `umg.v1.AdminService` as in `message_json.py`, and the bodies of requests.
 
-Times are RFC 3339 texts, operations lower-case names (`embed`), integers numbers. In a request null is the same as an
-absent field, except in a change of settings: there an absent field keeps its value, and null removes it.
+In a request null is the same as an absent field, except in a change of settings: there an absent field keeps its value,
+and null removes it.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
-import msgspec
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json import JsonObject, invalid, parse
+from umg_grpc.wire.message_json import enum_names, to_json
 
-_PREFIX = "KEY_OPERATION_"
-
-OPERATION_NAMES = {value: name.removeprefix(_PREFIX).lower() for name, value in pb.KeyOperation.items() if value != 0}
+OPERATION_NAMES: Mapping[int, str] = enum_names(pb.KeyOperation.DESCRIPTOR)
 """Operation of a key -> name in JSON, on the command line and in the database."""
-OPERATION_VALUES = {name: value for value, name in OPERATION_NAMES.items()}
+OPERATION_VALUES = {name: pb.KeyOperation.ValueType(value) for value, name in OPERATION_NAMES.items()}
 
-PERIOD_VALUES: Mapping[str, "pb.BudgetPeriod.ValueType"] = {
-    "none": pb.BUDGET_PERIOD_UNSPECIFIED,
-    "day": pb.BUDGET_PERIOD_DAY,
-    "month": pb.BUDGET_PERIOD_MONTH,
-}
-"""Period of a budget in JSON -> its value."""
-PERIOD_NAMES = {value: name for name, value in PERIOD_VALUES.items()}
+PERIOD_NAMES: Mapping[int, str] = enum_names(pb.BudgetPeriod.DESCRIPTOR)
+"""Period of a budget -> its name in JSON."""
+PERIOD_VALUES = {name: pb.BudgetPeriod.ValueType(value) for value, name in PERIOD_NAMES.items()}
 
 Field = TypeVar("Field")
 Given: TypeAlias = Field | UnsetType | None
@@ -74,50 +66,38 @@ def decode_create(body: bytes) -> pb.CreateKeyRequest:
     return pb.CreateKeyRequest(settings=_settings(_given(parse(SettingsBody, body).settings)))
 
 
-def decode_update(key_id: str, body: bytes) -> pb.UpdateKeyRequest:
+def decode_update(body: bytes) -> pb.UpdateKeyRequest:
     """Return the request that changes the settings present in a body. Raise UmgError naming the field."""
     given = _given(parse(SettingsBody, body).settings)
     if not given:
         raise invalid("settings", "name at least one field to change")
-    return pb.UpdateKeyRequest(key_id=key_id, settings=_settings(given), update_mask=FieldMask(paths=given))
+    return pb.UpdateKeyRequest(settings=_settings(given), update_mask=FieldMask(paths=given))
 
 
-def decode_rotate(key_id: str, body: bytes) -> pb.RotateKeyRequest:
+def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
     """Return the request with a body, which may be empty. Raise UmgError naming the field."""
     seconds = parse(RotateBody, body or b"{}").overlap_seconds
     overlap = None
     if seconds is not None:
         overlap = Duration()
         overlap.FromTimedelta(timedelta(seconds=seconds))
-    return pb.RotateKeyRequest(key_id=key_id, overlap=overlap)
+    return pb.RotateKeyRequest(overlap=overlap)
 
 
-def decode_list(query: Mapping[str, str]) -> pb.ListKeysRequest:
-    """Return the request with a query. Raise UmgError naming the parameter."""
-    request = pb.ListKeysRequest(page_token=query.get("page_token", ""))
-    if (size := query.get("page_size")) is not None:
-        if not re.fullmatch(r"[0-9]{1,9}", size):
-            raise invalid("page_size", "expected a whole number from 1 to 1000; correct its value")
-        request.page_size = int(size)
-    ended = query.get("include_ended", "false")
-    if ended not in {"true", "false"}:
-        raise invalid("include_ended", "expected true or false; correct its value")
-    request.include_ended = ended == "true"
-    return request
+def encode_create(request: pb.CreateKeyRequest) -> JsonObject:
+    """Return the body of a request, the inverse of `decode_create`."""
+    return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
 
 
-def encode_key(key: pb.Key, secret: str = "") -> bytes:
-    """Return the body with a key, and with its secret if there is one."""
-    body: JsonObject = {"key": _key(key)}
-    if secret:
-        body["secret"] = secret
-    return msgspec.json.encode(body)
+def encode_update(request: pb.UpdateKeyRequest) -> JsonObject:
+    """Return the body of a request, the inverse of `decode_update`."""
+    return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
 
 
-def encode_list(response: pb.ListKeysResponse) -> bytes:
-    """Return the body with a page of keys."""
-    keys = [_key(key) for key in response.keys]
-    return msgspec.json.encode({"keys": keys, "next_page_token": response.next_page_token})
+def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
+    """Return the body of a request, the inverse of `decode_rotate`."""
+    seconds = to_json(request)["overlap_seconds"]
+    return {} if seconds is None else {"overlap_seconds": seconds}
 
 
 def _given(settings: Settings) -> dict[str, object]:
@@ -152,40 +132,3 @@ def _operation(name: str, index: int) -> "pb.KeyOperation.ValueType":
         problem = f"there is no operation `{name}`; choose from {', '.join(OPERATION_VALUES)}"
         raise invalid(f"settings.operations[{index}]", problem)
     return OPERATION_VALUES[name]
-
-
-def _key(key: pb.Key) -> JsonObject:
-    """Return a key with all its fields; a limit or time that it does not have is null."""
-    given = key.settings
-    settings: JsonObject = {
-        "name": given.name,
-        "model_patterns": list(given.model_patterns),
-        "operations": [OPERATION_NAMES[operation] for operation in given.operations],
-        "channels": list(given.channels),
-        "administrator": given.administrator,
-        "requests_per_minute": given.requests_per_minute if given.HasField("requests_per_minute") else None,
-        "tokens_per_minute": given.tokens_per_minute if given.HasField("tokens_per_minute") else None,
-        "concurrent_requests": given.concurrent_requests if given.HasField("concurrent_requests") else None,
-        "budget_micro_credits": given.budget_micro_credits if given.HasField("budget_micro_credits") else None,
-        "budget_period": PERIOD_NAMES[given.budget_period],
-        "expire_time": _time(given.expire_time) if given.HasField("expire_time") else None,
-        "show_route": given.show_route,
-        "owner": given.owner,
-        "tags": dict(sorted(given.tags.items())),
-    }
-    return {
-        "key_id": key.key_id,
-        "prefix": key.prefix,
-        "settings": settings,
-        "spent_micro_credits": key.spent_micro_credits,
-        "reserved_micro_credits": key.reserved_micro_credits,
-        "create_time": _time(key.create_time),
-        "revoke_time": _time(key.revoke_time) if key.HasField("revoke_time") else None,
-        "last_use_time": _time(key.last_use_time) if key.HasField("last_use_time") else None,
-        "previous_prefix": key.previous_prefix,
-        "previous_expire_time": _time(key.previous_expire_time) if key.HasField("previous_expire_time") else None,
-    }
-
-
-def _time(time: Timestamp) -> str:
-    return time.ToJsonString()

@@ -1,0 +1,208 @@
+"""JSON of messages by their descriptors, in both directions, and messages as the query of a URL.
+
+A field has its own name. Times are RFC 3339 texts; a duration is a number of seconds, in a member with the suffix
+`_seconds`. Enum values are lower-case names without their prefix, integers numbers. A field that is not set is null,
+also an unspecified enum value, unless `ZERO_NAMES` has a name for it; texts, booleans, lists and maps are never null.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import MappingProxyType
+from typing import TypeVar
+
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from umg_grpc.wire.core.json import JsonObject, invalid
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+ZERO_NAMES: Mapping[str, str] = MappingProxyType({"umg.v1.BudgetPeriod": "none"})
+"""Names of the first values of enums, where that value has a meaning."""
+SECONDS = "_seconds"
+_INTEGERS = frozenset({FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64})
+_BOOLEANS = {"true": True, "false": False}
+
+
+def to_json(message: Message) -> JsonObject:
+    """Return the JSON object of a message."""
+    return {member_name(field): _member(message, field) for field in fields_of(type(message)).values()}
+
+
+def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
+    """Return the message of an object of `to_json`. Members without a field are ignored, as those of a newer gateway.
+    Raise ValueError or TypeError for a member of another type.
+    """
+    message = kind()
+    for field in fields_of(kind).values():
+        if (value := body.get(member_name(field))) is not None:
+            _set(message, field, value)
+    return message
+
+
+def to_query(message: Message) -> list[tuple[str, str]]:
+    """Return the set fields of a message as parameters of a query."""
+    return [
+        (field.name, _text(field, item))
+        for field, value in message.ListFields()
+        for item in (value if field.is_repeated else [value])
+    ]
+
+
+def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> MessageT:
+    """Return the message with the parameters of a query. A list is a parameter that is repeated, or has several values
+    with commas between them. Raise UmgError(INVALID_FIELD) naming the parameter.
+    """
+    message, fields = kind(), fields_of(kind)
+    for name, text in parameters:
+        if (field := fields.get(name)) is None:
+            raise invalid(name, f"there is no such parameter; choose from {', '.join(fields)}")
+        if field.is_repeated:
+            getattr(message, name).extend(_of_text(field, part.strip()) for part in text.split(",") if part.strip())
+        else:
+            _assign(message, field, _of_text(field, text))
+    return message
+
+
+def fields_of(kind: type[Message]) -> Mapping[str, FieldDescriptor]:
+    """Return the fields of messages of a type by their names."""
+    return {field.name: field for field in kind.DESCRIPTOR.fields if isinstance(field, FieldDescriptor)}
+
+
+def member_name(field: FieldDescriptor) -> str:
+    """Return the name of the member with a field."""
+    return field.name + SECONDS if _message_name(field) == "google.protobuf.Duration" else field.name
+
+
+@cache
+def enum_names(kind: EnumDescriptor) -> Mapping[int, str]:
+    """Return the names of the values of an enum; none for an unspecified value without a meaning."""
+    prefix = kind.values[0].name.removesuffix("UNSPECIFIED")
+    names = {value.number: value.name.removeprefix(prefix).lower() for value in kind.values[1:]}
+    return {0: ZERO_NAMES[kind.full_name], **names} if kind.full_name in ZERO_NAMES else names
+
+
+def _message_name(field: FieldDescriptor) -> str:
+    return field.message_type.full_name if field.message_type is not None else ""
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _member(message: Message, field: FieldDescriptor) -> object:
+    value = getattr(message, field.name)
+    if _is_map(field):
+        return dict(sorted(value.items()))
+    if field.is_repeated:
+        return [_encoded(field, item) for item in value]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _encoded(field, value)
+
+
+def _encoded(field: FieldDescriptor, value: object) -> object:
+    match value:
+        case Timestamp():
+            return value.ToJsonString()
+        case Duration():
+            seconds = value.ToTimedelta().total_seconds()
+            return int(seconds) if seconds.is_integer() else seconds
+        case Message():
+            return to_json(value)
+        case int() if field.enum_type is not None:
+            return enum_names(field.enum_type).get(value)
+        case _:
+            return value
+
+
+def _set(message: Message, field: FieldDescriptor, value: object) -> None:
+    """Set a field to the value of a member, which is not null."""
+    if _is_map(field):
+        if not isinstance(value, dict):
+            raise TypeError(field.name)
+        getattr(message, field.name).update(value)
+    elif field.is_repeated:
+        if not isinstance(value, list):
+            raise TypeError(field.name)
+        getattr(message, field.name).extend(_decoded(field, item) for item in value)
+    else:
+        _assign(message, field, _decoded(field, value))
+
+
+def _decoded(field: FieldDescriptor, value: object) -> object:
+    if field.enum_type is not None:
+        return _enum_values(field.enum_type).get(str(value), 0)  # a value of a newer gateway is unspecified
+    if field.message_type is None:
+        return value
+    kind = GetMessageClass(field.message_type)
+    if kind is Timestamp:
+        return _timestamp(str(value))
+    if kind is Duration:
+        return _duration(float(str(value)))
+    if not isinstance(value, dict):
+        raise TypeError(field.name)
+    return from_json(kind, value)
+
+
+def _assign(message: Message, field: FieldDescriptor, value: object) -> None:
+    if isinstance(value, Message):
+        getattr(message, field.name).CopyFrom(value)
+    else:
+        setattr(message, field.name, value)
+
+
+@cache
+def _enum_values(kind: EnumDescriptor) -> Mapping[str, int]:
+    return {name: number for number, name in enum_names(kind).items()}
+
+
+def _text(field: FieldDescriptor, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(_encoded(field, value))
+
+
+def _of_text(field: FieldDescriptor, text: str) -> object:
+    """Return the value of a parameter. Raise UmgError(INVALID_FIELD)."""
+    if field.enum_type is not None:
+        values = _enum_values(field.enum_type)
+        if text not in values:
+            raise invalid(field.name, f"expected one of {', '.join(values)}; correct its value")
+        return values[text]
+    if _message_name(field) == "google.protobuf.Timestamp":
+        try:
+            return _timestamp(text)
+        except ValueError:
+            problem = "expected a time with its zone, such as 2030-01-31T12:00:00Z; correct its value"
+            raise invalid(field.name, problem) from None
+    if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
+        if text not in _BOOLEANS:
+            raise invalid(field.name, "expected true or false; correct its value")
+        return _BOOLEANS[text]
+    if field.cpp_type in _INTEGERS:
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise invalid(field.name, "expected a whole number; correct its value")
+        return int(text)
+    return text
+
+
+def _timestamp(text: str) -> Timestamp:
+    """Return the time of an RFC 3339 text. Raise ValueError, also for a text without a zone."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(text)
+    timestamp = Timestamp()
+    timestamp.FromDatetime(time.astimezone(UTC))
+    return timestamp
+
+
+def _duration(seconds: float) -> Duration:
+    duration = Duration()
+    duration.FromTimedelta(timedelta(seconds=seconds))
+    return duration
