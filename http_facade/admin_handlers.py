@@ -15,6 +15,7 @@ from http_facade.routes import Shape
 from http_facade.settings import Settings
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import admin
+from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.message_json import from_query, to_json
 
 SELF = "self"
@@ -29,16 +30,23 @@ class Method:
     request: type[Message]
     decode: Callable[[bytes], Message] | None = None
     """Function that reads a body; None for requests in the query of the URL."""
+    encode: Callable[..., JsonObject] | None = None
+    """Function that writes the body, for clients; it takes the request."""
 
 
 METHODS: Mapping[Shape, Method] = MappingProxyType(
     {
-        Shape.CREATE_KEY: Method("CreateKey", pb.CreateKeyRequest, admin.decode_create),
+        Shape.CREATE_KEY: Method("CreateKey", pb.CreateKeyRequest, admin.decode_create, admin.encode_create),
         Shape.LIST_KEYS: Method("ListKeys", pb.ListKeysRequest),
         Shape.GET_KEY: Method("GetKey", pb.GetKeyRequest),
-        Shape.UPDATE_KEY: Method("UpdateKey", pb.UpdateKeyRequest, admin.decode_update),
-        Shape.ROTATE_KEY: Method("RotateKey", pb.RotateKeyRequest, admin.decode_rotate),
+        Shape.UPDATE_KEY: Method("UpdateKey", pb.UpdateKeyRequest, admin.decode_update, admin.encode_update),
+        Shape.ROTATE_KEY: Method("RotateKey", pb.RotateKeyRequest, admin.decode_rotate, admin.encode_rotate),
         Shape.REVOKE_KEY: Method("RevokeKey", pb.RevokeKeyRequest),
+        Shape.GET_USAGE: Method("GetUsage", pb.GetUsageRequest),
+        Shape.LIST_USAGE: Method("ListUsage", pb.ListUsageRequest),
+        Shape.LIST_REQUESTS: Method("ListRequestRecords", pb.ListRequestRecordsRequest),
+        Shape.GET_REQUEST: Method("GetRequestRecord", pb.GetRequestRecordRequest),
+        Shape.LIST_CHANNELS: Method("ListChannels", pb.ListChannelsRequest),
     }
 )
 """Methods by the shapes of their routes."""

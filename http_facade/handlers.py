@@ -53,6 +53,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
         ):
             return AdminHandlers(route.format, channel, settings).handler(route.shape)
+        case Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS:
+            return AdminHandlers(route.format, channel, settings).handler(route.shape)
         case Shape.ALIVE:
             return alive
         case Shape.READY:

@@ -29,6 +29,11 @@ class Shape(Enum):
     UPDATE_KEY = auto()
     ROTATE_KEY = auto()
     REVOKE_KEY = auto()
+    GET_USAGE = auto()
+    LIST_USAGE = auto()
+    LIST_REQUESTS = auto()
+    GET_REQUEST = auto()
+    LIST_CHANNELS = auto()
     ALIVE = auto()
     READY = auto()
     METRICS = auto()
@@ -104,14 +109,19 @@ ROUTES = (
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
     Route("GET", f"/v1beta/models/{MODEL}", Shape.GET_MODEL, "native_models"),
     *(
-        Route(method, f"/admin/v1/keys{path}", shape, "admin", errors=DEFAULT_FORMAT)
+        Route(method, f"/admin/v1/{path}", shape, "admin", errors=DEFAULT_FORMAT)
         for method, path, shape in (
-            ("POST", "", Shape.CREATE_KEY),
-            ("GET", "", Shape.LIST_KEYS),
-            ("GET", "/{key_id}", Shape.GET_KEY),
-            ("PATCH", "/{key_id}", Shape.UPDATE_KEY),
-            ("POST", "/{key_id}/rotate", Shape.ROTATE_KEY),
-            ("POST", "/{key_id}/revoke", Shape.REVOKE_KEY),
+            ("POST", "keys", Shape.CREATE_KEY),
+            ("GET", "keys", Shape.LIST_KEYS),
+            ("GET", "keys/{key_id}", Shape.GET_KEY),
+            ("PATCH", "keys/{key_id}", Shape.UPDATE_KEY),
+            ("POST", "keys/{key_id}/rotate", Shape.ROTATE_KEY),
+            ("POST", "keys/{key_id}/revoke", Shape.REVOKE_KEY),
+            ("GET", "keys/{key_id}/usage", Shape.GET_USAGE),
+            ("GET", "usage", Shape.LIST_USAGE),
+            ("GET", "requests", Shape.LIST_REQUESTS),
+            ("GET", "requests/{request_id:.+}", Shape.GET_REQUEST),
+            ("GET", "channels", Shape.LIST_CHANNELS),
         )
     ),
     Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code sends HEAD to this path first,

@@ -46,6 +46,7 @@ from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.service.resilience.overload import LoadShedder, OverloadInterceptor
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.service.servicers.admin import AdminServicer
+from umg_grpc.service.servicers.channel_report import ChannelReport
 from umg_grpc.service.servicers.embeddings import EmbeddingServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.models import ModelServicer
@@ -54,7 +55,6 @@ from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
 from umg_grpc.service.telemetry.interface import Telemetry
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
-from umg_grpc.store.budgets import BudgetAccounts
 from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
@@ -134,7 +134,8 @@ class Service:
             config.limits.rerank_documents,
         )
         self._models = ModelServicer(channels)
-        self._admin = AdminServicer(Keys(store), BudgetAccounts(store))
+        report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
+        self._admin = AdminServicer(store, report)
         self._dependencies = process.dependencies
         self._watch()
         self._watch_stores(memory, process)

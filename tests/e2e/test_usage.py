@@ -18,7 +18,7 @@ from tests.support.databases import Database, Postgres
 from tests.support.gateways import Running, running
 from tests.support.processes import serve
 from umg_grpc.store import open_store
-from umg_grpc.store.usage_records import UsageRecord, UsageRecords
+from umg_grpc.store.usage_records import CallFilter, UsageRecord, UsageRecords
 
 CONFIG = """
 database: {database}
@@ -45,7 +45,7 @@ async def found(database: str, data: Path, *request_ids: str) -> list[UsageRecor
 async def total(database: str, data: Path) -> int:
     store = await open_store(database, data)
     try:
-        return sum(each.requests for each in await UsageRecords(store).sums([], ALL))
+        return sum(each.requests for each in await UsageRecords(store).sums([], CallFilter(ALL)))
     finally:
         await store.aclose()
 

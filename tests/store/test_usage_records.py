@@ -1,7 +1,7 @@
 """Usage records in the database: written once, found, summed and swept."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -15,10 +15,13 @@ from umg_grpc.store.usage_records import (
     ROW_BYTES,
     AttemptRecord,
     CallDetails,
+    CallFilter,
+    Group,
     UsageRecord,
     UsageRecords,
     micros_of,
     storable,
+    time_of,
 )
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -69,7 +72,7 @@ async def test_a_record_is_found_as_it_was_written(records: UsageRecords) -> Non
 async def test_a_record_that_is_written_again_changes_nothing(records: UsageRecords) -> None:
     await records.insert(lines(record(0), record(1)))
     await records.insert(lines(record(1, micro_credits=9), record(2), record(2)))
-    [total] = await records.sums([], ALL)
+    [total] = await records.sums([], CallFilter(ALL))
     assert (total.requests, total.sums["micro_credits"]) == (3, 21)
 
 
@@ -93,23 +96,85 @@ async def test_usage_is_summed_by_any_dimensions(records: UsageRecords) -> None:
             record(2, start_micros=yesterday, model="n"),
         )
     )
-    by_day = await records.sums([DAY, "model"], ALL)
+    by_day = await records.sums([DAY, "model"], CallFilter(ALL))
     assert [(each.group, each.requests, each.failed) for each in by_day] == [
-        ((date(2026, 5, 3), "n"), 1, 0),
-        ((date(2026, 5, 4), "m"), 2, 1),
+        ((micros_of(datetime(2026, 5, 3, tzinfo=UTC)), "n"), 1, 0),
+        ((micros_of(datetime(2026, 5, 4, tzinfo=UTC)), "m"), 2, 1),
     ]
     assert by_day[1].sums["output_tokens"] == 2**41
-    by_key = await records.sums(["key"], NOW)
+    by_key = await records.sums(["key"], CallFilter(NOW))
     assert [(each.group, each.requests) for each in by_key] == [(("key_a",), 1), (("key_b",), 1)]
-    assert await records.sums(["channel"], NOW + timedelta(days=1)) == []
-    assert await records.sums([], NOW + timedelta(days=1)) == []
+    assert await records.sums(["channel"], CallFilter(NOW + timedelta(days=1))) == []
+    assert await records.sums([], CallFilter(NOW + timedelta(days=1))) == []
+
+
+@pytest.mark.parametrize(
+    ("bucket", "starts"),
+    [
+        ("minute", ["2026-04-30T23:59", "2026-05-04T12:00", "2026-05-04T12:01"]),
+        ("hour", ["2026-04-30T23:00", "2026-05-04T12:00"]),
+        ("day", ["2026-04-30T00:00", "2026-05-04T00:00"]),
+        ("month", ["2026-04-01T00:00", "2026-05-01T00:00"]),
+    ],
+)
+async def test_a_bucket_begins_at_its_time_in_utc(records: UsageRecords, bucket: str, starts: list[str]) -> None:
+    times = [datetime(2026, 4, 30, 23, 59, 59, tzinfo=UTC), NOW, NOW + timedelta(seconds=60)]
+    await records.insert(lines(*(record(number, start_micros=micros_of(time)) for number, time in enumerate(times))))
+    found = await records.sums([bucket], CallFilter(ALL))
+    assert [time_of(int(each.group[0])) for each in found] == [datetime.fromisoformat(f"{text}Z") for text in starts]
+
+
+async def test_usage_is_selected_by_dimensions_and_time(records: UsageRecords) -> None:
+    await records.insert(lines(record(0), record(1, key_id="key_b"), record(2, model="n"), record(3, channel="other")))
+
+    async def ids(**only: list[str]) -> int:
+        return sum(each.requests for each in await records.sums([], CallFilter(ALL, only=only)))
+
+    assert [await ids(key=["key_a"]), await ids(model=["m", "n"]), await ids(channel=["main"])] == [3, 4, 3]
+    assert [await ids(key=["key_b"], model=["n"]), await ids(operation=[])] == [0, 4]
+    until = CallFilter(ALL, NOW + timedelta(microseconds=2))
+    assert [each.requests for each in await records.sums([], until)] == [2]
+
+
+async def test_groups_are_read_by_pages(records: UsageRecords) -> None:
+    models = ["B", "a", "b", "é"]
+    await records.insert(
+        lines(
+            *(record(2 * n, model=model) for n, model in enumerate(models)),
+            *(record(2 * n + 1, model=model, key_id="key_b") for n, model in enumerate(models)),
+        )
+    )
+    by = [DAY, "key", "model"]
+    everything = [each.group for each in await records.sums(by, CallFilter(ALL))]
+    assert len(everything) == 8
+    paged = list[Group]()
+    while page := await records.sums(by, CallFilter(ALL), after=paged[-1] if paged else (), limit=3):
+        paged += [each.group for each in page]
+    assert paged == everything
+
+
+async def test_records_are_read_by_pages_newest_first(records: UsageRecords) -> None:
+    same = micros_of(NOW)
+    written = [
+        record(0),
+        record(1, start_micros=same),
+        record(2, status="UNAVAILABLE", reason="UNAVAILABLE"),
+        record(3),
+    ]
+    await records.insert(lines(*written))
+    newest = [written[3], written[2], written[1], written[0]]
+    first = await records.page(CallFilter(ALL), None, 3)
+    rest = await records.page(CallFilter(ALL), (first[-1].start_micros, first[-1].record_id), 3)
+    assert [*first, *rest] == newest
+    assert await records.page(CallFilter(ALL, failed=True), None, 3) == [written[2]]
+    assert await records.page(CallFilter(ALL, only={"model": ["n"]}), None, 3) == []
 
 
 async def test_old_records_are_swept_and_those_above_the_size(records: UsageRecords) -> None:
     old = [record(number, start_micros=micros_of(NOW - timedelta(days=2))) for number in range(3)]
     await records.insert(lines(*old, *(record(number) for number in range(10, 20))))
     await records.sweep(NOW - timedelta(days=1), 100 * ROW_BYTES)
-    assert [each.requests for each in await records.sums([], ALL)] == [10]
+    assert [each.requests for each in await records.sums([], CallFilter(ALL))] == [10]
     await records.sweep(NOW - timedelta(days=1), 4 * ROW_BYTES)
-    assert [each.group for each in await records.sums(["model"], ALL)] == [("m",)]
+    assert [each.group for each in await records.sums(["model"], CallFilter(ALL))] == [("m",)]
     assert [bool(await records.find(f"req-{number}")) for number in range(10, 20)] == [False] * 6 + [True] * 4

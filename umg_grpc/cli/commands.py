@@ -259,7 +259,7 @@ def usage(
 ) -> None:
     """Print the calls, tokens and cost of the past, by day, key, model, channel or operation."""
     from umg_grpc.cli import usage as commands
-    from umg_grpc.store.usage_records import DAY, DIMENSIONS
+    from umg_grpc.store.usage_records import DAY, DIMENSIONS, CallFilter
 
     groups = tuple(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     if set(groups) - {DAY, *DIMENSIONS}:
@@ -267,8 +267,7 @@ def usage(
     if as_json and as_csv:
         raise typer.BadParameter("select one of --json and --csv", param_hint="--csv")
     printed = commands.Format.JSON if as_json else commands.Format.CSV if as_csv else commands.Format.TABLE
-    query = commands.UsageQuery(groups, _since(since))
-    uvloop.run(commands.usage(load(config), data, query, printed))
+    uvloop.run(commands.usage(load(config), data, groups, CallFilter(_since(since)), printed))
 
 
 @requests.command("show")

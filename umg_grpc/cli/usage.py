@@ -5,8 +5,6 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from umg_grpc.config import Config
 from umg_grpc.prices import credits_text
 from umg_grpc.store import Store, StoreError, open_store
 from umg_grpc.store.database import SQLITE, SQLITE_FILE
-from umg_grpc.store.usage_records import COUNTS, SUMS, UsageRecord, UsageRecords, UsageSum
+from umg_grpc.store.usage_records import BUCKETS, COUNTS, SUMS, CallFilter, UsageRecord, UsageRecords, UsageSum, time_of
 
 INPUTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens")
 OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens")
@@ -33,30 +31,22 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-@dataclass(frozen=True)
-class UsageQuery:
-    """Selection and grouping of `umg usage`."""
-
-    by: Sequence[str]
-    since: datetime
-
-
-async def usage(config: Config, data: Path, query: UsageQuery, printed: Format) -> None:
-    """Print the usage of the groups of the query: as a table, one JSON object per line, or CSV with a header."""
+async def usage(config: Config, data: Path, by: Sequence[str], calls: CallFilter, printed: Format) -> None:
+    """Print the usage of the groups of calls: as a table, one JSON object per line, or CSV with a header."""
     async with _opened(config, data) as store:
-        sums = await UsageRecords(store).sums(query.by, query.since)
-        names = {key.key_id: key.name for key in await Keys(store).list()} if "key" in query.by else {}
+        sums = await UsageRecords(store).sums(by, calls)
+        names = {key.key_id: key.name for key in await Keys(store).list()} if "key" in by else {}
     if printed is Format.TABLE:
-        columns = (*query.by, "requests", "failed", "input", "cached", "output", "reasoning", "credits")
-        print_table(columns, [_table_row(query.by, each, names) for each in sums])
+        columns = (*by, "requests", "failed", "input", "cached", "output", "reasoning", "credits")
+        print_table(columns, [_table_row(by, each, names) for each in sums])
         return
-    rows = [_members(query.by, each, names) for each in sums]
+    rows = [_members(by, each, names) for each in sums]
     if printed is Format.JSON:
         for row in rows:
             print(json.dumps(row, ensure_ascii=False))
         return
-    named = ("key", "key_name") if "key" in query.by else ()
-    columns = (*(name for name in query.by if name != "key"), *named, "requests", "failed", *SUMS)
+    named = ("key", "key_name") if "key" in by else ()
+    columns = (*(name for name in by if name != "key"), *named, "requests", "failed", *SUMS)
     writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -95,7 +85,7 @@ async def _opened(config: Config, data: Path) -> AsyncGenerator[Store, None]:
 
 
 def _table_row(by: Sequence[str], group: UsageSum, names: Mapping[str, str]) -> list[str]:
-    sums, values = group.sums, [str(value) for value in group.group]
+    sums, values = group.sums, _values(by, group)
     cells = [names.get(value, value) if name == "key" else value for name, value in zip(by, values, strict=True)]
     counts = (
         group.requests,
@@ -108,8 +98,15 @@ def _table_row(by: Sequence[str], group: UsageSum, names: Mapping[str, str]) -> 
     return [*cells, *map(str, counts), credits_text(sums["micro_credits"])]
 
 
+def _values(by: Sequence[str], group: UsageSum) -> list[str]:
+    return [
+        time_of(int(value)).date().isoformat() if name in BUCKETS else str(value)
+        for name, value in zip(by, group.group, strict=True)
+    ]
+
+
 def _members(by: Sequence[str], group: UsageSum, names: Mapping[str, str]) -> dict[str, str | int]:
-    members: dict[str, str | int] = dict(zip(by, map(str, group.group), strict=True))
+    members: dict[str, str | int] = dict(zip(by, _values(by, group), strict=True))
     if "key" in members:
         members["key_name"] = names.get(str(members["key"]), "")
     return {**members, "requests": group.requests, "failed": group.failed, **group.sums}

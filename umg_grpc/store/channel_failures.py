@@ -49,6 +49,7 @@ class ChannelFailures:
 
     def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
         """`data`: directory of the gateway's data."""
+        self._data = data
         self._path = data / FILE_NAME
         self._now = now
         self._pending: dict[tuple[str, str], LastFailure] = {}
@@ -62,6 +63,10 @@ class ChannelFailures:
         await self._background.aclose(CLOSE_SECONDS)
         with suppress(OSError):
             await self._write_pending()
+
+    def read(self) -> list[LastFailure]:
+        """Return the failures in the file, see `read_failures`."""
+        return read_failures(self._data)
 
     def record(self, channel: str, facts: ProviderFailure) -> None:
         """Record a failure. A rejected request is no failure of the channel."""

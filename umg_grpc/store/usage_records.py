@@ -1,13 +1,14 @@
 """Usage records in the database: one of each call that was admitted, with its tokens and cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import msgspec
 import structlog
-from sqlalchemy import ColumnElement, RowMapping, case, delete, func, select
+from sqlalchemy import BigInteger, ColumnElement, RowMapping, case, delete, func, literal_column, select, tuple_
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
@@ -18,7 +19,6 @@ from umg_grpc.store.budgets import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import SQLITE, Store
 from umg_grpc.store.tables import KeptUsage
 
-DAY_MICROS = 86_400 * 10**6
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
 ROW_BYTES = 768
 """Size of a row with its indexes, rounded up."""
@@ -113,7 +113,7 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     @property
     def start_time(self) -> datetime:
         """Arrival of the call, in UTC."""
-        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.start_micros)
+        return time_of(self.start_micros)
 
 
 COUNTS = (
@@ -126,24 +126,45 @@ _COUNTED_COLUMNS = UsageRecord.__struct_fields__[:-3]
 _COLUMNS = (*_COUNTED_COLUMNS, "details")
 _DETAILS_ENCODER, _DETAILS_DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(CallDetails)
 
-DAY = "day"
+MINUTE, HOUR, DAY, MONTH = "minute", "hour", "day", "month"
+BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
+"""Lengths of the time buckets of one length, in UTC."""
+BUCKETS = (*BUCKET_MICROS, MONTH)
 DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
     {
         "key": KeptUsage.key_id,
         "model": KeptUsage.model,
-        "channel": KeptUsage.channel,
         "operation": KeptUsage.operation,
+        "channel": KeptUsage.channel,
     }
 )
-"""Columns by which usage is grouped, besides the day."""
+"""Columns by which usage is grouped and selected."""
+
+Position: TypeAlias = tuple[int, str]
+"""Position of a record in the order of the arrivals: its start in microseconds, and its id."""
+Group: TypeAlias = tuple[int | str, ...]
+"""Values of the dimensions of a group, in their order in the query; of a bucket its start in microseconds."""
+
+
+@dataclass(frozen=True)
+class CallFilter:
+    """Selection of calls."""
+
+    since: datetime
+    """Start of the time in which the calls arrived, inclusive."""
+    until: datetime | None = None
+    """End of the time in which the calls arrived, exclusive."""
+    only: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Values by dimension; an empty collection selects all calls."""
+    failed: bool = False
+    """Whether only failed calls are selected."""
 
 
 @dataclass(frozen=True)
 class UsageSum:
     """Usage of one group of calls."""
 
-    group: tuple[date | str, ...]
-    """Values of the dimensions, in the order of the request."""
+    group: Group
     requests: int
     failed: int
     sums: Mapping[str, int]
@@ -179,23 +200,35 @@ class UsageRecords:
             found = await session.execute(query.limit(MAX_FOUND))
             return [_record_of(row) for row in reversed(found.mappings().all())]
 
-    async def sums(self, by: Sequence[str], since: datetime, until: datetime | None = None) -> list[UsageSum]:
-        """Return the usage of the calls that arrived from `since` to before `until`, in the order of the groups.
+    async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
+        """Return the newest records of calls, up to `size`, older than the one at `after`."""
+        table = KeptUsage
+        columns = [getattr(table, name) for name in _COLUMNS]
+        query = select(*columns).where(*_conditions(calls))
+        if after is not None:
+            query = query.where(tuple_(table.start_micros, table.record_id) < tuple_(*after))
+        query = query.order_by(table.start_micros.desc(), table.record_id.desc()).limit(size)
+        async with self._store.read() as session:
+            return [_record_of(row) for row in (await session.execute(query)).mappings()]
 
-        `by`: `DAY` and names of `DIMENSIONS`.
+    async def sums(
+        self, by: Sequence[str], calls: CallFilter, *, after: Group = (), limit: int | None = None
+    ) -> list[UsageSum]:
+        """Return the usage of calls, of up to `limit` groups in their order, of those after the group `after`.
+
+        `by`: one of `BUCKETS`, and names of `DIMENSIONS`.
         """
         table = KeptUsage
-        groups: list[ColumnElement[int] | InstrumentedAttribute[str]] = [
-            table.start_micros // DAY_MICROS if name == DAY else DIMENSIONS[name] for name in by
-        ]
         failed = func.sum(case((table.status == "OK", 0), else_=1))
-        query = select(*groups, func.count(), failed, *(func.sum(getattr(table, name)) for name in SUMS))
-        query = query.where(table.start_micros >= micros_of(since))
-        if until is not None:
-            query = query.where(table.start_micros < micros_of(until))
         async with self._store.read() as session:
-            rows = (await session.execute(query.group_by(*groups).order_by(*groups))).all()
-        return [_sum_of(by, tuple(row)) for row in rows if row[len(by)]]
+            dialect = (await session.connection()).dialect.name
+            groups = [DIMENSIONS[name] if name in DIMENSIONS else _bucket_start(name, dialect) for name in by]
+            select_sums = select(*groups, func.count(), failed, *(func.sum(getattr(table, name)) for name in SUMS))
+            selected = select_sums.where(*_conditions(calls))
+            if after:
+                selected = selected.where(tuple_(*groups) > tuple_(*after))
+            rows = (await session.execute(selected.group_by(*groups).order_by(*groups).limit(limit))).all()
+        return [_sum_of(row, len(by)) for row in rows if row[len(by)]]
 
     async def sweep(self, before: datetime, max_bytes: int) -> None:
         """Delete the records of calls that arrived before a time, and the oldest ones above the size."""
@@ -261,13 +294,41 @@ def micros_of(time: datetime) -> int:
     return (time - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
-def _sum_of(by: Sequence[str], row: tuple[object, ...]) -> UsageSum:
-    group = tuple(
-        date.fromordinal(date(1970, 1, 1).toordinal() + int(str(value))) if name == DAY else str(value)
-        for name, value in zip(by, row, strict=False)
-    )
-    requests, failed, *sums = (int(str(value)) for value in row[len(by) :])
-    return UsageSum(group, requests, failed, dict(zip(SUMS, sums, strict=True)))
+def _conditions(calls: CallFilter) -> list[ColumnElement[bool]]:
+    table = KeptUsage
+    found = [table.start_micros >= micros_of(calls.since)]
+    if calls.until is not None:
+        found.append(table.start_micros < micros_of(calls.until))
+    if calls.failed:
+        found.append(table.status != "OK")
+    return found + [DIMENSIONS[name].in_(values) for name, values in calls.only.items() if values]
+
+
+def _bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
+    """Return the start of the bucket of a call, in microseconds. Its numbers are part of the statement: PostgreSQL does
+    not recognise an expression with parameters as that of the groups.
+    """
+    if bucket in BUCKET_MICROS:
+        return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)
+    return literal_column(_MONTH_START[dialect == SQLITE], BigInteger)
+
+
+_MONTH_START = (
+    "CAST(extract(epoch FROM date_trunc('month', to_timestamp(start_micros / 1000000) AT TIME ZONE 'UTC')) AS BIGINT)"
+    " * 1000000",
+    "CAST(strftime('%s', start_micros / 1000000, 'unixepoch', 'start of month') AS INTEGER) * 1000000",
+)
+"""Start of the month of a call: of PostgreSQL, of SQLite."""
+
+
+def time_of(micros: int) -> datetime:
+    """Return the time of microseconds since 1970, in UTC."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+
+
+def _sum_of(row: Sequence[Any], dimensions: int) -> UsageSum:
+    requests, failed, *sums = map(int, row[dimensions:])
+    return UsageSum(tuple(row[:dimensions]), requests, failed, dict(zip(SUMS, sums, strict=True)))
 
 
 def _decode(lines: Iterable[bytes]) -> Iterable[UsageRecord]:

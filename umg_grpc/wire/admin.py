@@ -21,6 +21,11 @@ OPERATION_NAMES: Mapping[int, str] = enum_names(pb.KeyOperation.DESCRIPTOR)
 """Operation of a key -> name in JSON, on the command line and in the database."""
 OPERATION_VALUES = {name: pb.KeyOperation.ValueType(value) for value, name in OPERATION_NAMES.items()}
 
+MODEL_OPERATION_VALUES: Mapping[str, "pb.ModelOperation.ValueType"] = {
+    name: pb.ModelOperation.ValueType(value) for value, name in enum_names(pb.ModelOperation.DESCRIPTOR).items()
+}
+"""Operation of a model by its name in JSON and in usage records."""
+
 PERIOD_NAMES: Mapping[int, str] = enum_names(pb.BudgetPeriod.DESCRIPTOR)
 """Period of a budget -> its name in JSON."""
 PERIOD_VALUES = {name: pb.BudgetPeriod.ValueType(value) for value, name in PERIOD_NAMES.items()}

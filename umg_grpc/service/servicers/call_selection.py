@@ -1,0 +1,74 @@
+"""Selection of calls by requests, and the tokens of their pages."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias, TypeVar
+
+import msgspec
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from umg_grpc.errors import UmgError
+from umg_grpc.store.usage_records import CallFilter, time_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_token
+
+SPAN = timedelta(days=30)
+
+Selection: TypeAlias = pb.ListUsageRequest | pb.ListRequestRecordsRequest
+PositionT = TypeVar("PositionT", bound="Position")
+
+
+class Position(msgspec.Struct, array_like=True):
+    """End of a page: the span of the first page in microseconds, so that all pages have the same one."""
+
+    since: int
+    until: int
+
+    def token(self) -> str:
+        """Return the token of the page that follows."""
+        return encode_token(PageBoundary(msgspec.json.encode(self).decode()))
+
+    def apply_to(self, calls: CallFilter) -> CallFilter:
+        """Return the filter with the span of the first page. Raise UmgError(INVALID_FIELD)."""
+        try:
+            return CallFilter(time_of(self.since), time_of(self.until), calls.only, failed=calls.failed)
+        except OverflowError:
+            raise unknown_token() from None
+
+
+def position_of(token: str, kind: type[PositionT]) -> PositionT:
+    """Return the position of a token. Raise UmgError(INVALID_FIELD)."""
+    try:
+        return msgspec.json.decode(decode_token(token).id, type=kind)
+    except msgspec.DecodeError:
+        raise unknown_token() from None
+
+
+def unknown_token() -> UmgError:
+    """Return the error for a token of another request."""
+    return invalid("page_token", "it is of another request; send the request with which it came, or no token")
+
+
+def selected(request: Selection) -> CallFilter:
+    """Return the calls that a request selects. Raise UmgError(INVALID_FIELD) for a beginning in the future."""
+    until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
+    since = utc(request.start_time) if request.HasField("start_time") else until - SPAN
+    if since > until:
+        raise invalid("start_time", "it is in the future; give an earlier one")
+    only = {"key": request.key_ids, "model": request.models, "channel": request.channels}
+    failed = isinstance(request, pb.ListRequestRecordsRequest) and request.failed_only
+    return CallFilter(since, until, only, failed=failed)
+
+
+def utc(time: Timestamp) -> datetime:
+    """Return the time of a message, in UTC."""
+    return time.ToDatetime(UTC)
+
+
+def timestamp(time: datetime | None) -> Timestamp | None:
+    """Return the message of a time; None for no time."""
+    if time is None:
+        return None
+    message = Timestamp()
+    message.FromDatetime(time)
+    return message

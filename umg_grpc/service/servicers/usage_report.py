@@ -1,0 +1,112 @@
+"""Usage as messages: sums of the usage records by time, key, model, operation and channel."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from umg_grpc.access.keys import Key
+from umg_grpc.prices import Unit
+from umg_grpc.service.pipeline.usage import FIELDS
+from umg_grpc.service.servicers.call_selection import Position, position_of, selected, timestamp, unknown_token, utc
+from umg_grpc.store.usage_records import (
+    BUCKET_MICROS,
+    DIMENSIONS,
+    MONTH,
+    CallFilter,
+    UsageRecords,
+    UsageSum,
+    micros_of,
+    time_of,
+)
+from umg_grpc.v1 import pb
+from umg_grpc.wire.admin import MODEL_OPERATION_VALUES
+from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.message_json import enum_names
+
+PAGE_SIZE = 1000
+MAX_BUCKETS = 10_000
+MIN_MONTH_MICROS = 28 * BUCKET_MICROS["day"]
+BUCKET_NAMES = enum_names(pb.UsageBucket.DESCRIPTOR)
+DIMENSION_NAMES = enum_names(pb.UsageDimension.DESCRIPTOR)
+UNITS: Sequence[tuple[Unit, str]] = sorted(FIELDS.items())
+"""Units in the order of the enum, with the fields of records that count them."""
+
+
+class _GroupPosition(Position, array_like=True):
+    group: list[int | str]
+    """Last group of the page."""
+
+
+class UsageReport:
+    """Sums of usage records."""
+
+    def __init__(self, records: UsageRecords) -> None:
+        self._records = records
+
+    async def of_key(self, key: Key, request: pb.GetUsageRequest) -> pb.UsageEntry:
+        """Return the usage of one key in the span of a request."""
+        since = utc(request.start_time) if request.HasField("start_time") else key.create_time
+        until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
+        found = await self._records.sums([], CallFilter(since, until, {"key": [key.key_id]}))
+        span = pb.UsageEntry(start_time=timestamp(since), end_time=timestamp(max(since, until)))
+        return _entry([], found[0], span) if found else span
+
+    async def list(self, request: pb.ListUsageRequest) -> pb.ListUsageResponse:
+        """Return one page of the usage of groups. Raise UmgError(INVALID_FIELD)."""
+        calls, after = selected(request), list[int | str]()
+        grouped = {DIMENSION_NAMES[dimension] for dimension in request.group_by}
+        by = [name for name in DIMENSIONS if name in grouped]
+        if request.bucket:
+            by.insert(0, BUCKET_NAMES[request.bucket])
+        if request.page_token:
+            position = position_of(request.page_token, _GroupPosition)
+            calls, after = position.apply_to(calls), position.group
+            if [isinstance(value, str) for value in after] != [name in DIMENSIONS for name in by]:
+                raise unknown_token()
+        since, until = micros_of(calls.since), micros_of(calls.until or calls.since)
+        if request.bucket and (until - since) // BUCKET_MICROS.get(by[0], MIN_MONTH_MICROS) > MAX_BUCKETS:
+            problem = f"the span has more than {MAX_BUCKETS} buckets; choose longer ones or a shorter span"
+            raise invalid("bucket", problem)
+        size = request.page_size if request.HasField("page_size") else PAGE_SIZE
+        found = await self._records.sums(by, calls, after=tuple(after), limit=size + 1)
+        span = pb.UsageEntry(start_time=timestamp(calls.since), end_time=timestamp(calls.until))
+        response = pb.ListUsageResponse(entries=[_entry(by, group, span) for group in found[:size]])
+        if len(found) > size:
+            response.next_page_token = _GroupPosition(since, until, [*found[size - 1].group]).token()
+        return response
+
+
+def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageEntry:
+    """Return the message of a group. `span`: entry with the times of groups without a bucket."""
+    entry = pb.UsageEntry(
+        request_count=group.requests,
+        failed_request_count=group.failed,
+        quantities=quantities(group.sums),
+        micro_credits=group.sums["micro_credits"],
+    )
+    entry.MergeFrom(span)
+    for name, value in zip(by, group.group, strict=True):
+        match name, value:
+            case "key", str():
+                entry.key_id = value
+            case "model", str():
+                entry.model = value
+            case "channel", str():
+                entry.channel = value
+            case "operation", str():
+                entry.operation = MODEL_OPERATION_VALUES.get(value, pb.MODEL_OPERATION_UNSPECIFIED)
+            case bucket, start:
+                begins = time_of(int(start))
+                entry.start_time.FromDatetime(begins)
+                entry.end_time.FromDatetime(_end_of(bucket, begins))
+    return entry
+
+
+def quantities(counts: Mapping[str, int]) -> list[pb.Quantity]:
+    """Return the units of counts by the names of a record's fields, without zeros."""
+    return [pb.Quantity(unit=unit, count=counts[name]) for unit, name in UNITS if counts[name]]
+
+
+def _end_of(bucket: str, begins: datetime) -> datetime:
+    if bucket == MONTH:
+        return (begins + timedelta(days=31)).replace(day=1)
+    return begins + timedelta(microseconds=BUCKET_MICROS[bucket])
