@@ -13,13 +13,14 @@ from aiohttp import hdrs, web
 
 from http_facade.cors import Cors
 from http_facade.errors import error_response
-from http_facade.grpc_calls import exchange, new_request_id
+from http_facade.grpc_calls import exchange
 from http_facade.overload_refusals import Refusals, encode_http, parse_model_call
 from http_facade.request_framing import RequestFraming
 from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.settings import Settings
 from http_facade.write_timeout import WriteTimeout
 from umg_grpc.errors import UmgError, shutting_down
+from umg_grpc.request_ids import new_request_id
 from umg_grpc.v1 import pb
 
 MAX_CONNECTIONS_OVER_LIMIT = 256

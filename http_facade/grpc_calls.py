@@ -1,6 +1,5 @@
 """Common parts of the gRPC calls of the face: metadata, response headers, and the state of one HTTP request."""
 
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from math import inf
@@ -13,9 +12,10 @@ from multidict import istr
 
 from http_facade import credentials
 from http_facade.cors import Cors
+from umg_grpc.request_ids import request_id_of
 from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
+from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_strict, timeout_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 
 REQUEST_ID_HEADER = istr("x-request-id")
@@ -85,13 +85,7 @@ def exchange(request: web.BaseRequest) -> Exchange:
 
 def request_id_in(headers: Mapping[str, str]) -> str:
     """Return the caller's request id if it is 1 to 128 visible ASCII characters, else a new one."""
-    given = headers.get(REQUEST_ID_HEADER)
-    return given if given is not None and is_request_id(given) else new_request_id()
-
-
-def new_request_id() -> str:
-    """Return a new request id."""
-    return f"req_{secrets.token_hex(16)}"
+    return request_id_of(headers.get(REQUEST_ID_HEADER))
 
 
 class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` does

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from http_facade.errors import error_response
-from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, new_request_id
+from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER
 from http_facade.routes import model_call_route
 from umg_grpc.errors import UmgError
-from umg_grpc.wire.core.headers import is_request_id
+from umg_grpc.request_ids import is_request_id, new_request_id
 
 SERVER = "umg"
 

@@ -77,8 +77,8 @@ class UsageLog:
         self._processes.close()
 
     def new_id(self) -> str:
-        """Return an id for a record, unique among all processes."""
-        return f"{self._prefix}-{next(self._numbers)}"
+        """Return an id for a record, unique among all processes, and after the previous one of this process."""
+        return f"{self._prefix}-{next(self._numbers):012x}"
 
     def add(self, record: UsageRecord) -> None:
         """Append the record to the journal, from which its cost is charged to the budget of its key."""

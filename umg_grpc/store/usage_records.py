@@ -253,8 +253,8 @@ class UsageRecords:
             if charged:
                 await _settle(session, charged)
             connection = await session.connection()
-            statement = _SQLITE_INSERT if connection.dialect.name == SQLITE else _POSTGRESQL_INSERT
-            await connection.exec_driver_sql(statement, [_row_of(record) for record in records])
+            values = tuple(value for record in records for value in _row_of(record))
+            await connection.exec_driver_sql(_insert_statement(connection.dialect.name, len(records)), values)
 
 
 async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
@@ -339,11 +339,10 @@ def _decode(lines: Iterable[bytes]) -> Iterable[UsageRecord]:
             logger.error("a usage record of the journal cannot be read", reason=str(error), bytes=len(line))
 
 
-def _insert_statement(parameter: str) -> str:
-    """Return the statement in the driver's own SQL: SQLAlchemy's would convert the parameters of each row."""
-    names, values = ", ".join(_COLUMNS), ", ".join([parameter] * len(_COLUMNS))
-    return f"INSERT INTO {KeptUsage.__tablename__} ({names}) VALUES ({values}) ON CONFLICT (record_id) DO NOTHING"  # noqa: S608  names of our own
-
-
-_SQLITE_INSERT = _insert_statement("?")
-_POSTGRESQL_INSERT = _insert_statement("%s")
+def _insert_statement(dialect: str, rows: int) -> str:
+    """Return one statement for all rows, since SQLite's driver waits for Python's lock once per statement. It is in the
+    driver's own SQL: SQLAlchemy's would convert the parameters of each row.
+    """
+    row = "(" + ", ".join(["?" if dialect == SQLITE else "%s"] * len(_COLUMNS)) + ")"
+    names, values = ", ".join(_COLUMNS), ", ".join([row] * rows)
+    return f"INSERT INTO {KeptUsage.__tablename__} ({names}) VALUES {values} ON CONFLICT (record_id) DO NOTHING"  # noqa: S608  names of our own

@@ -1,6 +1,5 @@
 """The state of the call that is being served."""
 
-import secrets
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -17,7 +16,7 @@ from umg_grpc.service.telemetry.interface import CallSpan
 from umg_grpc.store.usage_records import AttemptRecord
 from umg_grpc.trace_context import TraceContext
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
+from umg_grpc.wire.core.headers import TIMEOUT, is_strict, timeout_seconds
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -101,8 +100,3 @@ def current() -> Call:
     context.
     """
     return CURRENT.get()
-
-
-def request_id_of(supplied: str | None) -> str:
-    """Return the caller's own request id if it is valid, else a new one."""
-    return supplied if supplied is not None and is_request_id(supplied) else f"req_{secrets.token_hex(16)}"

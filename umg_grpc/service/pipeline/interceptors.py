@@ -14,8 +14,9 @@ from umg_grpc.access.permissions import required_scopes
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError, internal, shutting_down
 from umg_grpc.inprocess import Context, Deserializer, InProcessContext, Interceptor, Pairs, Stream, Unary
+from umg_grpc.request_ids import request_id_of
 from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
-from umg_grpc.service.pipeline.call import CURRENT, Call, current, request_id_of
+from umg_grpc.service.pipeline.call import CURRENT, Call, current
 from umg_grpc.service.pipeline.usage import add_usage, set_cost
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.service.telemetry.interface import Attribute, Telemetry

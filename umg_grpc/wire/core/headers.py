@@ -6,23 +6,11 @@ from collections.abc import Mapping, Sequence
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
-MAX_REQUEST_ID_CHARACTERS = 128
 TIMEOUT, CACHE = "x-umg-timeout", "x-umg-cache"
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
 UNIT_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_CACHE_SECONDS = 30 * 86400
 MAX_TIMEOUT_SECONDS = 1e8  # three years; longer timeouts are capped because clocks may not accept them
-
-
-def is_request_id(given: str | None) -> bool:
-    """Return whether a caller's request id is valid in headers and logs: 1 to 128 visible ASCII characters."""
-    return (
-        given is not None
-        and 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS
-        and given.isascii()
-        and given.isprintable()
-        and " " not in given
-    )
 
 
 def is_strict(given: str | None) -> bool:
