@@ -278,7 +278,10 @@ MISTAKES = [
     Mistake("no pattern at all", ("keys", "create", "x", "--models", " , "), "at least one pattern"),
     Mistake("a time that is over", ("keys", "create", "x", "--expires", "2020-01-01"), "is over", 1),
     Mistake(
-        "an operation that there is not", ("keys", "create", "x", "--operations", "sing"), "`sing` is no operation", 1
+        "an operation that there is not",
+        ("keys", "create", "x", "--operations", "sing"),
+        "there is no operation `sing`",
+        1,
     ),
     Mistake("a tag without a value", ("keys", "create", "x", "--tag", "team"), "no NAME=VALUE"),
     Mistake("an overlap that is none", ("keys", "rotate", "x", "--overlap", "soon"), "--overlap"),

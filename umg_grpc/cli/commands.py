@@ -1,39 +1,28 @@
 """Commands of `umg` with their flags. The docstrings of the command functions are their help texts."""
 
 import os
-import re
 import sys
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvloop
 
-from umg_grpc.access.key_fields import KeyFields
-from umg_grpc.access.permissions import OPERATIONS
+from umg_grpc.cli import key_commands
 from umg_grpc.cli.config import load
+from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag, time_or_age
 from umg_grpc.config import Address
-from umg_grpc.config.models import micro_credits_of
-from umg_grpc.config.scalars import SECONDS
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PROTOCOLS, Router
-from umg_grpc.wire.admin import PERIOD_VALUES
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="One service in front of every AI model provider.",
 )  # fmt: skip
-keys = typer.Typer(
-    no_args_is_help=True, help="Issue, list, rotate and revoke the keys with which callers authenticate."
-)
-app.add_typer(keys, name="keys")
+app.add_typer(key_commands.app, name="keys")
 requests = typer.Typer(no_args_is_help=True, help="Look up the records of calls.")
 app.add_typer(requests, name="requests")
 
-ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
-DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]
-DATA = Path(".umg")
 HTTP = "127.0.0.1:8080"
 
 
@@ -146,103 +135,6 @@ def models(
         uvloop.run(commands.explain(found, data, explain, face, key, states_of))
 
 
-@keys.command("create")
-def create_key(
-    name: Annotated[str, typer.Argument(help="For people: whose key it is.")],
-    *,
-    models: Annotated[
-        str | None, typer.Option(metavar="PATTERN,..", help="Models it may use; `*` stands for anything.")
-    ] = None,
-    channels: Annotated[
-        str | None, typer.Option(metavar="NAME,..", help="Channels that may serve it; `*` stands for anything.")
-    ] = None,
-    show_route: Annotated[
-        bool, typer.Option("--show-route", help="Tell its holder which channel served a call: `x-umg-route`.")
-    ] = False,
-    operations: Annotated[
-        str | None, typer.Option(metavar="NAME,..", help=f"Operations it may use: some of {', '.join(OPERATIONS)}.")
-    ] = None,
-    admin: Annotated[bool, typer.Option("--admin", help="Its holder may manage keys: `AdminService`.")] = False,
-    owner: Annotated[str, typer.Option(help="Person or team that it belongs to.")] = "",
-    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="For people; may be repeated.")] = None,
-    rpm: Annotated[int | None, typer.Option(min=1, help="Most requests a minute.")] = None,
-    tpm: Annotated[int | None, typer.Option(min=1, help="Most tokens a minute, input and output together.")] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Most requests in flight.")] = None,
-    budget: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="Most credits to spend, e.g. 12.50; see --budget-period.")
-    ] = None,
-    budget_period: Annotated[
-        str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
-    ] = "none",
-    expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA,
-) -> None:
-    """Issue a key. It is shown once, as the last line."""
-    from umg_grpc.cli import keys as commands
-
-    fields: KeyFields = {
-        "model_patterns": _patterns(models, "model", "--models"),
-        "channels": _patterns(channels, "channel", "--channels"),
-        "operations": _patterns(operations, "operation", "--operations"),
-        "administrator": admin,
-        "requests_per_minute": rpm,
-        "tokens_per_minute": tpm,
-        "concurrent_requests": concurrency,
-        "budget_micro_credits": _budget(budget, budget_period),
-        "budget_period": "" if budget_period == "none" else budget_period,
-        "expire_time": _moment(expires) if expires is not None else None,
-        "show_route": show_route,
-        "owner": owner,
-        "tags": dict(_tag(text) for text in tag or ()),
-    }
-    uvloop.run(commands.create(load(config), data, name, fields))
-
-
-@keys.command("list")
-def list_keys(config: ConfigFlag = None, data: DataFlag = DATA) -> None:
-    """List all keys, without their secrets."""
-    from umg_grpc.cli import keys as commands
-
-    uvloop.run(commands.list_all(load(config), data))
-
-
-@keys.command("show")
-def show_key(
-    key: Annotated[str, typer.Argument(help="Id, name or prefix.")], config: ConfigFlag = None, data: DataFlag = DATA
-) -> None:
-    """Show one key, without its secret."""
-    from umg_grpc.cli import keys as commands
-
-    uvloop.run(commands.show(load(config), data, key))
-
-
-@keys.command("rotate")
-def rotate_key(
-    key: Annotated[str, typer.Argument(help="Id, name or prefix.")],
-    *,
-    overlap: Annotated[
-        str, typer.Option(metavar="TIME", help="How long the former secret stays valid: 24h, 30m, 0; at most 30d.")
-    ] = "24h",
-    config: ConfigFlag = None,
-    data: DataFlag = DATA,
-) -> None:
-    """Give a key a new secret, with all its settings. It is shown once, as the last line."""
-    from umg_grpc.cli import keys as commands
-
-    uvloop.run(commands.rotate(load(config), data, key, _span(overlap)))
-
-
-@keys.command("revoke")
-def revoke_key(
-    key: Annotated[str, typer.Argument(help="Id, name or prefix.")], config: ConfigFlag = None, data: DataFlag = DATA
-) -> None:
-    """End a key. Servers refuse it within seconds."""
-    from umg_grpc.cli import keys as commands
-
-    uvloop.run(commands.revoke(load(config), data, key))
-
-
 @app.command()
 def usage(
     *,
@@ -267,7 +159,7 @@ def usage(
     if as_json and as_csv:
         raise typer.BadParameter("select one of --json and --csv", param_hint="--csv")
     printed = commands.Format.JSON if as_json else commands.Format.CSV if as_csv else commands.Format.TABLE
-    uvloop.run(commands.usage(load(config), data, groups, CallFilter(_since(since)), printed))
+    uvloop.run(commands.usage(load(config), data, groups, CallFilter(time_or_age(since, "--since")), printed))
 
 
 @requests.command("show")
@@ -332,59 +224,6 @@ def chat(
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _patterns(text: str | None, what: str, flag: str) -> list[str]:
-    """Return the patterns of a comma-separated flag; empty if the flag is absent."""
-    patterns = [pattern.strip() for pattern in (text or "").split(",") if pattern.strip()]
-    if text is not None and not patterns:
-        raise typer.BadParameter(
-            f"name at least one pattern; without the flag every {what} is allowed", param_hint=flag
-        )
-    return patterns
-
-
-def _since(text: str) -> datetime:
-    if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
-        return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
-    return _moment(text, "--since")
-
-
-def _budget(text: str | None, period: str) -> int | None:
-    """Return the micro-credits of `--budget`. Refuse an unknown period, and a period without a budget."""
-    if period not in PERIOD_VALUES:
-        raise typer.BadParameter(f"expected one of {', '.join(PERIOD_VALUES)}", param_hint="--budget-period")
-    if text is None:
-        if period != "none":
-            raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
-        return None
-    if (micro_credits := micro_credits_of(text)) is None:
-        message = "expected a number of credits with at most 6 decimals, e.g. 12.50"
-        raise typer.BadParameter(message, param_hint="--budget")
-    return micro_credits
-
-
-def _moment(text: str, flag: str = "--expires") -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        message = f"{text!r} is no ISO 8601 time, such as 2030-01-31T12:00Z"
-        raise typer.BadParameter(message, param_hint=flag) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _tag(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise typer.BadParameter(f"{text!r} is no NAME=VALUE, such as team=search", param_hint="--tag")
-    return name, value
-
-
-def _span(text: str) -> timedelta:
-    match = re.fullmatch(r"([0-9]{1,8})([smhd]?)", text)
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is no time, such as 24h, 30m or 0", param_hint="--overlap")
-    return timedelta(seconds=int(match[1]) * SECONDS[match[2]])
 
 
 def main() -> None:

@@ -1,85 +1,105 @@
-"""Commands of `umg keys`, which work on the store of a config."""
+"""Commands of `umg keys`, on the database of a config or at a gateway."""
 
-import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import typer
+import msgspec
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.access.key_fields import KeyFields
-from umg_grpc.access.keys import Key, Keys
+from umg_grpc.cli.admin_client import AdminClient, opened
+from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
-from umg_grpc.config import Config
-from umg_grpc.errors import UmgError
 from umg_grpc.prices import credits_text
-from umg_grpc.store import StoreError, open_store
+from umg_grpc.v1 import pb
+from umg_grpc.wire import admin as bodies
+from umg_grpc.wire.admin import OPERATION_NAMES, PERIOD_NAMES
 
 ONCE = "the key is shown only now; keep it:"
+PAGE_SIZE = 1000
+
+Fields = Mapping[str, object]
+"""Settings of a key under their names in JSON, see `umg_grpc/wire/admin.py`."""
 
 
-async def create(config: Config, data: Path, name: str, fields: KeyFields) -> None:
+async def create(target: AdminTarget, fields: Fields) -> None:
     """Create a key. Print it, and its secret alone on the last line."""
-    async with _keys(config, data) as keys:
-        key, secret = await keys.create(name, **fields)
-    _print([key])
-    print(ONCE)
-    print(secret)
+    async with opened(target) as admin:
+        made = await admin.call(bodies.decode_create(_body(fields)), pb.CreateKeyResponse)
+    _print([made.key])
+    _print_secret(made.secret)
 
 
-async def list_all(config: Config, data: Path) -> None:
+async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapping[str, str]) -> None:
+    """Change settings of a key, and set tags, of which an empty one is removed. Print the key with all its fields."""
+    async with opened(target) as admin:
+        if tags:
+            known = (await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)).key.settings.tags
+            fields = {**fields, "tags": {name: value for name, value in {**known, **tags}.items() if value}}
+        request = bodies.decode_update(_body(fields))
+        request.key_id = reference
+        changed = await admin.call(request, pb.UpdateKeyResponse)
+    _print_lines(changed.key)
+
+
+async def list_all(target: AdminTarget) -> None:
     """Print all keys, oldest first."""
-    async with _keys(config, data) as keys:
-        _print(await keys.list())
+    async with opened(target) as admin:
+        _print(await all_keys(admin))
 
 
-async def find(config: Config, data: Path, reference: str) -> Key:
-    """Return the key with an id, name or prefix."""
-    async with _keys(config, data) as keys:
-        return await keys.get(reference)
+async def all_keys(admin: AdminClient) -> list[pb.Key]:
+    """Return all keys, also revoked ones, oldest first."""
+    found, token = list[pb.Key](), ""
+    while True:
+        request = pb.ListKeysRequest(page_size=PAGE_SIZE, page_token=token, include_ended=True)
+        page = await admin.call(request, pb.ListKeysResponse)
+        found.extend(page.keys)
+        if not (token := page.next_page_token):
+            return found[::-1]
 
 
-async def show(config: Config, data: Path, reference: str) -> None:
+async def show(target: AdminTarget, reference: str) -> None:
     """Print all fields of one key."""
-    key = await find(config, data, reference)
-    for name, value in _lines(key):
-        print(f"{name:<13}{value}")
+    async with opened(target) as admin:
+        found = await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)
+    _print_lines(found.key)
 
 
-async def rotate(config: Config, data: Path, reference: str, overlap: timedelta) -> None:
+async def rotate(target: AdminTarget, reference: str, overlap: timedelta) -> None:
     """Give one key a new secret. Print the key, and the new secret alone on the last line."""
-    async with _keys(config, data) as keys:
-        key, secret = await keys.rotate(reference, overlap)
-    _print([key])
-    print(f"the former secret {key.previous_prefix}… is valid until {_written(key.previous_expire_time)}")
+    duration = Duration()
+    duration.FromTimedelta(overlap)
+    async with opened(target) as admin:
+        made = await admin.call(pb.RotateKeyRequest(key_id=reference, overlap=duration), pb.RotateKeyResponse)
+    _print([made.key])
+    until = time_text(made.key.previous_expire_time)
+    print(f"the former secret {made.key.previous_prefix}… is valid until {until}")
+    _print_secret(made.secret)
+
+
+async def revoke(target: AdminTarget, reference: str) -> None:
+    """Revoke one key and print it."""
+    async with opened(target) as admin:
+        revoked = await admin.call(pb.RevokeKeyRequest(key_id=reference), pb.RevokeKeyResponse)
+    _print([revoked.key])
+
+
+def time_text(time: Timestamp) -> str:
+    """Return a time with its zone, accurate to a second."""
+    return time.ToDatetime(UTC).isoformat(timespec="seconds")
+
+
+def _body(fields: Fields) -> bytes:
+    return msgspec.json.encode({"settings": fields})
+
+
+def _print_secret(secret: str) -> None:
     print(ONCE)
     print(secret)
 
 
-async def revoke(config: Config, data: Path, reference: str) -> None:
-    """Revoke one key and print it."""
-    async with _keys(config, data) as keys:
-        _print([await keys.revoke(reference)])
-
-
-@asynccontextmanager
-async def _keys(config: Config, data: Path) -> AsyncGenerator[Keys, None]:
-    """Yield the keys of the store, which must exist: keys in a new one would be unknown to the gateway. Errors are
-    printed to standard error and exit with 1.
-    """
-    try:
-        store = await open_store(config.database, data, create=False)
-        try:
-            yield Keys(store)
-        finally:
-            await store.aclose()
-    except (UmgError, StoreError) as error:
-        print(f"umg: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
-
-
-def _print(keys: Sequence[Key]) -> None:
+def _print(keys: Sequence[pb.Key]) -> None:
     titles = ("id", "name", "key", "models", "channels", "rpm", "expires", "route", "operations", "owner", "state")
     rows = []
     for key in keys:
@@ -88,43 +108,49 @@ def _print(keys: Sequence[Key]) -> None:
     print_table(titles, rows)
 
 
-def _lines(key: Key) -> Iterator[tuple[str, str]]:
+def _print_lines(key: pb.Key) -> None:
+    for name, value in _lines(key):
+        print(f"{name:<13}{value}")
+
+
+def _lines(key: pb.Key) -> Iterator[tuple[str, str]]:
     """Yield the fields of a key, each with its title."""
-    operations = [*key.operations, *(["admin"] if key.administrator else [])]
+    settings = key.settings
+    operations = [OPERATION_NAMES[operation] for operation in settings.operations]
+    scopes = [*(operations or ["all"]), *(["admin"] if settings.administrator else [])]
     yield "id", key.key_id
-    yield "name", key.name
+    yield "name", settings.name
     yield "key", f"{key.prefix}…"
     yield "state", _state(key)
-    yield "models", ", ".join(key.model_patterns) or "all"
-    yield "operations", ", ".join(operations if key.operations else ["all", *operations])
-    yield "channels", ", ".join(key.channels) or "all"
-    yield "rpm", str(key.requests_per_minute or "no limit")
-    yield "tpm", str(key.tokens_per_minute or "no limit")
-    yield "concurrency", str(key.concurrent_requests or "no limit")
-    yield "budget", _budget(key)
-    yield "route", "shown" if key.show_route else "hidden"
-    yield "owner", key.owner or "none"
-    yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(key.tags.items())) or "none"
-    yield "created", _written(key.create_time)
-    yield "expires", _written(key.expire_time)
-    if key.revoke_time is not None:
-        yield "revoked", _written(key.revoke_time)
+    yield "models", ", ".join(settings.model_patterns) or "all"
+    yield "operations", ", ".join(scopes)
+    yield "channels", ", ".join(settings.channels) or "all"
+    yield "rpm", str(settings.requests_per_minute or "no limit")
+    yield "tpm", str(settings.tokens_per_minute or "no limit")
+    yield "concurrency", str(settings.concurrent_requests or "no limit")
+    yield "budget", _budget(settings)
+    if settings.HasField("budget_micro_credits"):
+        yield "spent", f"{credits_text(key.spent_micro_credits)} credits"
+    yield "route", "shown" if settings.show_route else "hidden"
+    yield "owner", settings.owner or "none"
+    yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(settings.tags.items())) or "none"
+    yield "created", time_text(key.create_time)
+    yield "expires", time_text(settings.expire_time) if settings.HasField("expire_time") else "never"
+    if key.HasField("revoke_time"):
+        yield "revoked", time_text(key.revoke_time)
     if key.previous_prefix:
-        yield "former key", f"{key.previous_prefix}…, valid until {_written(key.previous_expire_time)}"
+        yield "former key", f"{key.previous_prefix}…, valid until {time_text(key.previous_expire_time)}"
 
 
-def _budget(key: Key) -> str:
-    if key.budget_micro_credits is None:
+def _budget(settings: pb.KeySettings) -> str:
+    if not settings.HasField("budget_micro_credits"):
         return "no limit"
-    amount = f"{credits_text(key.budget_micro_credits)} credits"
-    return f"{amount} a {key.budget_period}" if key.budget_period else amount
+    amount = f"{credits_text(settings.budget_micro_credits)} credits"
+    return f"{amount} a {PERIOD_NAMES[settings.budget_period]}" if settings.budget_period else amount
 
 
-def _state(key: Key) -> str:
-    if key.revoke_time is not None:
+def _state(key: pb.Key) -> str:
+    if key.HasField("revoke_time"):
         return "revoked"
-    return "expired" if key.expire_time is not None and key.expire_time <= datetime.now(UTC) else "live"
-
-
-def _written(time: datetime | None) -> str:
-    return time.isoformat(timespec="seconds") if time is not None else "never"
+    expires = key.settings.expire_time.ToDatetime(UTC) if key.settings.HasField("expire_time") else None
+    return "expired" if expires is not None and expires <= datetime.now(UTC) else "live"

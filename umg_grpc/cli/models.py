@@ -9,12 +9,13 @@ import typer
 
 from umg_grpc.access.authentication import caller_of
 from umg_grpc.access.caller import Caller
-from umg_grpc.cli.keys import find
+from umg_grpc.access.keys import Key, Keys
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
+from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.channel_failures import LastFailure, read_failures
 from umg_grpc.v1 import pb
 
@@ -54,12 +55,21 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
     `face`: format of the caller, or ""; `key`: id, name or prefix of the caller's key, or "". If the gateway would
     reject the call, print the error to standard error and exit with 1.
     """
-    caller = caller_of(await find(config, data, key)) if key else None
     try:
+        caller = caller_of(await _find_key(config, data, key)) if key else None
         _explain(Router(config), model, face, caller, states)
-    except UmgError as error:
-        print(f"umg: {error.message}", file=sys.stderr)
+    except (UmgError, StoreError) as error:
+        print(f"umg: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+async def _find_key(config: Config, data: Path, reference: str) -> Key:
+    """Return the key with an id, name or prefix. Raise UmgError, and StoreError if there is no database."""
+    store = await open_store(config.database, data, create=False)
+    try:
+        return await Keys(store).get(reference)
+    finally:
+        await store.aclose()
 
 
 def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States) -> None:

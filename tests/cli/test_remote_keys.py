@@ -1,0 +1,196 @@
+"""Commands of `umg keys` on the database and at a gateway: the same output, and errors that name the remedy."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from tests.support.gateways import KEY, SANDBOX, Running, running
+from tests.support.processes import run
+from tests.support.serving import serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Database or gateway, by the flags and variables of a command."""
+
+    flags: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    async def keys(self, *arguments: str) -> str:
+        code, out, err = await run("keys", *arguments, *self.flags, environment=self.environment)
+        assert (code, err) == (0, ""), err
+        return out
+
+    async def fields(self, key: str) -> dict[str, str]:
+        return fields_of(await self.keys("show", key))
+
+
+def fields_of(shown: str) -> dict[str, str]:
+    return {line[:13].strip(): line[13:] for line in shown.splitlines()}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[Running, Path], None]:
+    data = tmp_path_factory.mktemp("remote")
+    (data / "umg.yaml").write_text(SANDBOX)
+    (data / "admin.key").write_text(f"{KEY}\n")
+    async with running(SANDBOX, data) as found:
+        yield found, data
+
+
+@pytest_asyncio.fixture(params=["database", "gateway"], loop_scope="module")
+async def place(gateway: tuple[Running, Path], request: pytest.FixtureRequest) -> Place:
+    running_, data = gateway
+    if request.param == "database":
+        return Place(("--config", str(data / "umg.yaml"), "--data", str(data)))
+    return Place(("--api-key-file", str(data / "admin.key")), {"UMG_GATEWAY": f"{running_.url}/"})
+
+
+async def test_a_key_is_created_changed_rotated_and_revoked(place: Place) -> None:
+    out = await place.keys(
+        "create", "app one", "--models", "famG-*", "--rpm", "7", "--tag", "a=1", "--expires", "2099-01-01"
+    )
+    secret = out.splitlines()[-1]
+    assert secret.startswith("sk-umg-")
+    shown = await place.fields("app one")
+    assert (shown["models"], shown["rpm"], shown["tags"], shown["expires"]) == (
+        "famG-*",
+        "7",
+        "a=1",
+        "2099-01-01T00:00:00+00:00",
+    )
+    flags = (
+        "--name",
+        "app/2",
+        "--models",
+        "*",
+        "--channels",
+        "sandbox",
+        "--rpm",
+        "none",
+        "--tpm",
+        "900",
+        "--concurrency",
+        "3",
+        "--budget",
+        "2.5",
+    )
+    more = (
+        "--budget-period",
+        "day",
+        "--expires",
+        "none",
+        "--owner",
+        "search",
+        "--tag",
+        "b=2",
+        "--tag",
+        "a=",
+        "--admin",
+        "--operations",
+        "embed",
+    )
+    changed = fields_of(await place.keys("update", "app one", *flags, *more))
+    assert changed == await place.fields("app/2")
+    expected = {
+        "models": "all",
+        "channels": "sandbox",
+        "rpm": "no limit",
+        "tpm": "900",
+        "concurrency": "3",
+        "expires": "never",
+        "owner": "search",
+        "tags": "b=2",
+        "operations": "embed, admin",
+        "budget": "2.500000 credits a day",
+        "spent": "0.000000 credits",
+    }
+    assert {name: changed[name] for name in expected} == expected
+    again = fields_of(await place.keys("update", shown["id"], "--budget", "none", "--no-admin", "--operations", "*"))
+    assert (again["budget"], again["operations"], again["tpm"], again["owner"]) == ("no limit", "all", "900", "search")
+    rotated = (await place.keys("rotate", "app/2", "--overlap", "0")).splitlines()[-1]
+    assert rotated.startswith("sk-umg-")
+    assert rotated != secret
+    assert "revoked" in await place.keys("revoke", "app/2")
+    listed = await place.keys("list")
+    assert listed.splitlines()[1].split()[1] == "bootstrap"  # the oldest first
+    assert (shown["id"] in listed, secret in listed) == (True, False)
+
+
+@dataclass(frozen=True)
+class Failure:
+    id: str
+    flags: tuple[str, ...]
+    says: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=lambda: {"UMG_ADMIN_KEY": KEY})
+    arguments: tuple[str, ...] = ("keys", "list")
+
+
+FAILURES = [
+    Failure("no key", ("--gateway", "{url}"), ("--gateway needs the key of an administrator", "UMG_ADMIN_KEY"), {}),
+    Failure("an unknown key", ("--gateway", "{url}"), ("does not accept the key", "correct UMG_ADMIN_KEY"), {"UMG_ADMIN_KEY": "sk-umg-unknown"}),
+    Failure("a key of a caller", ("--gateway", "{url}"), ("may not administer", "umg keys create --admin"), {"UMG_ADMIN_KEY": "{plain}"}),
+    Failure("a key that is no text", ("--gateway", "{url}"), ("visible ASCII characters only",), {"UMG_ADMIN_KEY": "schlüssel"}),
+    Failure("no such file", ("--gateway", "{url}", "--api-key-file", "nowhere"), ("--api-key-file: nowhere cannot be read",)),
+    Failure("nobody there", ("--gateway", "http://127.0.0.1:1"), ("cannot be reached", "check --gateway")),
+    Failure("no URL", ("--gateway", "gateway.example:8080"), ("is no URL, such as",)),
+    Failure("a web page", ("--gateway", "{page}"), ("text/html instead of JSON", "set --gateway")),
+    Failure("another JSON", ("--gateway", "{page}/json"), ("status 404", "set --gateway")),
+    Failure("an unreadable answer", ("--gateway", "{page}/odd"), ("cannot be read",)),
+    Failure("an unknown reference", ("--gateway", "{url}"), ("there is no such key",), arguments=("keys", "show", "none")),
+    Failure("a malformed setting", ("--gateway", "{url}"), ("the name of a tag has",), arguments=("keys", "create", "x", "--tag", "a b=c")),
+]  # fmt: skip
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def places(gateway: tuple[Running, Path]) -> AsyncGenerator[dict[str, str], None]:
+    """Yield addresses and keys by their names in the cases."""
+    running_, data = gateway
+    code, out, _ = await run("keys", "create", "plain", "--data", str(data))
+    assert code == 0
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path.startswith("/json"):
+            return web.json_response({"detail": "not found"}, status=404)
+        if request.path.startswith("/odd"):
+            return web.json_response({"keys": 7})
+        return web.Response(text="<html>Welcome</html>", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    async with serving(app) as page:
+        yield {"url": running_.url, "page": page, "plain": out.splitlines()[-1]}
+
+
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
+async def test_a_failure_names_the_remedy(case: Failure, places: dict[str, str]) -> None:
+    flags = [flag.format(**places) for flag in case.flags]
+    environment = {name: value.format(**places) for name, value in case.environment.items()}
+    code, out, err = await run(*case.arguments, *flags, environment={"UMG_ADMIN_KEY": "", **environment})
+    assert (code, out) == (1, ""), err
+    assert all(part in err for part in case.says), err
+    assert "Traceback" not in err
+    assert KEY not in err
+
+
+BAD_FLAGS = [
+    pytest.param((), "name at least one setting", id="no change"),
+    pytest.param(("--rpm", "0"), "--rpm", id="a limit of nothing"),
+    pytest.param(("--budget", "much"), "--budget", id="a budget that is no number"),
+    pytest.param(("--budget-period", "week"), "--budget-period", id="an unknown period"),
+    pytest.param(("--expires", "soon"), "--expires", id="no time"),
+    pytest.param(("--models", ","), "--models", id="no pattern"),
+]
+
+
+@pytest.mark.parametrize(("flags", "named"), BAD_FLAGS)
+async def test_a_bad_change_is_refused_by_its_flag(flags: tuple[str, ...], named: str) -> None:
+    code, out, err = await run("keys", "update", "app", *flags)
+    assert (code, out) == (2, "")
+    assert named in err

@@ -1,0 +1,63 @@
+"""Flags that several commands have, and the values that they accept."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from umg_grpc.config.scalars import SECONDS
+
+ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
+DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]
+GatewayFlag = Annotated[
+    str,
+    typer.Option(
+        "--gateway",
+        metavar="URL",
+        envvar="UMG_GATEWAY",
+        help="HTTP face of a gateway to use instead of the database; the key of an administrator is in UMG_ADMIN_KEY.",
+    ),
+]
+KeyFileFlag = Annotated[
+    Path | None,
+    typer.Option("--api-key-file", metavar="FILE", help="With --gateway: the key, instead of UMG_ADMIN_KEY."),
+]
+DATA = Path(".umg")
+
+
+@dataclass(frozen=True)
+class AdminTarget:
+    """The database or the gateway that a command works on."""
+
+    config: Path | None
+    """File of the config; None for the built-in one."""
+    data: Path
+    gateway: str = ""
+    """URL of the gateway's HTTP face; "" for the database of the config."""
+    key_file: Path | None = None
+    """File with the key for the gateway; None for the one of the environment."""
+
+
+def time_of(text: str, flag: str) -> datetime:
+    """Return the time of an ISO 8601 text, in UTC without a zone."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"{text!r} is no ISO 8601 time, such as 2030-01-31T12:00Z"
+        raise typer.BadParameter(message, param_hint=flag) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def time_or_age(text: str, flag: str) -> datetime:
+    """Return the time of an ISO 8601 text, or the time before now by a span, for example `12h`."""
+    if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
+        return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
+    return time_of(text, flag)
+
+
+def names(text: str) -> list[str]:
+    """Return the names of a comma-separated flag."""
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,234 @@
+"""Commands of `umg keys` with their flags. The docstrings of the command functions are their help texts."""
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+import uvloop
+
+from umg_grpc.access.permissions import OPERATIONS
+from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag, names, time_of
+from umg_grpc.config.models import micro_credits_of
+from umg_grpc.config.scalars import SECONDS
+from umg_grpc.wire.admin import PERIOD_VALUES
+
+app = typer.Typer(
+    no_args_is_help=True, help="Issue, list, change, rotate and revoke the keys with which callers authenticate."
+)
+NONE = "none"
+"""Value of a flag of `umg keys update` that removes a limit."""
+EVERYTHING = "*"
+"""Value of a flag of `umg keys update` that removes a restriction."""
+
+Reference = Annotated[str, typer.Argument(help="Id, name or prefix.")]
+
+
+@app.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="For people: whose key it is.")],
+    *,
+    models: Annotated[
+        str | None, typer.Option(metavar="PATTERN,..", help="Models it may use; `*` stands for anything.")
+    ] = None,
+    channels: Annotated[
+        str | None, typer.Option(metavar="NAME,..", help="Channels that may serve it; `*` stands for anything.")
+    ] = None,
+    show_route: Annotated[
+        bool, typer.Option("--show-route", help="Tell its holder which channel served a call: `x-umg-route`.")
+    ] = False,
+    operations: Annotated[
+        str | None, typer.Option(metavar="NAME,..", help=f"Operations it may use: some of {', '.join(OPERATIONS)}.")
+    ] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="Its holder may manage keys: `AdminService`.")] = False,
+    owner: Annotated[str, typer.Option(help="Person or team that it belongs to.")] = "",
+    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="For people; may be repeated.")] = None,
+    rpm: Annotated[int | None, typer.Option(min=1, help="Most requests a minute.")] = None,
+    tpm: Annotated[int | None, typer.Option(min=1, help="Most tokens a minute, input and output together.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Most requests in flight.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="CREDITS", help="Most credits to spend, e.g. 12.50; see --budget-period.")
+    ] = None,
+    budget_period: Annotated[
+        str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
+    ] = NONE,
+    expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """Issue a key. It is shown once, as the last line."""
+    from umg_grpc.cli import keys as commands
+
+    if _period(budget_period) != NONE and budget is None:
+        raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
+    fields = {
+        "name": name,
+        "model_patterns": _patterns(models, "model", "--models"),
+        "channels": _patterns(channels, "channel", "--channels"),
+        "operations": _patterns(operations, "operation", "--operations"),
+        "administrator": admin,
+        "requests_per_minute": rpm,
+        "tokens_per_minute": tpm,
+        "concurrent_requests": concurrency,
+        "budget_micro_credits": _budget(budget) if budget is not None else None,
+        "budget_period": budget_period,
+        "expire_time": time_of(expires, "--expires") if expires is not None else None,
+        "show_route": show_route,
+        "owner": owner,
+        "tags": dict(_tag(text) for text in tag or ()),
+    }
+    uvloop.run(commands.create(AdminTarget(config, data, gateway, api_key_file), fields))
+
+
+@app.command("update")
+def update_key(
+    key: Reference,
+    *,
+    name: Annotated[str | None, typer.Option(help="New name.")] = None,
+    models: Annotated[str | None, typer.Option(metavar="PATTERN,..", help="Models it may use; `*`: all.")] = None,
+    channels: Annotated[str | None, typer.Option(metavar="NAME,..", help="Channels it may use; `*`: all.")] = None,
+    show_route: Annotated[bool | None, typer.Option("--show-route/--hide-route", help="`x-umg-route`.")] = None,
+    operations: Annotated[str | None, typer.Option(metavar="NAME,..", help="Operations it may use; `*`: all.")] = None,
+    admin: Annotated[bool | None, typer.Option("--admin/--no-admin", help="Whether it may manage keys.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Person or team that it belongs to; empty: nobody.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a tag, others stay; NAME= removes it.")
+    ] = None,
+    rpm: Annotated[str | None, typer.Option(metavar="N", help="Most requests a minute, or none.")] = None,
+    tpm: Annotated[str | None, typer.Option(metavar="N", help="Most tokens a minute, or none.")] = None,
+    concurrency: Annotated[str | None, typer.Option(metavar="N", help="Most requests in flight, or none.")] = None,
+    budget: Annotated[str | None, typer.Option(metavar="CREDITS", help="Most credits to spend, or none.")] = None,
+    budget_period: Annotated[str | None, typer.Option(metavar="PERIOD", help="day, month or none.")] = None,
+    expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, or none.")] = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """Change settings of a key; those without a flag stay. Servers use them within seconds."""
+    from umg_grpc.cli import keys as commands
+
+    limits = {"requests_per_minute": ("--rpm", rpm), "tokens_per_minute": ("--tpm", tpm)}
+    limits["concurrent_requests"] = ("--concurrency", concurrency)
+    patterns = {"model_patterns": ("model", "--models", models), "channels": ("channel", "--channels", channels)}
+    patterns["operations"] = ("operation", "--operations", operations)
+    given = {"name": name, "administrator": admin, "show_route": show_route, "owner": owner}
+    fields: dict[str, object] = {field: value for field, value in given.items() if value is not None}
+    for field, (noun, flag, text) in patterns.items():
+        if text is not None:
+            fields[field] = [] if text.strip() == EVERYTHING else _patterns(text, noun, flag)
+    for field, (flag, text) in limits.items():
+        if text is not None:
+            fields[field] = None if text == NONE else _limit(text, flag)
+    if budget is not None:
+        fields["budget_micro_credits"] = None if budget == NONE else _budget(budget)
+    if budget_period is not None:
+        fields["budget_period"] = _period(budget_period)
+    if expires is not None:
+        fields["expire_time"] = None if expires == NONE else time_of(expires, "--expires")
+    tags = dict(_tag(text) for text in tag or ())
+    if not fields and not tags:
+        raise typer.BadParameter("name at least one setting to change, such as --rpm 60; see --help")
+    uvloop.run(commands.update(AdminTarget(config, data, gateway, api_key_file), key, fields, tags))
+
+
+@app.command("list")
+def list_keys(
+    config: ConfigFlag = None, data: DataFlag = DATA, gateway: GatewayFlag = "", api_key_file: KeyFileFlag = None
+) -> None:
+    """List all keys, without their secrets."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.list_all(AdminTarget(config, data, gateway, api_key_file)))
+
+
+@app.command("show")
+def show_key(
+    key: Reference,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """Show one key, without its secret."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.show(AdminTarget(config, data, gateway, api_key_file), key))
+
+
+@app.command("rotate")
+def rotate_key(
+    key: Reference,
+    *,
+    overlap: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the former secret stays valid: 24h, 30m, 0; at most 30d.")
+    ] = "24h",
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """Give a key a new secret, with all its settings. It is shown once, as the last line."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.rotate(AdminTarget(config, data, gateway, api_key_file), key, _span(overlap)))
+
+
+@app.command("revoke")
+def revoke_key(
+    key: Reference,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """End a key. Servers refuse it within seconds."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.revoke(AdminTarget(config, data, gateway, api_key_file), key))
+
+
+def _patterns(text: str | None, noun: str, flag: str) -> list[str]:
+    """Return the patterns of a comma-separated flag; empty if the flag is absent."""
+    patterns = names(text or "")
+    if text is not None and not patterns:
+        raise typer.BadParameter(
+            f"name at least one pattern; without the flag every {noun} is allowed", param_hint=flag
+        )
+    return patterns
+
+
+def _limit(text: str, flag: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,9}", text):
+        raise typer.BadParameter(f"expected a whole number from 1 on, or {NONE}", param_hint=flag)
+    return int(text)
+
+
+def _budget(text: str) -> int:
+    """Return the micro-credits of `--budget`."""
+    if (micro_credits := micro_credits_of(text)) is None:
+        message = "expected a number of credits with at most 6 decimals, e.g. 12.50"
+        raise typer.BadParameter(message, param_hint="--budget")
+    return micro_credits
+
+
+def _period(text: str) -> str:
+    if text not in PERIOD_VALUES:
+        raise typer.BadParameter(f"expected one of {', '.join(PERIOD_VALUES)}", param_hint="--budget-period")
+    return text
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is no NAME=VALUE, such as team=search", param_hint="--tag")
+    return name, value
+
+
+def _span(text: str) -> timedelta:
+    match = re.fullmatch(r"([0-9]{1,8})([smhd]?)", text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is no time, such as 24h, 30m or 0", param_hint="--overlap")
+    return timedelta(seconds=int(match[1]) * SECONDS[match[2]])
