@@ -13,7 +13,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.access.authentication import Authenticator
-from umg_grpc.access.budgets import Budgets
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.usage import UsageLog
@@ -88,11 +87,6 @@ class ProcessContext(NamedTuple):
     usage: UsageLog | None
     telemetry: Telemetry | None
 
-    @property
-    def budgets(self) -> Budgets | None:
-        """Budgets of the keys; None without usage records."""
-        return self.usage.budgets if self.usage is not None else None
-
 
 class Service:
     """The servicers and their interceptors, for calls over a socket and in process."""
@@ -123,7 +117,7 @@ class Service:
         self._channels = channels = channel_factory.channels(config)
         self._shared = shared = Resilience(config, self.metrics, process.failures)
         cache = CacheLookup(process.cache, self.metrics, channels)
-        context = PipelineContext(channels, process.limits, config.body_limit, shared, cache, process.budgets)
+        context = PipelineContext(channels, process.limits, config.body_limit, shared, cache, process.usage)
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
         self._embedding = EmbeddingServicer(
             UnaryPipeline(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding),

@@ -1,18 +1,33 @@
-"""Facts of a provider's successful answer, which the upstream reports to the attempt that called it."""
+"""Facts of one attempt's exchange with a provider, which the upstream reports to the attempt."""
 
+from collections.abc import Callable
 from contextvars import ContextVar
 
 
 class UpstreamAnswer:
-    """Status and request id of a provider's answer."""
+    """Status and request id of a provider's answer, and whether the request was sent."""
 
-    __slots__ = ("request_id", "status")
+    __slots__ = ("_on_send", "is_sent", "request_id", "status")
 
     def __init__(self) -> None:
+        self._on_send: Callable[[], None] | None = None
+        self.is_sent = False
+        """Whether a request was, or is about to be, written to a provider over HTTP."""
         self.status = 0
         """HTTP status; 0 before the answer, and for upstreams that are not reached over HTTP."""
         self.request_id = ""
         """Request id of the provider; "" without one."""
+
+    def watch(self, on_send: Callable[[], None]) -> None:
+        """Call the function once, immediately before the request is written."""
+        self._on_send = on_send
+
+    def record_send(self) -> None:
+        """Record that the request is about to be written, which may be repeated."""
+        if not self.is_sent:
+            self.is_sent = True
+            if self._on_send is not None:
+                self._on_send()
 
 
 ANSWER: ContextVar[UpstreamAnswer | None] = ContextVar("upstream answer", default=None)

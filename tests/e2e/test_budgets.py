@@ -25,6 +25,8 @@ from umg_grpc.config.values import Retention
 from umg_grpc.errors import UmgError
 from umg_grpc.store import open_store
 from umg_grpc.store.budgets import NO_BALANCE, Balance, BudgetAccounts, period_end, period_start
+from umg_grpc.store.open_records import SUFFIX, records_of
+from umg_grpc.store.usage_records import CallFilter, UsageRecords
 from umg_grpc.v1 import pb
 
 CREDIT = 1_000_000
@@ -236,6 +238,52 @@ async def test_a_killed_gateway_loses_neither_what_was_spent_nor_the_rest(databa
             assert await process.stop() == 0
         assert provider.calls == 100
         assert await spent(database.url, database.data_dir, key.key_id) == Balance(100 * CREDIT, 0)
+
+
+async def test_calls_in_flight_at_a_kill_are_charged_once_at_their_estimate(database: Database) -> None:
+    async with provider_config(database.url) as (provider, config):
+        path = database.data_dir / "umg.yaml"
+        path.write_text(config)
+        arguments, environment = ("--config", str(path)), {"UMG_API_KEY": KEY}
+        async with serve(database.data_dir, *arguments, environment=environment) as process:
+            store = await open_store(database.url, database.data_dir, create=False)
+            key, secret = await Keys(store).create("spender", budget_micro_credits=100 * CREDIT)
+            await store.aclose()
+            async with aiohttp.ClientSession() as session:
+                calls = [asyncio.create_task(post(session, process.url, secret, max_tokens=9)) for _ in range(5)]
+                await provider.wait_arrived(5)
+                await process.stop(signal.SIGKILL)
+                provider.released.set()
+                await asyncio.gather(*calls, return_exceptions=True)
+        for _ in range(2):  # the second start finds nothing left to charge
+            async with serve(database.data_dir, *arguments, environment=environment) as process:
+                assert await process.stop() == 0
+        assert await spent(database.url, database.data_dir, key.key_id) == Balance(5 * CREDIT, 0)
+        store = await open_store(database.url, database.data_dir)
+        [entry] = await UsageRecords(store).sums(["key"], CallFilter(datetime.fromtimestamp(0, UTC)))
+        await store.aclose()
+        assert (entry.requests, entry.failed, entry.sums["output_tokens"]) == (5, 5, 45)
+
+
+async def test_a_failed_attempt_is_not_in_flight(tmp_path: Path) -> None:
+    async with provider_config() as (provider, config), running(config, tmp_path) as gateway:
+        _, secret = await new_key(gateway, 100 * CREDIT)
+        provider.failures = 2
+        async with aiohttp.ClientSession() as session:
+            call = asyncio.create_task(post(session, gateway.url, secret))
+            await provider.wait_arrived(1)
+            assert in_flight(tmp_path) == 1
+            provider.released.set()
+            assert (await call)[0] == 200, "the third attempt succeeds"
+            assert in_flight(tmp_path) == 0
+            provider.failures = 100
+            assert (await post(session, gateway.url, secret))[0] == 502
+            assert in_flight(tmp_path) == 0
+
+
+def in_flight(data: Path) -> int:
+    """Return the number of calls that would be charged if the gateway was killed now."""
+    return sum(len(records_of(path.parent, path.stem)) for path in (data / "usage").glob(f"*{SUFFIX}"))
 
 
 @dataclass(frozen=True)

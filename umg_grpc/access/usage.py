@@ -17,6 +17,7 @@ from umg_grpc.config.values import Retention
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.journal import Journal
+from umg_grpc.store.open_records import OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.usage_records import UsageRecord, UsageRecords
 
@@ -41,11 +42,13 @@ class UsageLog:
         try:
             self._processes = ProcessLocks(data / DIRECTORY, self._prefix)
             self._journal = Journal(data / DIRECTORY, owner=f"{self._prefix}-")
+            self._open = OpenRecords(data / DIRECTORY, self._prefix)
         except OSError as error:
             remedy = "let the gateway write there, select another folder by --data, or set `usage: {enabled: false}`"
             raise OSError(
                 f"cannot write usage records to {data / DIRECTORY}: {error.strerror or error}; {remedy}"
             ) from None
+        self._directory = data / DIRECTORY
         self._records = UsageRecords(store)
         self._retention = retention
         self.budgets = Budgets(store, self._prefix, self._processes.directory_id, now, time.monotonic)
@@ -70,6 +73,7 @@ class UsageLog:
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
         self._journal.close()
+        self._open.close()
         with suppress(SQLAlchemyError, OSError, TimeoutError):
             if not self._journal.has_segments_of(self._prefix):
                 async with asyncio.timeout(CLOSE_SECONDS):
@@ -80,9 +84,22 @@ class UsageLog:
         """Return an id for a record, unique among all processes, and after the previous one of this process."""
         return f"{self._prefix}-{next(self._numbers):012x}"
 
-    def add(self, record: UsageRecord) -> None:
-        """Append the record to the journal, from which its cost is charged to the budget of its key."""
+    def open(self, record: UsageRecord) -> int:
+        """Keep the record of a call in flight, which is charged if this process is killed before `add`. Return the slot
+        for `add`.
+        """
+        return self._open.add(self._encoder.encode(record))
+
+    def discard(self, slot: int) -> None:
+        """Delete the record of a call that is in flight no more."""
+        self._open.delete(slot)
+
+    def add(self, record: UsageRecord, slot: int) -> None:
+        """Append the record to the journal, from which its cost is charged to the budget of its key, and delete the one
+        in the slot, which has the same id.
+        """
         self._journal.append(self._encoder.encode(record))
+        self._open.delete(slot)
 
     async def _write(self) -> None:
         holders, ended = set[str](), set[str]()
@@ -93,8 +110,11 @@ class UsageLog:
         await self.budgets.return_unused()
         if returns:
             complete = {holder for holder in ended if not self._journal.has_segments_of(holder)}
+            for holder in complete:  # only then: the journal has the actual cost of a call that ended just before
+                await self._records.insert(records_of(self._directory, holder))
             await self.budgets.return_all(complete & holders)
             for holder in complete:
+                forget(self._directory, holder)
                 self._processes.forget(holder)
             self._return_at = time.monotonic() + RETURN_SECONDS
 

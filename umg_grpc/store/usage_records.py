@@ -19,6 +19,7 @@ from umg_grpc.store.budgets import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import SQLITE, Store
 from umg_grpc.store.tables import KeptUsage
 
+INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
 ROW_BYTES = 768
 """Size of a row with its indexes, rounded up."""
@@ -181,15 +182,17 @@ class UsageRecords:
         """Insert records of the journal, without existing ones. Log unreadable ones. Raise SQLAlchemyError if the
         database fails.
         """
-        records = list(_decode(lines))
-        try:
-            await self._insert(records)
-        except (DataError, IntegrityError):  # a record that the database rejects must not block the others
-            for record in records:
-                try:
-                    await self._insert([record])
-                except (DataError, IntegrityError) as error:
-                    logger.error("the database refuses a usage record", id=record.record_id, reason=reason_of(error))
+        for start in range(0, len(lines), INSERTED_ROWS):
+            records = list(_decode(lines[start : start + INSERTED_ROWS]))
+            try:
+                await self._insert(records)
+            except (DataError, IntegrityError):  # a record that the database rejects must not block the others
+                for record in records:
+                    try:
+                        await self._insert([record])
+                    except (DataError, IntegrityError) as error:
+                        reason = reason_of(error)
+                        logger.error("the database refuses a usage record", id=record.record_id, reason=reason)
 
     async def find(self, request_id: str) -> list[UsageRecord]:
         """Return the newest records with a request id, oldest first."""

@@ -39,6 +39,8 @@ class AttemptOutcomes:
         attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
         self._call.attempts += 1
         attempt.began_at = time.perf_counter()
+        if (usage := self._call.usage_in_flight) is not None:
+            attempt.answer.watch(usage.begin)
         ANSWER.set(attempt.answer)
         if self._call.span is not None:
             attempt.span = self._call.span.begin_attempt(attempt.target)
@@ -92,6 +94,8 @@ class AttemptOutcomes:
             attempt.span.end(outcome, error)
         self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
         self._call.ended_attempts.append(_record_of(attempt, self._call, outcome, error))
+        if error is not None and attempt.answer.is_sent and self._call.usage_in_flight is not None:
+            self._call.usage_in_flight.fail()
         if attempt.slots is not None:
             attempt.slots.release()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from umg_grpc.access.budgets import Reservation
 from umg_grpc.access.caller import Caller
@@ -19,6 +19,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import TIMEOUT, is_strict, timeout_seconds
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
+
+if TYPE_CHECKING:
+    from umg_grpc.service.pipeline.usage import UsageInFlight
 
 Answer: TypeAlias = pb.GenerateResponse | pb.GenerationStarted | pb.EmbedResponse | pb.RerankResponse
 
@@ -51,6 +54,7 @@ class Call:
     first_output_seconds: float | None = None  # from the call to the first message of its stream
     admission: Admission | None = None  # within the limits of the key; None for a key without limits
     reservation: Reservation | None = None  # of the estimated cost, for a key with a budget
+    usage_in_flight: "UsageInFlight | None" = None  # None before the attempts, and without usage records
     prices: Prices | None = None  # of the model; None for a call that was not admitted, and costs nothing
 
     def list_dropped(self, answer: Answer) -> None:

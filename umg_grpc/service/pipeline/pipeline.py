@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from umg_grpc.access.budgets import Budgets
 from umg_grpc.access.key_limits import KeyLimits
+from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import FREE, Prices, estimated_quantities
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, RoutePreferences
@@ -25,6 +25,7 @@ from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedging import first_response
 from umg_grpc.service.pipeline.model_access import find_model, not_found
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.usage import UsageInFlight
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.v1 import pb
@@ -45,8 +46,8 @@ class PipelineContext:
     """Maximum size of a source document in bytes, as on the HTTP face."""
     shared: Resilience
     cache: CacheLookup
-    budgets: Budgets | None = None
-    """None without usage records, from which the cost of calls is charged."""
+    usage: UsageLog | None = None
+    """None without usage records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +111,11 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
 
     async def _reserve(self, call: Call, prices: Prices, request: RequestT) -> None:
         """Reserve the estimated cost of a call of a key with a budget. Raise UmgError."""
-        if self._context.budgets is None:
+        if self._context.usage is None:
             message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        estimate = estimate_tokens(request)
-        cost = prices.cost(estimated_quantities(estimate.input_tokens, estimate.output_tokens))
-        call.reservation = await self._context.budgets.reserve(call.caller, cost)
+        cost = prices.cost(estimated_quantities(*estimate_tokens(request)))
+        call.reservation = await self._context.usage.budgets.reserve(call.caller, cost)
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:
         """Return the cached response, else the response of the first channel that answers, with its usage counted and
@@ -130,6 +130,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
         """Return the attempts of the call, best channel first."""
         shared, router = self._context.shared, self._context.channels.router
+        if self._context.usage is not None:
+            admitted.call.usage_in_flight = UsageInFlight(self._context.usage, admitted.call, admitted.request)
         if admitted.call.span is not None:
             admitted.call.span.describe(self._operation, admitted.request, stream=stream)
         preferences, encoder = await self._plan(admitted, stream=stream)

@@ -1,9 +1,12 @@
 """Estimates of the tokens of a call before it is made, in microseconds."""
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.v1 import pb
+
+Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest
 
 BYTES_PER_TOKEN = 4
 """Average of English text in common vocabularies."""
@@ -21,7 +24,7 @@ def _all_parts(parts: Iterable[pb.Part]) -> Iterator[pb.Part]:
             yield from part.tool_result.parts
 
 
-def estimate_tokens(request: pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest) -> TokenEstimate:
+def estimate_tokens(request: Request) -> TokenEstimate:
     """Return the estimated tokens of the request, and the maximum of its answer."""
     size = request.ByteSize() - len(request.source.body)
     if not isinstance(request, pb.GenerateRequest):

@@ -7,9 +7,11 @@ from types import MappingProxyType
 from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import Quantities, Unit, quantities_of
+from umg_grpc.prices import Quantities, Unit, estimated_quantities, quantities_of
 from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.status import STATUS
+from umg_grpc.store.open_records import NO_SLOT
 from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, storable
 
 OPERATIONS: Mapping[str, str] = MappingProxyType(
@@ -37,6 +39,14 @@ NOTHING: Quantities = MappingProxyType({})
 PACKAGE = "/umg.v1."
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
+MAX_NAME_CHARACTERS = 64
+KILLED = "INTERNAL"  # gRPC status and reason of a call that was in flight when its process was killed
+KILLED_DETAILS = CallDetails(
+    attempts=[],
+    message="the gateway was killed during the call, which is charged at its estimated tokens",
+    first_output_micros=None,
+    dropped=[],
+)
 
 
 def set_cost(call: Call) -> Quantities:
@@ -50,14 +60,73 @@ def set_cost(call: Call) -> Quantities:
     return quantities
 
 
+class UsageInFlight:
+    """Usage record of a call for the case that the process is killed while a provider answers: the provider may charge
+    for the call, so its estimated cost is charged.
+    """
+
+    __slots__ = ("_attempts", "_call", "_log", "_request", "record_id", "slot")
+
+    def __init__(self, log: UsageLog, call: Call, request: Request) -> None:
+        self._log = log
+        self._call = call
+        self._request = request
+        self._attempts = 0  # that were sent and have not failed
+        self.record_id = log.new_id()
+        self.slot = NO_SLOT
+
+    def begin(self) -> None:
+        """Record that an attempt is about to be sent to a provider."""
+        self._attempts += 1
+        if self.slot == NO_SLOT:
+            self.slot = self._log.open(self._record())
+
+    def fail(self) -> None:
+        """Record that an attempt that was sent has failed."""
+        self._attempts -= 1
+        if not self._attempts:
+            self._log.discard(self.slot)
+            self.slot = NO_SLOT
+
+    def _record(self) -> UsageRecord:
+        """Return the record at the estimated tokens, with the names cut to the size of a slot."""
+        call, estimate = self._call, estimate_tokens(self._request)
+        record = _new_record(self.record_id, call, time.perf_counter() - call.began_at)
+        record.model, record.channel = call.model[:MAX_NAME_CHARACTERS], call.channel[:MAX_NAME_CHARACTERS]
+        record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
+        record.input_tokens, record.output_tokens = estimate
+        if call.prices is not None:
+            record.micro_credits = call.prices.cost(estimated_quantities(*estimate))
+        _charge(record, call)
+        return record
+
+
 def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float, failure: UmgError | None) -> None:
     """Add the record of a call that was admitted. Rejected calls, token counts and model lists have none.
     `quantities`: those of `set_cost`.
     """
     if call.prices is None:
         return
-    record = UsageRecord(
-        record_id=log.new_id(),
+    in_flight = call.usage_in_flight
+    record_id, slot = (log.new_id(), NO_SLOT) if in_flight is None else (in_flight.record_id, in_flight.slot)
+    record = _new_record(record_id, call, seconds)
+    if failure is not None:
+        record.status, record.reason = STATUS[failure.reason].name, failure.name
+    record.details = _details(call, failure)
+    if (usage := call.usage) is not None and not call.is_cached:
+        record.estimated = usage.estimated
+        record.micro_credits = call.micro_credits
+        _charge(record, call)
+        for unit, count in quantities.items():
+            if (field := FIELDS.get(unit)) is not None:
+                setattr(record, field, count)
+    log.add(record, slot)
+
+
+def _new_record(record_id: str, call: Call, seconds: float) -> UsageRecord:
+    """Return the record of a successful call without usage, which arrived `seconds` ago."""
+    return UsageRecord(
+        record_id=record_id,
         request_id=call.request_id,
         key_id=call.caller.key_id,
         operation=OPERATIONS.get(call.method, ""),
@@ -67,22 +136,18 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
         channel=call.channel,
         start_micros=int((time.time() - seconds) * 1e6),
         duration_micros=int(seconds * 1e6),
-        status="OK" if failure is None else STATUS[failure.reason].name,
-        reason="" if failure is None else failure.name,
+        status="OK",
+        reason="",
         attempts=call.attempts,
         cached=call.is_cached,
         estimated=False,
-        details=_details(call, failure),
     )
-    if (usage := call.usage) is not None and not call.is_cached:
-        record.estimated = usage.estimated
-        record.micro_credits = call.micro_credits
-        if call.reservation is not None:
-            record.budget_period, record.budget_holder = call.reservation.lease_id[1:]
-        for unit, count in quantities.items():
-            if (field := FIELDS.get(unit)) is not None:
-                setattr(record, field, count)
-    log.add(record)
+
+
+def _charge(record: UsageRecord, call: Call) -> None:
+    """Set the budget that the cost of the record is charged to."""
+    if call.reservation is not None:
+        record.budget_period, record.budget_holder = call.reservation.lease_id[1:]
 
 
 def _details(call: Call, failure: UmgError | None) -> CallDetails:

@@ -182,7 +182,7 @@ class HttpChannel:
             endpoint, left = self._in_turn.next(), seconds
         else:
             endpoint, left = await self._resolve_endpoint(seconds)
-        headers, trace = endpoint.request_headers(key_header), OUTGOING.get()
+        headers, trace, answer = endpoint.request_headers(key_header), OUTGOING.get(), ANSWER.get()
         outgoing = Outgoing(
             url=endpoint.base_url + encoded.path,
             # the operator's headers override those of the format
@@ -193,6 +193,7 @@ class HttpChannel:
             tls=self._tls,
             repeatable=repeatable,
             most_bytes=most_bytes,
+            on_send=answer.record_send if answer is not None else None,
             head_lines=trace.head_lines if trace is not None else b"",
         )
         return endpoint, outgoing

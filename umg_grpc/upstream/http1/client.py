@@ -223,6 +223,8 @@ async def _exchange(
     if streams:
         deadline.start_read(deadline.first)
     exchange = connection.begin(deadline, None if streams else call.most_bytes)
+    if call.on_send is not None:
+        call.on_send()
     try:
         await exchange.send(head, call.body)
         await (exchange.receive_head() if streams else exchange.receive_all())

@@ -3,7 +3,7 @@
 import re
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ class Outgoing(NamedTuple):
     tls: ssl.SSLContext | None = None  # None: certificates are verified with the system's authorities
     repeatable: bool = True  # the provider may process it twice
     most_bytes: int = MAX_RESPONSE_BYTES  # limit of a whole response
+    on_send: Callable[[], None] | None = None  # called immediately before the request is written
     head_lines: bytes = b""  # header lines of this request alone, each with its line break; `headers` are cached
 
 

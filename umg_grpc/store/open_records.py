@@ -1,0 +1,108 @@
+"""Records of the calls in flight, in a file that outlives a process that is killed.
+
+The file is mapped into memory, so that a record is written and deleted without a system call. It consists of slots with
+one record each: two bytes with the length of the record, 0 in a free slot, and the record.
+"""
+
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+SLOT_BYTES = 1024
+MAX_RECORD_BYTES = SLOT_BYTES - 2
+FIRST_SLOTS = 64
+SUFFIX = ".open"
+NO_SLOT = -1
+
+_LENGTH = struct.Struct("<H")
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class OpenRecords:
+    """Records of the calls in flight of this process, from construction to `close`."""
+
+    _map: mmap.mmap
+
+    def __init__(self, directory: Path, owner: str) -> None:
+        """Create the file in a directory that exists. `owner`: unique name of the process. Raise OSError."""
+        self._path = directory / f"{owner}{SUFFIX}"
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self._slots = 0
+        self._free: list[int] = []
+        self._is_full = False
+        try:
+            self._grow(FIRST_SLOTS)
+        except OSError:
+            self.close()
+            raise
+
+    def add(self, record: bytes) -> int:
+        """Write a record. Return its slot; `NO_SLOT` if it is too long or the disk is full."""
+        if len(record) > MAX_RECORD_BYTES:
+            return NO_SLOT
+        if not self._free:
+            try:
+                self._grow(2 * self._slots)
+            except OSError as error:
+                if not self._is_full:
+                    logger.error("calls in flight are lost with the process", reason=error.strerror or str(error))
+                self._is_full = True
+                return NO_SLOT
+        slot = self._free.pop()
+        at = slot * SLOT_BYTES
+        self._map[at + 2 : at + 2 + len(record)] = record
+        _LENGTH.pack_into(self._map, at, len(record))  # after the record: a process may be killed between the two
+        return slot
+
+    def delete(self, slot: int) -> None:
+        """Delete the record of a slot."""
+        if slot != NO_SLOT:
+            _LENGTH.pack_into(self._map, slot * SLOT_BYTES, 0)
+            self._free.append(slot)
+
+    def close(self) -> None:
+        """Close the file, and delete it unless it has records."""
+        if len(self._free) == self._slots:
+            self._path.unlink(missing_ok=True)
+        if self._slots:
+            self._map.close()
+        os.close(self._descriptor)
+
+    def _grow(self, slots: int) -> None:
+        """Enlarge the file. Raise OSError. Its blocks are allocated now: a write to a full disk through the map would
+        end the process.
+        """
+        os.posix_fallocate(self._descriptor, 0, slots * SLOT_BYTES)
+        if self._slots:
+            self._map.resize(slots * SLOT_BYTES)
+        else:
+            self._map = mmap.mmap(self._descriptor, slots * SLOT_BYTES)
+        self._free.extend(range(slots - 1, self._slots - 1, -1))
+        self._slots, self._is_full = slots, False
+
+
+def records_of(directory: Path, owner: str) -> list[bytes]:
+    """Return the records of the calls that were in flight when a process ended. Raise OSError."""
+    try:
+        content = (directory / f"{owner}{SUFFIX}").read_bytes()
+    except FileNotFoundError:
+        return []
+    return [*_records(content)]
+
+
+def forget(directory: Path, owner: str) -> None:
+    """Delete the records of a process that has ended."""
+    (directory / f"{owner}{SUFFIX}").unlink(missing_ok=True)
+
+
+def _records(content: bytes) -> Iterator[bytes]:
+    for at in range(0, len(content) - 1, SLOT_BYTES):
+        (length,) = _LENGTH.unpack_from(content, at)
+        if length:
+            yield content[at + 2 : at + 2 + length]
