@@ -1,16 +1,19 @@
-"""Commands `umg usage` and `umg requests show`, on the records of a gateway."""
+"""Commands `umg usage`, `umg requests` and `umg models`, on the database and at the gateway that has it."""
 
+import asyncio
 import csv
 import io
 import json
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.support.gateways import running
+from tests.support.gateways import KEY, Running, running
 from tests.support.processes import run
 
 CONFIG = """\
@@ -19,41 +22,76 @@ channels:
 models:
   famO-5-mini: {price: {input: 1000, output: 2000}}
 """
+CALLS = (("one", "famO-5-mini", "Hi"), ("two", "famO-5-mini", "Hi"), ("three", "famX-4", "[[fail]]"))
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Return the files of a gateway that has served three calls."""
+@dataclass(frozen=True)
+class Place:
+    """Database or gateway, by the flags of a command."""
+
+    flags: tuple[str, ...]
+
+    async def run(self, *arguments: str) -> tuple[int, str, str]:
+        return await run(*arguments, *self.flags, environment={"UMG_ADMIN_KEY": KEY})
+
+    async def output(self, *arguments: str) -> str:
+        code, out, err = await self.run(*arguments)
+        assert (code, err) == (0, "")
+        return out
+
+
+async def call(gateway: Running, request_id: str, model: str, text: str) -> None:
+    body = {"model": model, "messages": [{"role": "user", "content": text}], "stream": request_id == "two"}
+    headers = {**gateway.headers, "x-request-id": request_id}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers) as answer,
+    ):
+        await answer.read()
+        assert (answer.status == 200) == (text == "Hi")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["database", "gateway"])
+async def place(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncGenerator[Place, None]:
+    """Yield the place of the records of three calls; a gateway that ends writes its records."""
     data = tmp_path_factory.mktemp("usage")
     (data / "umg.yaml").write_text(CONFIG)
-    async with running(CONFIG, data) as gateway, aiohttp.ClientSession() as session:
-        for request_id, model in (("one", "famO-5-mini"), ("two", "famO-5-mini"), ("three", "famX-4")):
-            body = {"model": model, "messages": [{"role": "user", "content": "Hi"}]}
-            headers = {**gateway.headers, "x-request-id": request_id}
-            async with session.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers) as answer:
-                assert answer.status == 200
-    return ("--config", str(data / "umg.yaml"), "--data", str(data))
+    async with running(CONFIG, data) as gateway:
+        for each in CALLS:
+            await call(gateway, *each)
+    if request.param == "database":
+        yield Place(("--config", str(data / "umg.yaml"), "--data", str(data)))
+    else:
+        async with running(CONFIG, data) as gateway:
+            yield Place(("--gateway", gateway.url))
 
 
-async def test_usage_is_printed_as_json_csv_and_a_table(files: tuple[str, ...]) -> None:
-    code, out, err = await run("usage", "--by", "model,key", "--json", *files)
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert (code, err) == (0, "")
+async def test_usage_is_printed_as_json_lines_csv_and_a_table(place: Place) -> None:
+    outputs = await asyncio.gather(
+        place.output("usage", "--by", "model,key", "--format", "jsonl"),
+        place.output("usage", "--by", "model,key", "--format", "csv"),
+        place.output("usage", "--by", "day,channel,model"),
+        place.output("usage", "--by", "model", "--chart"),
+    )
+    rows = [json.loads(line) for line in outputs[0].splitlines()]
     assert [(row["model"], row["key_name"], row["requests"], row["failed"]) for row in rows] == [
         ("famO-5-mini", "bootstrap", 2, 0),
-        ("famX-4", "bootstrap", 1, 0),
+        ("famX-4", "bootstrap", 1, 1),
     ]
     mini = rows[0]
     assert mini["micro_credits"] == mini["input_tokens"] * 1000 + mini["output_tokens"] * 2000
-    _, out, _ = await run("usage", "--by", "model,key", "--csv", *files)
-    assert [{key: str(value) for key, value in row.items()} for row in rows] == list(csv.DictReader(io.StringIO(out)))
-    _, out, _ = await run("usage", "--by", "day,channel", *files)
-    heading, row = out.splitlines()[:2]
-    assert heading.split() == [
+    assert [{key: str(value) for key, value in row.items()} for row in rows] == list(
+        csv.DictReader(io.StringIO(outputs[1]))
+    )
+    heading, first, second, total = (line.split() for line in outputs[2].splitlines())
+    assert heading == [
         "day",
         "channel",
+        "model",
         "requests",
         "failed",
         "input",
@@ -62,35 +100,96 @@ async def test_usage_is_printed_as_json_csv_and_a_table(files: tuple[str, ...]) 
         "reasoning",
         "credits",
     ]
-    assert row.split()[1:4] == ["sandbox", "3", "0"]
-    assert row.split()[-1] == f"{mini['micro_credits'] / 1e6:.6f}"
+    assert [first[1:5], second[1:5]] == [["sandbox", "famO-5-mini", "2", "0"], ["sandbox", "famX-4", "1", "1"]]
+    assert (total[:3], first[-1]) == (["total", "3", "1"], f"{mini['micro_credits'] / 1e6:.6f}")
+    assert outputs[3].splitlines()[1].split()[-1] == "█" * 24
+    assert "█" not in outputs[2]
 
 
-async def test_usage_before_the_time_is_left_out(files: tuple[str, ...]) -> None:
-    tomorrow = datetime.now(UTC).replace(year=datetime.now(UTC).year + 1)
-    assert (await run("usage", "--since", tomorrow.isoformat(), "--json", *files))[:2] == (0, "")
+async def test_usage_is_selected_by_time_key_model_and_channel(place: Place) -> None:
+    flags = ("usage", "--by", "hour", "--format", "jsonl")
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    outputs = await asyncio.gather(
+        place.output(*flags, "--model", "famX-4", "--key", "bootstrap", "--channel", "sandbox", "--until", tomorrow),
+        place.output(*flags, "--since", "1d", "--until", "1h"),
+        place.run(*flags, "--key", "nobody"),
+    )
+    [row] = map(json.loads, outputs[0].splitlines())
+    assert row["requests"] == 1
+    assert row["hour"].endswith(":00Z")
+    assert outputs[1] == ""
+    assert (outputs[2][0], "there is no such key" in outputs[2][2]) == (1, True)
 
 
-async def test_the_record_of_a_call_is_found_by_its_request_id(files: tuple[str, ...]) -> None:
-    code, out, _ = await run("requests", "show", "two", *files)
-    fields = {line.strip().split("  ")[0]: line.strip().split("  ")[-1].strip() for line in out.splitlines()}
-    assert code == 0
-    assert (fields["request"], fields["model"], fields["outcome"]) == ("two", "famO-5-mini", "OK")
-    code, out, err = await run("requests", "show", "four", *files)
-    assert (code, out) == (1, "")
-    assert "there is no record of four" in err
+def fields(out: str) -> dict[str, str]:
+    return {line[:19].strip(): line[19:] for line in out.partition("attempts:")[0].splitlines()}
+
+
+async def test_the_record_of_a_call_is_found_by_its_request_id(place: Place) -> None:
+    streamed, failed, unknown = await asyncio.gather(
+        place.output("requests", "show", "two"),
+        place.output("requests", "show", "three"),
+        place.run("requests", "show", "four"),
+    )
+    found = fields(streamed)
+    assert (found["request"], found["model"], found["outcome"], found["channel"]) == (
+        "two",
+        "famO-5-mini",
+        "OK",
+        "sandbox",
+    )
+    assert found["key"].startswith("bootstrap (sk-u")
+    assert float(found["ms to first output"]) <= float(found["ms"])
+    assert "ok" in streamed.partition("attempts:")[2]
+    found = fields(failed)
+    assert (found["outcome"] != "OK", found["error"] != "", found["credits"]) == (True, True, "0.000000")
+    assert unknown[:2] == (1, "")
+    assert "there is no record of four" in unknown[2]
+
+
+async def test_records_are_listed_newest_first(place: Place) -> None:
+    outputs = await asyncio.gather(
+        place.output("requests", "list"),
+        place.output("requests", "list", "--limit", "2", "--format", "jsonl"),
+        place.output("requests", "list", "--failed", "--format", "csv"),
+    )
+    assert [line.split()[1] for line in outputs[0].splitlines()] == ["request", "three", "two", "one"]
+    records = [json.loads(line) for line in outputs[1].splitlines()]
+    assert [record["request_id"] for record in records] == ["three", "two"]
+    assert [attempt["channel"] for attempt in records[1]["attempts"]] == ["sandbox"]
+    [row] = csv.DictReader(io.StringIO(outputs[2]))
+    assert (row["request_id"], row["model"], row["attempts"], row["micro_credits"]) == ("three", "famX-4", "2", "0")
+
+
+async def test_models_are_listed_with_their_channels(place: Place) -> None:
+    flags = place.flags if "--gateway" in place.flags else (*place.flags, "--http", "127.0.0.1:1")
+    code, out, err = await run("models", *flags, environment={"UMG_ADMIN_KEY": KEY})
+    assert (code, err) == (0, "")
+    table, _, failures = out.partition("last failures")
+    rows = [line.split("  ") for line in table.splitlines()]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    state = "well" if "--gateway" in flags else "-"
+    assert [(row[0], row[-2], row[-1]) for row in cells[1:]] == [
+        ("famO-5-mini", "sandbox (famO-5-mini)", state),
+        ("famX-4", "sandbox (famX-4)", state),
+    ]
+    assert "  sandbox: server_error, " in failures
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--by", "hour"), "--by"),
-        (("--since", "yesterday"), "--since"),
-        (("--json", "--csv"), "--csv"),
+        (("usage", "--by", "colour"), "--by"),
+        (("usage", "--by", "day,hour"), "--by"),
+        (("usage", "--since", "yesterday"), "--since"),
+        (("usage", "--since", "1h", "--until", "1d"), "--until"),
+        (("usage", "--format", "xml"), "--format"),
+        (("requests", "list", "--limit", "0"), "--limit"),
+        (("models", "--explain", "m", "--gateway", "http://127.0.0.1:1"), "--explain"),
     ],
 )
 async def test_a_wrong_flag_is_named(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
-    code, _, err = await run("usage", *arguments, "--data", str(tmp_path))
+    code, _, err = await run(*arguments, "--data", str(tmp_path))
     assert code == 2
     assert expected in err
 

@@ -1,17 +1,19 @@
 """Operators' page: the gateway behaves as it states on providers, families and the sandbox."""
 
+import asyncio
 import json
 import re
 from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
+from aiohttp import ClientSession
 
 from http_facade.credentials import key_headers, key_parameter
 from http_facade.routes import ROUTES
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.callers.api import ApiClient
-from tests.support.processes import Served
+from tests.support.processes import Served, run
 from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
 from umg_grpc.config.channels import QuirksEntry, served_protocols
 from umg_grpc.config.file_schema import _File
@@ -55,6 +57,23 @@ async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_forma
         assert quoted(cells[0]) == list(dict.fromkeys(found)), name
         bearer = ": Bearer" if headers[name] == "authorization" else ""
         assert quoted(cells[1]) == [headers[name] + bearer], name
+
+
+async def test_the_examples_of_usage_run_unchanged(served: Served, call: ApiClient) -> None:
+    [block] = re.findall(r"```bash\n(.*?)```", section(PAGE, "Usage and requests"), re.DOTALL)
+    commands = [line.partition("#")[0].split() for line in block.splitlines()]
+    [request_id] = [words[-1] for words in commands if words[1:3] == ["requests", "show"]]
+    headers = {**served.headers, "x-request-id": request_id}
+    assert (await call.send("POST", "/v1/chat/completions", chat("famO-5"), headers=headers)).status == 200
+    async with asyncio.timeout(30), ClientSession(headers=served.headers) as session:
+        while (await session.get(f"{served.url}/admin/v1/requests/{request_id}")).status != 200:
+            pass  # written behind the call
+    environment = {"UMG_GATEWAY": served.url, "UMG_ADMIN_KEY": served.key}
+    for words, (code, out, err) in zip(
+        commands, await asyncio.gather(*(run(*words[1:], environment=environment) for words in commands)), strict=True
+    ):
+        assert (words[0], code, err) == ("umg", 0, ""), words
+        assert out, words
 
 
 BODIES = {

@@ -256,7 +256,7 @@ async def test_a_record_has_all_facts_of_its_call(database: Database, face: str)
             False,
         )
         assert (earlier.cached, earlier.streamed, len(earlier.attempts)) == (True, False, 0)
-        with pytest.raises((UmgError, CommandError), match="there is no record of this request"):
+        with pytest.raises((UmgError, CommandError), match="there is no record of none"):
             await admin.call(pb.GetRequestRecordRequest(request_id="none"), pb.GetRequestRecordResponse)
 
 

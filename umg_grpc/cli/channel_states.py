@@ -14,6 +14,7 @@ WAIT_SECONDS = 1.0
 STATE_NAMES: dict[int, str] = {State.CLOSED: "well", State.OPEN: "resting", State.HALF_OPEN: "about to be tried again"}
 
 Pair = tuple[str, str]
+"""Channel and upstream model id."""
 
 
 def states(http: str, key: str | None = None, certificate: str | None = None) -> dict[Pair, str]:
@@ -26,7 +27,7 @@ def states(http: str, key: str | None = None, certificate: str | None = None) ->
     families = _families(http, key, certificate)
     open_seconds = _values(families.get(CHANNEL_REST.name))
     states = _values(families.get(CHANNEL_STATE.name))
-    return {pair: _describe(state, open_seconds.get(pair, 0)) for pair, state in states.items()}
+    return {pair: state_text(state, open_seconds.get(pair, 0)) for pair, state in states.items()}
 
 
 def _families(http: str, key: str | None, certificate: str | None) -> dict[str, Metric]:
@@ -58,6 +59,7 @@ def _values(family: Metric | None) -> dict[Pair, float]:
     return {(sample.labels.get("channel", ""), sample.labels.get("model", "")): sample.value for sample in samples}
 
 
-def _describe(state: float, seconds: float) -> str:
-    name = STATE_NAMES.get(int(state), "unknown")
+def state_text(state: float | None, seconds: float) -> str:
+    """Return a state of a circuit breaker, an open one with the seconds until it ends; None is an unknown one."""
+    name = STATE_NAMES.get(int(state), "unknown") if state is not None else "unknown"
     return f"{name} {ceil(seconds)} s" if state == State.OPEN else name

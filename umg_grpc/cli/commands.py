@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 import uvloop
 
-from umg_grpc.cli import key_commands
+from umg_grpc.cli import key_commands, usage_commands
 from umg_grpc.cli.config import load
-from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag, time_or_age
+from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.config import Address
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PROTOCOLS, Router
@@ -20,8 +20,8 @@ app = typer.Typer(
     help="One service in front of every AI model provider.",
 )  # fmt: skip
 app.add_typer(key_commands.app, name="keys")
-requests = typer.Typer(no_args_is_help=True, help="Look up the records of calls.")
-app.add_typer(requests, name="requests")
+app.command()(usage_commands.usage)
+app.add_typer(usage_commands.requests, name="requests")
 
 HTTP = "127.0.0.1:8080"
 
@@ -114,8 +114,10 @@ def models(
     ] = None,
     config: ConfigFlag = None,
     data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
 ) -> None:
-    """List the models of a config, the channels that serve each, and how a running gateway finds them."""
+    """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
     # imported here: serving needs no tables, which take megabytes
     from umg_grpc.cli import models as commands
     from umg_grpc.cli.channel_states import states
@@ -125,53 +127,20 @@ def models(
         raise typer.BadParameter(f"expected one of {', '.join(faces)}", param_hint="--face")
     if (key or face) and explain is None:
         raise typer.BadParameter("it goes with --explain MODEL", param_hint="--key" if key else "--face")
+    if gateway:
+        if explain is not None or http is not None:
+            flag = "--explain" if explain is not None else "--http"
+            raise typer.BadParameter("it reads a config: leave out --gateway and UMG_GATEWAY", param_hint=flag)
+        uvloop.run(commands.list_remote(AdminTarget(config, data, gateway, api_key_file)))
+        return
     found = load(config)
     address = http or str(found.metrics.address or HTTP)
     certificate = found.tls.certificate if found.tls is not None and address != str(found.metrics.address) else None
     states_of = states(address, found.metrics.key, certificate)
     if explain is None:
-        commands.list_models(found, states_of, data)
+        uvloop.run(commands.list_models(found, states_of, data))
     else:
         uvloop.run(commands.explain(found, data, explain, face, key, states_of))
-
-
-@app.command()
-def usage(
-    *,
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="Calls from this ISO time on, or of a span before now: 30d, 12h, 15m.")
-    ] = "30d",
-    by: Annotated[
-        str, typer.Option(metavar="NAME,..", help="Groups: day, key, model, channel, operation.")
-    ] = "day,key,model",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
-    config: ConfigFlag = None,
-    data: DataFlag = DATA,
-) -> None:
-    """Print the calls, tokens and cost of the past, by day, key, model, channel or operation."""
-    from umg_grpc.cli import usage as commands
-    from umg_grpc.store.usage_records import DAY, DIMENSIONS, CallFilter
-
-    groups = tuple(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
-    if set(groups) - {DAY, *DIMENSIONS}:
-        raise typer.BadParameter(f"expected names of {', '.join((DAY, *DIMENSIONS))}", param_hint="--by")
-    if as_json and as_csv:
-        raise typer.BadParameter("select one of --json and --csv", param_hint="--csv")
-    printed = commands.Format.JSON if as_json else commands.Format.CSV if as_csv else commands.Format.TABLE
-    uvloop.run(commands.usage(load(config), data, groups, CallFilter(time_or_age(since, "--since")), printed))
-
-
-@requests.command("show")
-def show_request(
-    request_id: Annotated[str, typer.Argument(help="Request id of the call, from its `x-request-id`.")],
-    config: ConfigFlag = None,
-    data: DataFlag = DATA,
-) -> None:
-    """Print the record of a call: its key, model, channel, outcome, tokens and cost."""
-    from umg_grpc.cli import usage as commands
-
-    uvloop.run(commands.show_request(load(config), data, request_id))
 
 
 @app.command()

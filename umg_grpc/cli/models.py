@@ -10,11 +10,16 @@ import typer
 from umg_grpc.access.authentication import caller_of
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.keys import Key, Keys
+from umg_grpc.cli.admin_client import opened
+from umg_grpc.cli.channel_states import STATE_NAMES, Pair, state_text
+from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
+from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.resilience.circuit_breaker import State
+from umg_grpc.service.servicers.channel_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.channel_failures import LastFailure, read_failures
 from umg_grpc.v1 import pb
@@ -22,31 +27,47 @@ from umg_grpc.v1 import pb
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Units of the time since a failure, in seconds."""
 
-Failures = Mapping[tuple[str, str], LastFailure]
-"""Last failure of each (channel, upstream model id)."""
-States = Mapping[tuple[str, str], str]
-"""State of each (channel, upstream model id) in a running gateway; empty if no gateway answers."""
-HEALTHY = "well"
+States = Mapping[Pair, str]
+"""State of each channel at a model in a running gateway; empty if no gateway answers."""
+STATES = {value: state for state, value in CIRCUIT_STATES.items()}
+HEALTHY = STATE_NAMES[State.CLOSED]
 
 
-def list_models(config: Config, states: States, data: Path) -> None:
+async def list_models(config: Config, states: States, data: Path) -> None:
     """Print all models, then all aliases, then the last failures of the channels of the gateway with this data
     directory.
     """
-    router, failures = Router(config), _failures(data)
-    named = [(model.id, model) for model in router.models()]
-    named += [(f"{alias} = {config.aliases[alias]}", found.model) for alias, found in router.aliases().items()]
+    report = ChannelReport(Channels(Router(config)), list, lambda: _failures(data))
+    found = await report.list()
+    _print(found, states)
+
+
+async def list_remote(target: AdminTarget) -> None:
+    """Print the same of a gateway, with the states in the process that answers."""
+    async with opened(target) as admin:
+        found = await admin.call(pb.ListChannelsRequest(), pb.ListChannelsResponse)
+    seconds = {_pair(each): each.open_duration.ToTimedelta().total_seconds() for each in found.channels}
+    _print(found, {_pair(each): state_text(STATES.get(each.state), seconds[_pair(each)]) for each in found.channels})
+
+
+def _print(found: pb.ListChannelsResponse, states: States) -> None:
+    failures = {_pair(each): each.last_failure for each in found.channels if each.HasField("last_failure")}
     rows = []
-    for name, model in named:
-        targets = router.targets(model.id)
-        order = ", ".join(f"{target.channel.name} ({target.model})" for target in targets)
-        state = ", ".join(_state_and_kind(states, failures, target) for target in targets)
-        rows.append((name, model.described.owned_by, model.family, order, state))
+    for model in found.models:
+        name = f"{model.model} = {model.alias_of}" if model.alias_of else model.model
+        order = ", ".join(f"{channel} ({upstream})" for channel, upstream in map(_pair, model.channels))
+        state = ", ".join(_state_and_kind(states, failures, _pair(each)) for each in model.channels)
+        rows.append((name, model.owned_by, model.family, order, state))
     print_table(("model", "owned by", "family", "channels in order", "state"), rows)
     if failures:
         print("last failures of the channels, of the last 24 hours:")
-    for failure in failures.values():
-        print(f"  {_describe(failure)}")
+    newest_first = sorted(failures.items(), key=lambda item: item[1].time.ToNanoseconds(), reverse=True)
+    for (channel, model_there), failure in newest_first:
+        print(f"  {_describe(channel, model_there, failure)}")
+
+
+def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
+    return each.channel, each.upstream_model
 
 
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
@@ -116,47 +137,50 @@ def _rows(
             able = operation in target.operations
             why = "not one of the key's channels" if able else f"it cannot {VERBS[operation]}"
             explained.append((target, f"not asked: {why}"))
-    return [(target.channel.name, target.model, _state(states, target), why) for target, why in explained]
+    return [
+        (target.channel.name, target.model, _state(states, (target.channel.name, target.model)), why)
+        for target, why in explained
+    ]
 
 
-def _state(states: States, target: Target) -> str:
-    """Return the state of a channel. A channel that the gateway has not called yet is healthy."""
-    return states.get((target.channel.name, target.model), HEALTHY if states else "-")
+def _state(states: States, pair: Pair) -> str:
+    """Return the state of a channel at a model. A channel that the gateway has not called yet is healthy."""
+    return states.get(pair, HEALTHY if states else "-")
 
 
-def _state_and_kind(states: States, failures: Failures, target: Target) -> str:
+def _state_and_kind(states: States, failures: Mapping[Pair, pb.ChannelFailure], pair: Pair) -> str:
     """Return the state of a channel; with the kind of its last failure unless it is healthy."""
-    state = _state(states, target)
-    failure = failures.get((target.channel.name, target.model)) if states and state != HEALTHY else None
-    return state if failure is None else f"{state} ({failure.facts.kind.value})"
+    state = _state(states, pair)
+    failure = failures.get(pair) if states and state != HEALTHY else None
+    return state if failure is None else f"{state} ({failure.kind})"
 
 
-def _failures(data: Path) -> Failures:
+def _failures(data: Path) -> list[LastFailure]:
     try:
-        return {failure.key: failure for failure in read_failures(data)}
+        return read_failures(data)
     except OSError as error:
         print(f"umg: the last failures of the channels cannot be read: {error}", file=sys.stderr)
-        return {}
+        return []
 
 
-def _describe(failure: LastFailure) -> str:
+def _describe(channel: str, model: str, failure: pb.ChannelFailure) -> str:
     """Return a failure on one line."""
-    age = max(1, int(time.time() - failure.time))
+    age = max(1, int(time.time() - failure.time.ToNanoseconds() / 1e9))
     seconds, unit = next((seconds, unit) for seconds, unit in AGES if age >= seconds)
-    text = f"{failure.channel}: {failure.facts.kind.value}, {age // seconds} {unit} ago: {_details(failure.facts)}"
+    text = f"{channel}: {failure.kind}, {age // seconds} {unit} ago: {_details(model, failure)}"
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def _details(facts: ProviderFailure) -> str:
+def _details(model: str, failure: pb.ChannelFailure) -> str:
     """Return the facts that are known, and the message."""
     known = {
-        "status": str(facts.status or ""),
-        "code": facts.code,
-        "request id": facts.request_id,
-        "model": facts.model,
-        "address": facts.host + facts.path,
-        "content type": facts.content_type,
-        "key": f"...{facts.key_tail}" if facts.key_tail else "",
-        "message": facts.message,
+        "status": str(failure.upstream_status_code or ""),
+        "code": failure.code,
+        "request id": failure.upstream_request_id,
+        "model": model,
+        "address": failure.host + failure.path,
+        "content type": failure.content_type,
+        "key": f"...{failure.key_tail}" if failure.key_tail else "",
+        "message": failure.message,
     }
     return ", ".join(f"{name} {value}" for name, value in known.items() if value)

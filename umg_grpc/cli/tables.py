@@ -8,6 +8,20 @@ from rich.text import Text
 
 PIPE_COLUMNS = 400  # wide enough that no cell is cut in a pipe; on a terminal cells are cut at its width
 
+BAR_WIDTH = 24
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def bars(values: Sequence[int]) -> list[str]:
+    """Return a horizontal bar for each value, the longest for the largest one."""
+    largest = max([*values, 1])
+    return [_bar(BAR_WIDTH * 8 * value // largest) for value in values]
+
+
+def _bar(eighths: int) -> str:
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + EIGHTHS[rest].strip()
+
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table to standard output. Cells are plain text, not markup."""

@@ -1,135 +1,211 @@
-"""Commands `umg usage` and `umg requests show`, which read the usage records in the database of a config."""
+"""Command `umg usage`: calls, tokens and cost of the past, on the database of a config or at a gateway."""
 
 import csv
 import json
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
+from types import MappingProxyType
 
-import msgspec
-import typer
+from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.access.keys import Keys
-from umg_grpc.cli.tables import print_table
-from umg_grpc.config import Config
-from umg_grpc.prices import credits_text
-from umg_grpc.store import Store, StoreError, open_store
-from umg_grpc.store.database import SQLITE, SQLITE_FILE
-from umg_grpc.store.usage_records import BUCKETS, COUNTS, SUMS, CallFilter, UsageRecord, UsageRecords, UsageSum, time_of
+from umg_grpc.cli.admin_client import AdminClient, opened
+from umg_grpc.cli.flags import AdminTarget
+from umg_grpc.cli.keys import all_keys
+from umg_grpc.cli.tables import bars, print_table
+from umg_grpc.prices import REQUEST, credits_text
+from umg_grpc.v1 import pb
+from umg_grpc.wire.message_json import enum_names
 
+PAGE_SIZE = 10_000
+KEY = "key"
+BUCKETS: Mapping[str, str] = MappingProxyType(
+    {"minute": "%Y-%m-%dT%H:%MZ", "hour": "%Y-%m-%dT%H:00Z", "day": "%Y-%m-%d", "month": "%Y-%m"}
+)
+"""Time buckets, with the format of their times."""
+_BUCKET_VALUES = {name: value for value, name in enum_names(pb.UsageBucket.DESCRIPTOR).items()}
+_DIMENSION_VALUES = {name: value for value, name in enum_names(pb.UsageDimension.DESCRIPTOR).items()}
+DIMENSIONS = (*BUCKETS, *_DIMENSION_VALUES)
+OPERATIONS = enum_names(pb.ModelOperation.DESCRIPTOR)
+UNITS: Mapping[int, str] = MappingProxyType(
+    {
+        unit: f"{name}es" if name == "search" else f"{name}s"
+        for unit, name in enum_names(pb.BillableUnit.DESCRIPTOR).items()
+        if unit != REQUEST
+    }
+)
+"""Names of the counts of units, for example `input_tokens`."""
 INPUTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens")
 OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens")
 
 
 class Format(StrEnum):
-    """Format of the printed usage."""
+    """Format of printed usage and records."""
 
     TABLE = "table"
-    JSON = "json"
     CSV = "csv"
+    JSONL = "jsonl"
 
 
-async def usage(config: Config, data: Path, by: Sequence[str], calls: CallFilter, printed: Format) -> None:
-    """Print the usage of the groups of calls: as a table, one JSON object per line, or CSV with a header."""
-    async with _opened(config, data) as store:
-        sums = await UsageRecords(store).sums(by, calls)
-        names = {key.key_id: key.name for key in await Keys(store).list()} if "key" in by else {}
+@dataclass(frozen=True)
+class Calls:
+    """Selection of calls."""
+
+    since: datetime
+    until: datetime | None = None
+    keys: Sequence[str] = ()
+    """Ids, names or prefixes."""
+    models: Sequence[str] = ()
+    channels: Sequence[str] = ()
+
+    async def key_ids(self, admin: AdminClient) -> list[str]:
+        """Return the ids of the keys. Raise UmgError or CommandError for an unknown one."""
+        found = [await admin.call(pb.GetKeyRequest(key_id=each), pb.GetKeyResponse) for each in self.keys]
+        return [each.key.key_id for each in found]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Usage of one group."""
+
+    group: Mapping[str, str]
+    """Texts of the dimensions, in the order of the command."""
+    requests: int
+    failed: int
+    counts: Mapping[str, int]
+    micro_credits: int
+
+    def sum(self, names: Iterable[str]) -> int:
+        """Return the sum of several counts."""
+        return sum(self.counts[name] for name in names)
+
+
+async def usage(
+    target: AdminTarget, by: Sequence[str], calls: Calls, printed: Format, *, chart: bool | None = None
+) -> None:
+    """Print the usage of groups of calls. `chart`: whether a table has bars; None for a terminal only."""
+    async with opened(target) as admin:
+        request = pb.ListUsageRequest(
+            start_time=time_message(calls.since),
+            end_time=time_message(calls.until),
+            key_ids=await calls.key_ids(admin),
+            models=calls.models,
+            channels=calls.channels,
+            group_by=[pb.UsageDimension.ValueType(_DIMENSION_VALUES[name]) for name in by if name not in BUCKETS],
+            page_size=PAGE_SIZE,
+        )
+        for name in by:
+            if name in BUCKETS:
+                request.bucket = pb.UsageBucket.ValueType(_BUCKET_VALUES[name])
+        rows = [_row(by, entry) for entry in await _entries(admin, request)]
+        names = {key.key_id: key.settings.name for key in await all_keys(admin)} if KEY in by else {}
+    rows.sort(key=lambda row: [*row.group.values()])
     if printed is Format.TABLE:
-        columns = (*by, "requests", "failed", "input", "cached", "output", "reasoning", "credits")
-        print_table(columns, [_table_row(by, each, names) for each in sums])
+        _print_table(by, rows, names, has_bars=sys.stdout.isatty() if chart is None else chart)
+    else:
+        print_records([_members(row, names) for row in rows], _columns(by), printed)
+
+
+def print_records(records: Iterable[Mapping[str, object]], columns: Sequence[str], printed: Format) -> None:
+    """Print one JSON object per line, or CSV with a header."""
+    if printed is Format.JSONL:
+        for record in records:
+            print(json.dumps(record, ensure_ascii=False))
         return
-    rows = [_members(by, each, names) for each in sums]
-    if printed is Format.JSON:
-        for row in rows:
-            print(json.dumps(row, ensure_ascii=False))
-        return
-    named = ("key", "key_name") if "key" in by else ()
-    columns = (*(name for name in by if name != "key"), *named, "requests", "failed", *SUMS)
     writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(records)
 
 
-async def show_request(config: Config, data: Path, request_id: str) -> None:
-    """Print the records of the calls with a request id, oldest first. Exit with 1 if there is none."""
-    async with _opened(config, data) as store:
-        found = await UsageRecords(store).find(request_id)
-    if not found:
-        print(
-            f"umg: there is no record of {request_id}: it was never admitted, ended less than two seconds ago, or is"
-            " older than `usage.ttl` of the config",
-            file=sys.stderr,
-        )
-        raise typer.Exit(1)
-    for record in found:
-        print_table(("field", "value"), _record_rows(record))
+def time_message(time: datetime | None) -> Timestamp | None:
+    """Return the message of a time; None for no time."""
+    if time is None:
+        return None
+    message = Timestamp()
+    message.FromDatetime(time)
+    return message
 
 
-@asynccontextmanager
-async def _opened(config: Config, data: Path) -> AsyncGenerator[Store, None]:
-    """Yield the store, which must exist. Errors are printed to standard error and exit with 1."""
-    if config.database == SQLITE and not (data / SQLITE_FILE).exists():
-        print(f"umg: there is no database in {data}; select the gateway's folder with --data", file=sys.stderr)
-        raise typer.Exit(1)
-    try:
-        store = await open_store(config.database, data)
-    except StoreError as error:
-        print(f"umg: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
-    try:
-        yield store
-    finally:
-        await store.aclose()
+def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
+    """Return the counts of all units by their names."""
+    found = dict.fromkeys(UNITS.values(), 0)
+    for quantity in quantities:
+        if (name := UNITS.get(quantity.unit)) is not None:
+            found[name] += quantity.count
+    return found
 
 
-def _table_row(by: Sequence[str], group: UsageSum, names: Mapping[str, str]) -> list[str]:
-    sums, values = group.sums, _values(by, group)
-    cells = [names.get(value, value) if name == "key" else value for name, value in zip(by, values, strict=True)]
-    counts = (
-        group.requests,
-        group.failed,
-        sum(sums[name] for name in INPUTS),
-        sums["cache_read_tokens"],
-        sum(sums[name] for name in OUTPUTS),
-        sums["reasoning_tokens"],
+async def _entries(admin: AdminClient, request: pb.ListUsageRequest) -> list[pb.UsageEntry]:
+    """Return the entries of all pages."""
+    found = list[pb.UsageEntry]()
+    while True:
+        page = await admin.call(request, pb.ListUsageResponse)
+        found.extend(page.entries)
+        if not page.next_page_token:
+            return found
+        request.page_token = page.next_page_token
+
+
+def _row(by: Sequence[str], entry: pb.UsageEntry) -> Row:
+    group = {name: _text(name, entry) for name in by}
+    counts = counts_of(entry.quantities)
+    return Row(group, entry.request_count, entry.failed_request_count, counts, entry.micro_credits)
+
+
+def _text(name: str, entry: pb.UsageEntry) -> str:
+    match name:
+        case "key":
+            return entry.key_id
+        case "model":
+            return entry.model
+        case "channel":
+            return entry.channel
+        case "operation":
+            return OPERATIONS.get(entry.operation, "")
+        case bucket:
+            return entry.start_time.ToDatetime(UTC).strftime(BUCKETS[bucket])
+
+
+def _print_table(by: Sequence[str], rows: Sequence[Row], names: Mapping[str, str], *, has_bars: bool) -> None:
+    """Print the rows, with their sum if they are several. Bars show the cost, or the calls if nothing had a cost."""
+    columns = [*by, "requests", "failed", "input", "cached", "output", "reasoning", "credits"]
+    cells = [[*_cells(row, names), *_figures([row])] for row in rows]
+    if has_bars:
+        costs = [row.micro_credits for row in rows]
+        columns.append("credits" if any(costs) else "requests")
+        values = costs if any(costs) else [row.requests for row in rows]
+        for line, bar in zip(cells, bars(values), strict=True):
+            line.append(bar)
+    if len(rows) > 1 and by:
+        cells.append(["total", *[""] * (len(by) - 1), *_figures(rows), *[""] * has_bars])
+    print_table(columns, cells)
+
+
+def _cells(row: Row, names: Mapping[str, str]) -> Iterator[str]:
+    for name, text in row.group.items():
+        yield names.get(text, text) if name == KEY else text
+
+
+def _figures(rows: Sequence[Row]) -> list[str]:
+    figures = (
+        sum(row.requests for row in rows),
+        sum(row.failed for row in rows),
+        sum(row.sum(INPUTS) for row in rows),
+        sum(row.counts["cache_read_tokens"] for row in rows),
+        sum(row.sum(OUTPUTS) for row in rows),
+        sum(row.counts["reasoning_tokens"] for row in rows),
     )
-    return [*cells, *map(str, counts), credits_text(sums["micro_credits"])]
+    return [*map(str, figures), credits_text(sum(row.micro_credits for row in rows))]
 
 
-def _values(by: Sequence[str], group: UsageSum) -> list[str]:
-    return [
-        time_of(int(value)).date().isoformat() if name in BUCKETS else str(value)
-        for name, value in zip(by, group.group, strict=True)
-    ]
+def _columns(by: Sequence[str]) -> list[str]:
+    groups = [column for name in by for column in ((KEY, "key_name") if name == KEY else (name,))]
+    return [*groups, "requests", "failed", *UNITS.values(), "micro_credits"]
 
 
-def _members(by: Sequence[str], group: UsageSum, names: Mapping[str, str]) -> dict[str, str | int]:
-    members: dict[str, str | int] = dict(zip(by, _values(by, group), strict=True))
-    if "key" in members:
-        members["key_name"] = names.get(str(members["key"]), "")
-    return {**members, "requests": group.requests, "failed": group.failed, **group.sums}
-
-
-def _record_rows(record: UsageRecord) -> list[tuple[str, str]]:
-    """Return the fields of a record as rows, without counts of zero."""
-    fields = msgspec.structs.asdict(record)
-    outcome = f"{record.status} ({record.reason})" if record.reason else record.status
-    rows = {
-        "request": record.request_id,
-        "time": record.start_time.isoformat(timespec="milliseconds"),
-        "outcome": outcome,
-        "ms": f"{record.duration_micros / 1000:.1f}",
-        "key": record.key_id,
-        "method": record.method,
-        "face": record.face,
-        "model": record.model,
-        "channel": record.channel or "none",
-        "attempts": str(record.attempts),
-        "cached answer": "yes" if record.cached else "no",
-        **{name.replace("_", " "): str(fields[name]) for name in COUNTS if fields[name]},
-        "tokens counted by": "the gateway" if record.estimated else "the provider",
-        "credits": credits_text(record.micro_credits),
-    }
-    return list(rows.items())
+def _members(row: Row, names: Mapping[str, str]) -> dict[str, object]:
+    key_name = {"key_name": names.get(row.group[KEY], "")} if KEY in row.group else {}
+    sums = {"requests": row.requests, "failed": row.failed, **row.counts, "micro_credits": row.micro_credits}
+    return {**row.group, **key_name, **sums}

@@ -15,7 +15,7 @@ from umg_grpc.service.servicers.call_selection import timestamp
 from umg_grpc.store.channel_failures import LastFailure
 from umg_grpc.v1 import pb
 
-STATES = MappingProxyType(
+CIRCUIT_STATES = MappingProxyType(
     {
         State.CLOSED: pb.CIRCUIT_STATE_CLOSED,
         State.OPEN: pb.CIRCUIT_STATE_OPEN,
@@ -74,7 +74,7 @@ def _health(channel: str, model: str, breaker: BreakerState | None, failure: Las
     """Return the health of a channel. One that was not called yet is healthy."""
     message = pb.ChannelHealth(channel=channel, upstream_model=model, state=pb.CIRCUIT_STATE_CLOSED)
     if breaker is not None:
-        message.state, message.calls_in_flight = STATES[breaker.state], breaker.calls
+        message.state, message.calls_in_flight = CIRCUIT_STATES[breaker.state], breaker.calls
         if breaker.state is State.OPEN:
             duration = Duration()
             duration.FromTimedelta(timedelta(seconds=breaker.rest))

@@ -15,6 +15,7 @@ from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.usage_records import AttemptRecord, CallDetails, UsageRecord, UsageRecords, micros_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.admin import MODEL_OPERATION_VALUES
+from umg_grpc.wire.core.json import echo
 
 PAGE_SIZE = 100
 NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, dropped=[])
@@ -38,8 +39,8 @@ class RequestReport:
             found = [record for record in found if record.key_id == caller.key_id]
         if not found:
             message = (
-                "there is no record of this request; it was never admitted, ended less than two seconds ago, is older"
-                " than `usage.ttl` of the config, or is of another key"
+                f"there is no record of {echo(request.request_id)}: it was never admitted, ended less than two seconds"
+                " ago, is older than `usage.ttl` of the config, or is of another key"
             )
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=request.request_id[:100])
         newest, *earlier = [_message(record, caller) for record in reversed(found)]

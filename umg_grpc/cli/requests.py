@@ -1,0 +1,159 @@
+"""Commands of `umg requests`: the records of calls, on the database of a config or at a gateway."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from umg_grpc.cli.admin_client import AdminClient, CommandError, opened
+from umg_grpc.cli.flags import AdminTarget
+from umg_grpc.cli.tables import print_table
+from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, counts_of, print_records, time_message
+from umg_grpc.errors import UmgError
+from umg_grpc.prices import credits_text
+from umg_grpc.v1 import pb
+from umg_grpc.wire.message_json import enum_names, to_json
+
+PAGE_SIZE = 1000
+REASONS = enum_names(pb.ErrorReason.DESCRIPTOR)
+TABLE = ("time", "request", "key", "model", "channel", "outcome", "ms", "attempts", "input", "output", "credits")
+ATTEMPTS = (
+    *("channel", "model there", "after ms", "ms", "status", "outcome"),
+    *("kind", "code", "request id there", "message"),
+)
+COLUMNS = (
+    *("request_id", "start_time", "key_id", "operation", "method", "face", "model", "channel", "streamed", "status"),
+    *("reason", "message", "duration_seconds", "first_byte_duration_seconds", "attempts", "cached", "tokens_estimated"),
+)
+"""Columns of CSV, before the counts; of the attempts their number."""
+
+
+async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: Format, *, failed: bool) -> None:
+    """Print the newest records of calls, at most `limit`. `failed`: only of failed calls."""
+    async with opened(target) as admin:
+        request = pb.ListRequestRecordsRequest(
+            start_time=time_message(calls.since),
+            end_time=time_message(calls.until),
+            key_ids=await calls.key_ids(admin),
+            models=calls.models,
+            channels=calls.channels,
+            failed_only=failed,
+        )
+        records = await _records(admin, request, limit)
+    match printed:
+        case Format.TABLE:
+            print_table(TABLE, [_table_row(record) for record in records])
+        case Format.JSONL:
+            print_records(map(to_json, records), (), printed)
+        case Format.CSV:
+            columns = [*COLUMNS, *counts_of(()), "micro_credits"]
+            print_records([_csv_row(record) for record in records], columns, printed)
+
+
+async def show_request(target: AdminTarget, request_id: str) -> None:
+    """Print the records of the calls with a request id, oldest first, each with its attempts."""
+    async with opened(target) as admin:
+        found = await admin.call(pb.GetRequestRecordRequest(request_id=request_id), pb.GetRequestRecordResponse)
+        records = [*found.earlier_records[::-1], found.record]
+        names = {key_id: await _key_text(admin, key_id) for key_id in {record.key_id for record in records}}
+    for record in records:
+        for name, value in _lines(record, names[record.key_id]):
+            print(f"{name:<19}{value}")
+        if record.attempts:
+            print("attempts:")
+            print_table(ATTEMPTS, [_attempt_row(record, attempt) for attempt in record.attempts])
+
+
+async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, limit: int) -> list[pb.RequestRecord]:
+    found = list[pb.RequestRecord]()
+    while True:
+        request.page_size = min(PAGE_SIZE, limit - len(found))
+        page = await admin.call(request, pb.ListRequestRecordsResponse)
+        found.extend(page.records)
+        if not page.next_page_token or len(found) >= limit:
+            return found
+        request.page_token = page.next_page_token
+
+
+async def _key_text(admin: AdminClient, key_id: str) -> str:
+    """Return the name, the prefix and the id of a key; the id of one that is not stored any more."""
+    with suppress(UmgError, CommandError):
+        key = (await admin.call(pb.GetKeyRequest(key_id=key_id), pb.GetKeyResponse)).key
+        return f"{key.settings.name} ({key.prefix}…, {key.key_id})"
+    return key_id
+
+
+def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a record, each with its title, without counts of zero."""
+    yield "request", record.request_id
+    yield "time", _time(record.start_time)
+    yield "outcome", _outcome(record)
+    if record.message:
+        yield "error", _printable(record.message)
+    yield "ms", _ms(record.duration)
+    if record.HasField("first_byte_duration"):
+        yield "ms to first output", _ms(record.first_byte_duration)
+    yield "key", key
+    yield "method", record.method
+    yield "face", record.face
+    yield "operation", OPERATIONS.get(record.operation, "none")
+    yield "model", record.model
+    yield "channel", record.channel or "none"
+    yield "cached answer", "yes" if record.cached else "no"
+    if record.dropped:
+        yield "not sent", _printable(", ".join(record.dropped))
+    for name, count in counts_of(record.quantities).items():
+        if count:
+            yield name.replace("_", " "), str(count)
+    yield "tokens counted by", "the gateway" if record.tokens_estimated else "the provider"
+    yield "credits", credits_text(record.micro_credits)
+
+
+def _table_row(record: pb.RequestRecord) -> tuple[str, ...]:
+    counts = counts_of(record.quantities)
+    tokens = (sum(counts[name] for name in names) for names in (INPUTS, OUTPUTS))
+    called = (record.model, record.channel or "none", _outcome(record), _ms(record.duration), str(len(record.attempts)))
+    cost = credits_text(record.micro_credits)
+    return (_time(record.start_time), record.request_id, record.key_id, *called, *map(str, tokens), cost)
+
+
+def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
+    members = {**to_json(record), "attempts": len(record.attempts)}
+    known = {name: members[name] for name in COLUMNS}
+    return {**known, **counts_of(record.quantities), "micro_credits": record.micro_credits}
+
+
+def _attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[str, ...]:
+    after = attempt.start_time.ToMicroseconds() - record.start_time.ToMicroseconds()
+    return (
+        attempt.channel,
+        attempt.upstream_model,
+        f"{after / 1000:.1f}",
+        _ms(attempt.duration),
+        str(attempt.upstream_status_code or ""),
+        REASONS.get(attempt.reason, "ok"),
+        attempt.failure_kind,
+        attempt.upstream_code,
+        attempt.upstream_request_id,
+        _printable(attempt.upstream_message),
+    )
+
+
+def _outcome(record: pb.RequestRecord) -> str:
+    reason = REASONS.get(record.reason)
+    return f"{record.status} ({reason})" if reason else record.status
+
+
+def _time(time: Timestamp) -> str:
+    return time.ToDatetime(UTC).isoformat(timespec="milliseconds")
+
+
+def _ms(duration: Duration) -> str:
+    return f"{duration.ToMicroseconds() / 1000:.1f}"
+
+
+def _printable(text: str) -> str:
+    """Return the text on one line, without characters that control the terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,120 @@
+"""Commands `umg usage` and `umg requests` with their flags. The docstrings of the functions are their help texts."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+import uvloop
+
+from umg_grpc.cli.flags import (
+    DATA,
+    AdminTarget,
+    ConfigFlag,
+    DataFlag,
+    GatewayFlag,
+    KeyFileFlag,
+    names,
+    time_or_age,
+)
+
+if TYPE_CHECKING:
+    from umg_grpc.cli.usage import Calls, Format
+
+requests = typer.Typer(no_args_is_help=True, help="List and look up the records of calls.")
+
+UntilFlag = Annotated[str | None, typer.Option(metavar="TIME", help="Calls before this time; without it all.")]
+KeysFlag = Annotated[str, typer.Option("--key", metavar="KEY,..", help="Only these keys: ids, names or prefixes.")]
+ModelsFlag = Annotated[str, typer.Option("--model", metavar="MODEL,..", help="Only these models.")]
+ChannelsFlag = Annotated[str, typer.Option("--channel", metavar="NAME,..", help="Only these channels.")]
+FormatFlag = Annotated[str, typer.Option("--format", metavar="NAME", help="table, csv or jsonl.")]
+SINCE = "Calls from this ISO time on, or of a span before now: 30d, 12h, 15m."
+
+
+def usage(
+    *,
+    since: Annotated[str, typer.Option(metavar="TIME", help=SINCE)] = "30d",
+    until: UntilFlag = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,..", help="Groups: key, model, channel, operation, and one of minute, hour, day, month."
+        ),
+    ] = "day,key,model",
+    key: KeysFlag = "",
+    model: ModelsFlag = "",
+    channel: ChannelsFlag = "",
+    printed: FormatFlag = "table",
+    chart: Annotated[
+        bool | None, typer.Option("--chart/--no-chart", help="Bars in the table; without it on a terminal only.")
+    ] = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """Print the calls, tokens and cost of the past, by time, key, model, channel or operation."""
+    from umg_grpc.cli import usage as commands
+
+    groups = tuple(dict.fromkeys(names(by)))
+    if set(groups) - set(commands.DIMENSIONS) or len(set(groups) & set(commands.BUCKETS)) > 1:
+        message = f"expected names of {', '.join(commands.DIMENSIONS)}, of the first four at most one"
+        raise typer.BadParameter(message, param_hint="--by")
+    calls = _calls(since, until, key, model, channel)
+    target = AdminTarget(config, data, gateway, api_key_file)
+    uvloop.run(commands.usage(target, groups, calls, _format(printed), chart=chart))
+
+
+@requests.command("list")
+def list_requests(
+    *,
+    since: Annotated[str, typer.Option(metavar="TIME", help=SINCE)] = "24h",
+    until: UntilFlag = None,
+    key: KeysFlag = "",
+    model: ModelsFlag = "",
+    channel: ChannelsFlag = "",
+    failed: Annotated[bool, typer.Option("--failed", help="Only failed calls.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Most records.")] = 50,
+    printed: FormatFlag = "table",
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """Print the records of calls, newest first."""
+    from umg_grpc.cli import requests as commands
+
+    calls = _calls(since, until, key, model, channel)
+    target = AdminTarget(config, data, gateway, api_key_file)
+    uvloop.run(commands.list_requests(target, calls, limit, _format(printed), failed=failed))
+
+
+@requests.command("show")
+def show_request(
+    request_id: Annotated[str, typer.Argument(help="Request id of the call, from its `x-request-id`.")],
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    gateway: GatewayFlag = "",
+    api_key_file: KeyFileFlag = None,
+) -> None:
+    """Print the record of a call: key, model, outcome, error, tokens, cost, and each attempt at a channel."""
+    from umg_grpc.cli import requests as commands
+
+    uvloop.run(commands.show_request(AdminTarget(config, data, gateway, api_key_file), request_id))
+
+
+def _calls(since: str, until: str | None, keys: str, models: str, channels: str) -> "Calls":
+    from umg_grpc.cli.usage import Calls
+
+    start = time_or_age(since, "--since")
+    end = time_or_age(until, "--until") if until is not None else None
+    if end is not None and end <= start:
+        raise typer.BadParameter("it is not after --since", param_hint="--until")
+    return Calls(start, end, names(keys), names(models), names(channels))
+
+
+def _format(text: str) -> "Format":
+    from umg_grpc.cli.usage import Format
+
+    try:
+        return Format(text)
+    except ValueError:
+        raise typer.BadParameter(f"expected one of {', '.join(Format)}", param_hint="--format") from None
