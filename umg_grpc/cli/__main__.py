@@ -1,5 +1,5 @@
 """Entry point of `python -m umg_grpc.cli`, which is `umg`; the gateway starts its workers by it."""
 
-from umg_grpc.cli.commands import main
+from umg_grpc.cli import main
 
 main()

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import dataclass, field
 
 import pytest
@@ -362,3 +364,18 @@ def test_an_instance_is_valid_under_any_schema(schema: object, a: object, b: obj
     made = instance(root, Words(prompt))
     assert list(problems(made, root)) == [], made
     assert json.loads(json_of(made)) == made
+
+
+FRESH = """
+import sys
+import umg_grpc.upstream.sandbox
+from umg_grpc.upstream.sandbox.schema_instances import instance
+from umg_grpc.upstream.sandbox.vocabulary import Words
+assert "jsonschema" not in sys.modules
+instance({"type": "integer"}, Words("a prompt"))
+assert "jsonschema" in sys.modules
+"""
+
+
+def test_a_process_without_schemas_does_not_load_their_library() -> None:
+    subprocess.run([sys.executable, "-c", FRESH], check=True)

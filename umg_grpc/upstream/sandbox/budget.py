@@ -8,6 +8,8 @@ MAX_NESTED = 150
 """Maximum keywords that are checked one inside another; each takes three frames of the stack, of which Python has
 1000.
 """
+STEP_SIZE = 64
+"""Characters of a value, as a message repeats it, for each step."""
 
 
 class Exhausted(Exception):  # noqa: N818 - names the state of the budget

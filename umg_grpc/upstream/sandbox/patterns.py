@@ -9,6 +9,8 @@ from typing import Protocol
 
 import re2
 
+from umg_grpc.upstream.sandbox.budget import Budget
+
 MAX_PATTERN = 5_000
 """Maximum characters of a pattern."""
 MAX_PATTERNS = 32
@@ -50,6 +52,15 @@ def compiled(pattern: str) -> Expression | None:
     except re2.error:
         return None
     return expression
+
+
+def matches(pattern: str, text: str, budget: Budget) -> bool:
+    """Return whether the pattern is supported and is found anywhere in the text. Raise Exhausted."""
+    expression = compiled(pattern)
+    if expression is None:
+        return False
+    budget.spend(1 + len(text) * expression.programsize // 1000)
+    return expression.search(text) is not None
 
 
 def samples(pattern: str) -> Iterator[str]:

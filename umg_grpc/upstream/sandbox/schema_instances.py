@@ -12,10 +12,20 @@ from itertools import chain, islice
 
 from msgspec import UNSET
 
-from umg_grpc.upstream.sandbox.budget import Budget, Exhausted
+from umg_grpc.upstream.sandbox.budget import STEP_SIZE, Budget, Exhausted
 from umg_grpc.upstream.sandbox.patterns import compiled, samples
-from umg_grpc.upstream.sandbox.schema_validation import STEP_SIZE, fits, key, pattern_schemas
-from umg_grpc.upstream.sandbox.schemas import CHOICES, Document, Keywords, Reference, Schema, height, keywords, members
+from umg_grpc.upstream.sandbox.schemas import (
+    CHOICES,
+    Document,
+    Keywords,
+    Reference,
+    Schema,
+    height,
+    key,
+    keywords,
+    members,
+    pattern_schemas,
+)
 from umg_grpc.upstream.sandbox.string_formats import FORMATS, slug
 from umg_grpc.upstream.sandbox.vocabulary import Words
 from umg_grpc.wire.core.json import invalid
@@ -96,7 +106,7 @@ class _Generator:
         simplest: list[object] = [{}, [], "", 0, True, None] if self._minimal else []
         try:
             made = self._make(schema, "", 0)
-            return next(((value,) for value in (made, *simplest) if fits(value, schema, self._budget)), None)
+            return next(((value,) for value in (made, *simplest) if self._fits(value, schema)), None)
         except OverflowError:  # a fraction between integers beyond the range of doubles
             return None
         except (Exhausted, RecursionError):
@@ -120,11 +130,17 @@ class _Generator:
             return first
         for value in chain([first], candidates):
             self._budget.spend(1)
-            if (not others or key(value) not in others) and fits(value, schema, self._budget):
+            if (not others or key(value) not in others) and self._fits(value, schema):
                 if type(value) in {int, float}:
                     self._used.add(value)
                 return value
         return first
+
+    def _fits(self, value: object, schema: object) -> bool:
+        """Return whether the value is valid. Raise Exhausted, RecursionError."""
+        from umg_grpc.upstream.sandbox.schema_validation import fits  # imported with the first schema: it is slow
+
+        return fits(value, schema, self._budget)
 
     def _merged(self, schema: object, followed: set[Reference]) -> Schema:
         """Return all keywords that apply to a value of the schema, without `$ref` and `allOf`."""

@@ -1,4 +1,7 @@
-"""Validation of values against JSON schemas by `jsonschema`, with RE2 for patterns and a budget for every keyword."""
+"""Validation of values against JSON schemas by `jsonschema`, with RE2 for patterns and a budget for every keyword.
+
+Imported with the first schema: `jsonschema` is slow to import, most of all where its optional formats are installed.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -7,13 +10,10 @@ from typing import Protocol
 from jsonschema import Draft202012Validator, ValidationError, validators
 from referencing import Registry
 
-from umg_grpc.upstream.sandbox.budget import MAX_NESTED, Budget
-from umg_grpc.upstream.sandbox.patterns import compiled
-from umg_grpc.upstream.sandbox.schemas import CHOICES, Keywords, Reference, Schema, members
+from umg_grpc.upstream.sandbox.budget import MAX_NESTED, STEP_SIZE, Budget
+from umg_grpc.upstream.sandbox.patterns import compiled, matches
+from umg_grpc.upstream.sandbox.schemas import CHOICES, Reference, Schema, key, members, pattern_schemas
 from umg_grpc.upstream.sandbox.string_formats import FORMATS
-
-STEP_SIZE = 64
-"""Characters of a value, as a message repeats it, for each step."""
 
 _BUDGET: ContextVar[Budget] = ContextVar("budget of the validation")
 
@@ -44,29 +44,6 @@ def fits(value: object, schema: object, budget: Budget) -> bool:
     finally:
         _BUDGET.reset(before)
     return valid
-
-
-def matches(pattern: str, text: str, budget: Budget) -> bool:
-    """Return whether the pattern is supported and is found anywhere in the text. Raise Exhausted."""
-    expression = compiled(pattern)
-    if expression is None:
-        return False
-    budget.spend(1 + len(text) * expression.programsize // 1000)
-    return expression.search(text) is not None
-
-
-def pattern_schemas(name: str, known: Keywords, budget: Budget) -> list[object]:
-    """Return the schemas of `patternProperties` that apply to a property of that name. Raise Exhausted."""
-    return [inner for pattern, inner in known.pattern_properties.items() if matches(pattern, name, budget)]
-
-
-def key(value: object) -> object:
-    """Return a hashable key: equal for equal JSON values, where 1 equals 1.0 and true equals no number."""
-    if isinstance(value, dict):
-        return "object", frozenset((name, key(inner)) for name, inner in value.items())
-    if isinstance(value, list):
-        return "array", tuple(map(key, value))
-    return isinstance(value, bool), value
 
 
 def _metered(name: str, check: Check) -> Check:

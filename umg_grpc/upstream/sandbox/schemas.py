@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, field
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox.budget import Budget
-from umg_grpc.upstream.sandbox.patterns import MAX_PATTERN, MAX_PATTERNS
+from umg_grpc.upstream.sandbox.patterns import MAX_PATTERN, MAX_PATTERNS, matches
 from umg_grpc.wire.core.json import convert, echo, invalid
 
 MAX_LEVELS = 100
@@ -132,6 +132,20 @@ def height(schema: object, budget: Budget) -> float:
         if known.min_items:
             heights.append(1 + height(known.items, budget))
     return max(heights, default=0)
+
+
+def pattern_schemas(name: str, known: Keywords, budget: Budget) -> list[object]:
+    """Return the schemas of `patternProperties` that apply to a property of that name. Raise Exhausted."""
+    return [inner for pattern, inner in known.pattern_properties.items() if matches(pattern, name, budget)]
+
+
+def key(value: object) -> object:
+    """Return a hashable key: equal for equal JSON values, where 1 equals 1.0 and true equals no number."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, key(inner)) for name, inner in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(key, value))
+    return isinstance(value, bool), value
 
 
 class Document:
