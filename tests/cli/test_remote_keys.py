@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from tests.support.certificates import CertificateFiles
 from tests.support.gateways import KEY, SANDBOX, Running, running
 from tests.support.processes import run
 from tests.support.serving import serving
@@ -194,3 +195,14 @@ async def test_a_bad_change_is_refused_by_its_flag(flags: tuple[str, ...], named
     code, out, err = await run("keys", "update", "app", *flags)
     assert (code, out) == (2, "")
     assert named in err
+
+
+async def test_a_certificate_of_an_authority_of_its_own_is_accepted_by_its_file(tmp_path: Path) -> None:
+    files = CertificateFiles(tmp_path / "tls")
+    async with running(SANDBOX + files.config, tmp_path) as secure:
+        arguments = ("keys", "list", "--gateway", secure.url)
+        code, _, err = await run(*arguments, environment={"UMG_ADMIN_KEY": KEY, "SSL_CERT_FILE": ""})
+        assert (code, "SSL_CERT_FILE" in err, "Traceback" in err) == (1, True, False), err
+        authority = str(files.folder / "ca.crt")
+        code, out, err = await run(*arguments, environment={"UMG_ADMIN_KEY": KEY, "SSL_CERT_FILE": authority})
+        assert (code, "bootstrap" in out) == (0, True), err

@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
@@ -35,10 +36,13 @@ class RemoteAdmin:
             raise CommandError(
                 f"--gateway: {gateway!r} is no URL, such as https://gateway.example or http://127.0.0.1:8080"
             )
-        if parts.scheme == "http" and not (parts.hostname == "localhost" or Address(parts.hostname, 0).is_loopback):
+        is_local = parts.hostname == "localhost" or Address(parts.hostname, 0).is_loopback
+        if parts.scheme == "http" and not is_local:
             print("umg: warning: the key is sent unencrypted; use https in --gateway", file=sys.stderr)
         headers = {"authorization": f"Bearer {key}", "accept": "application/json"}
-        async with aiohttp.ClientSession(headers=headers, timeout=TIMEOUT, trust_env=True) as session:
+        # not `trust_env`, which also reads a user name and a password from ~/.netrc
+        proxy = None if is_local or proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
+        async with aiohttp.ClientSession(headers=headers, timeout=TIMEOUT, proxy=proxy) as session:
             yield cls(session, gateway.rstrip("/"))
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:

@@ -155,7 +155,7 @@ async def _errors() -> AsyncGenerator[None, None]:
     try:
         yield
     except (SQLAlchemyError, OSError):  # TimeoutError is an OSError
-        message = "the database of the keys does not answer; try again"
+        message = "the database does not answer; try again"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message) from None
     except UmgError as error:
         field = error.metadata.get("field", "")
