@@ -271,6 +271,7 @@ async def test_a_caller_reads_its_own_records_without_the_route(database: Databa
             record(number, MIDNIGHT, request_id="same", key_id=made.key.key_id, details=DETAILS)
             for number, made in enumerate(keys.values())
         ]
+        rows.append(record(9, MIDNIGHT, request_id="another"))
         await UsageRecords(gateway.service.store).insert([msgspec.json.encode(each) for each in rows])
         for name, made in keys.items():
             async with client(gateway, face, made.secret) as own:
@@ -278,6 +279,9 @@ async def test_a_caller_reads_its_own_records_without_the_route(database: Databa
             assert (found.record.key_id, len(found.earlier_records)) == (made.key.key_id, 0)
             assert (found.record.channel, len(found.record.attempts)) == ("main" if name == "routed" else "", 0)
             assert found.record.message == "try again"
+            async with client(gateway, face, made.secret) as own:
+                with pytest.raises((UmgError, CommandError), match="there is no record of another"):
+                    await own.call(pb.GetRequestRecordRequest(request_id="another"), pb.GetRequestRecordResponse)
 
 
 @pytest.mark.parametrize("face", FACES)

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -25,6 +25,11 @@ BUCKETS: Mapping[str, str] = MappingProxyType(
     {"minute": "%Y-%m-%dT%H:%MZ", "hour": "%Y-%m-%dT%H:00Z", "day": "%Y-%m-%d", "month": "%Y-%m"}
 )
 """Time buckets, with the format of their times."""
+MONTH = "month"
+STEPS: Mapping[str, timedelta] = MappingProxyType(
+    {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+)
+MAX_GAPS = 1000
 _BUCKET_VALUES = {name: value for value, name in enum_names(pb.UsageBucket.DESCRIPTOR).items()}
 _DIMENSION_VALUES = {name: value for value, name in enum_names(pb.UsageDimension.DESCRIPTOR).items()}
 DIMENSIONS = (*BUCKETS, *_DIMENSION_VALUES)
@@ -103,7 +108,8 @@ async def usage(
         names = {key.key_id: key.settings.name for key in await all_keys(admin)} if KEY in by else {}
     rows.sort(key=lambda row: [*row.group.values()])
     if printed is Format.TABLE:
-        _print_table(by, rows, names, has_bars=sys.stdout.isatty() if chart is None else chart)
+        has_bars = sys.stdout.isatty() if chart is None else chart
+        _print_table(by, _with_gaps(by[0], rows) if has_bars and len(by) == 1 else rows, names, has_bars=has_bars)
     else:
         print_records([_members(row, names) for row in rows], _columns(by), printed)
 
@@ -152,6 +158,24 @@ def _row(by: Sequence[str], entry: pb.UsageEntry) -> Row:
     group = {name: _text(name, entry) for name in by}
     counts = counts_of(entry.quantities)
     return Row(group, entry.request_count, entry.failed_request_count, counts, entry.micro_credits)
+
+
+def _with_gaps(name: str, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of time buckets with a row for each bucket without calls between them, up to `MAX_GAPS`."""
+    if name not in BUCKETS or not rows:
+        return [*rows]
+    known = {row.group[name]: row for row in rows}
+    texts, time = [rows[0].group[name]], _start_of(name, rows[0].group[name])
+    while texts[-1] != rows[-1].group[name]:
+        time = (time + timedelta(days=31)).replace(day=1) if name == MONTH else time + STEPS[name]
+        texts.append(time.strftime(BUCKETS[name]))
+        if len(texts) > MAX_GAPS:
+            return [*rows]
+    return [known.get(text) or Row({name: text}, 0, 0, counts_of(()), 0) for text in texts]
+
+
+def _start_of(name: str, text: str) -> datetime:
+    return datetime.strptime(text, BUCKETS[name]).replace(tzinfo=UTC)
 
 
 def _text(name: str, entry: pb.UsageEntry) -> str:

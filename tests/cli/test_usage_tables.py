@@ -1,0 +1,40 @@
+"""Parts of the tables of `umg usage`: bars, and the time without calls between them."""
+
+from itertools import pairwise
+
+import pytest
+
+from umg_grpc.cli.tables import BAR_WIDTH, bars
+from umg_grpc.cli.usage import Row, _with_gaps
+
+
+def test_the_longest_bar_is_that_of_the_largest_value() -> None:
+    found = bars([0, 1, 50, 99, 100])
+    assert (found[0], found[-1]) == ("", "█" * BAR_WIDTH)
+    assert found[2] == "█" * (BAR_WIDTH // 2)
+    assert all(len(shorter) <= len(longer) for shorter, longer in pairwise(found))
+    assert bars([]) == []
+    assert bars([0, 0]) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "times", "expected"),
+    [
+        ("day", ["2026-02-27", "2026-03-02"], ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]),
+        (
+            "hour",
+            ["2026-02-28T23:00Z", "2026-03-01T01:00Z"],
+            ["2026-02-28T23:00Z", "2026-03-01T00:00Z", "2026-03-01T01:00Z"],
+        ),
+        ("minute", ["2026-02-28T23:59Z", "2026-03-01T00:00Z"], ["2026-02-28T23:59Z", "2026-03-01T00:00Z"]),
+        ("month", ["2025-11", "2026-02"], ["2025-11", "2025-12", "2026-01", "2026-02"]),
+        ("minute", ["2026-01-01T00:00Z", "2026-03-01T00:00Z"], ["2026-01-01T00:00Z", "2026-03-01T00:00Z"]),
+        ("model", ["a", "c"], ["a", "c"]),
+        ("day", [], []),
+    ],
+)
+def test_buckets_without_calls_are_filled(name: str, times: list[str], expected: list[str]) -> None:
+    rows = [Row({name: time}, 3, 0, {}, 7) for time in times]
+    found = _with_gaps(name, rows)
+    assert [row.group[name] for row in found] == expected
+    assert [row.requests for row in found] == [3 if row.group[name] in times else 0 for row in found]
