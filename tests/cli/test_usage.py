@@ -153,7 +153,8 @@ async def test_records_are_listed_newest_first(place: Place) -> None:
         place.output("requests", "list", "--limit", "2", "--format", "jsonl"),
         place.output("requests", "list", "--failed", "--format", "csv"),
     )
-    assert [line.split()[1] for line in outputs[0].splitlines()] == ["request", "three", "two", "one"]
+    listed = [line.split()[1:3] for line in outputs[0].splitlines()]
+    assert listed == [["request", "key"], ["three", "bootstrap"], ["two", "bootstrap"], ["one", "bootstrap"]]
     records = [json.loads(line) for line in outputs[1].splitlines()]
     assert [record["request_id"] for record in records] == ["three", "two"]
     assert [attempt["channel"] for attempt in records[1]["attempts"]] == ["sandbox"]

@@ -1,6 +1,6 @@
 """Commands of `umg requests`: the records of calls, on the database of a config or at a gateway."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC
 
@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.cli.admin_client import AdminClient, CommandError, opened
 from umg_grpc.cli.flags import AdminTarget
+from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.tables import print_table
 from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, counts_of, print_records, time_message
 from umg_grpc.errors import UmgError
@@ -42,9 +43,11 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: 
             failed_only=failed,
         )
         records = await _records(admin, request, limit)
+        keys = await all_keys(admin) if printed is Format.TABLE else ()
     match printed:
         case Format.TABLE:
-            print_table(TABLE, [_table_row(record) for record in records])
+            names = {key.key_id: key.settings.name for key in keys}
+            print_table(TABLE, [_table_row(record, names) for record in records])
         case Format.JSONL:
             print_records(map(to_json, records), (), printed)
         case Format.CSV:
@@ -107,16 +110,18 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     for name, count in counts_of(record.quantities).items():
         if count:
             yield name.replace("_", " "), str(count)
-    yield "tokens counted by", "the gateway" if record.tokens_estimated else "the provider"
+    if record.quantities:
+        yield "tokens counted by", "the gateway" if record.tokens_estimated else "the provider"
     yield "credits", credits_text(record.micro_credits)
 
 
-def _table_row(record: pb.RequestRecord) -> tuple[str, ...]:
+def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str, ...]:
     counts = counts_of(record.quantities)
     tokens = (sum(counts[name] for name in names) for names in (INPUTS, OUTPUTS))
     called = (record.model, record.channel or "none", _outcome(record), _ms(record.duration), str(len(record.attempts)))
     cost = credits_text(record.micro_credits)
-    return (_time(record.start_time), record.request_id, record.key_id, *called, *map(str, tokens), cost)
+    key = names.get(record.key_id, record.key_id)
+    return (_time(record.start_time), record.request_id, key, *called, *map(str, tokens), cost)
 
 
 def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
