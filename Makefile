@@ -16,13 +16,14 @@ endif
 serve_args ?=
 overload_args ?=
 soak_args ?=
+ledger_args ?=
 agents_args ?=
 fuzz_args ?=
 lock_args ?=
 audit_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload memory fidelity agents fuzz clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger memory fidelity agents fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +117,9 @@ soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled call
 
 overload: $(VENV)/.plots ## offer half to three times the capacity, and write docs/overload.md
 	$(BIN)/python -m bench.overload $(overload_args)
+
+ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
+	$(BIN)/python -m tests.ledger $(ledger_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.memory

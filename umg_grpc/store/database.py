@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, event, make_url, text
@@ -37,6 +37,8 @@ class Store:
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
         # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
+        # It has one writer at a time. Others poll for its lock with growing pauses, here they wait in order.
+        self._turn = asyncio.Lock() if engine.dialect.name == SQLITE else nullcontext()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
@@ -47,7 +49,7 @@ class Store:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
         """Open a session whose changes are committed at its end or, on any exception, rolled back."""
-        async with self._writers.begin() as session:
+        async with self._turn, self._writers.begin() as session:
             yield session
 
     async def check(self) -> None:
