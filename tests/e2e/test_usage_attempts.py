@@ -1,5 +1,6 @@
 """Attempts in usage records: each channel that a call tried, with the facts of the provider's answer."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -27,7 +28,9 @@ UNPAID = {"error": {"message": "check your plan", "code": "insufficient_quota", 
 
 @pytest_asyncio.fixture
 async def providers() -> AsyncGenerator[str, None]:
-    """Yield the address of two accounts: `/unpaid/v1` refuses each call, `/paid/v1` answers it."""
+    """Yield the address of three accounts: `/unpaid/v1` refuses each call, `/paid/v1` answers it, `/slow/v1` never."""
+
+    ended = asyncio.Event()
 
     async def refuse(request: web.Request) -> web.Response:
         return web.json_response(UNPAID, status=429, headers={"x-request-id": "req_unpaid"})
@@ -38,11 +41,17 @@ async def providers() -> AsyncGenerator[str, None]:
             return web.Response(text=STREAM, content_type="text/event-stream", headers=headers)
         return web.json_response(ANSWER, headers=headers)
 
+    async def stall(request: web.Request) -> web.Response:
+        await ended.wait()
+        return web.Response()
+
     app = web.Application()
+    app.router.add_post("/slow/v1/chat/completions", stall)
     app.router.add_post("/unpaid/v1/chat/completions", refuse)
     app.router.add_post("/paid/v1/chat/completions", answer)
     async with serving(app) as url:
         yield url
+        ended.set()
 
 
 async def records(data: Path, request_id: str) -> list[UsageRecord]:
@@ -93,6 +102,20 @@ async def test_a_record_has_each_attempt_with_the_answer_of_its_provider(
     assert 0 <= failed.start_micros <= answered.start_micros
     assert answered.start_micros + answered.duration_micros <= record.duration_micros
     assert (found.message, found.dropped, found.first_output_micros is not None) == ("", [], stream)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_hedged_call_has_both_attempts(providers: str, tmp_path: Path, stream: bool) -> None:
+    first = channel("slow", "chat", f"{providers}/slow/v1", "m")
+    second = channel("paid", "chat", f"{providers}/paid/v1", "m").rstrip() + "\n    priority: 1\n"
+    config = f"channels:\n{first}{second}models: {{m: {{hedge: 0.05}}}}\n"
+    async with running(config, tmp_path) as gateway:
+        assert await call(gateway.url, gateway.headers, "hedged", stream=stream) == 200
+    [record] = await records(tmp_path, "hedged")
+    attempts = {attempt.channel: attempt for attempt in details(record)[1]}
+    assert (record.channel, attempts.keys()) == ("paid", {"slow", "paid"})
+    assert (attempts["paid"].status, attempts["paid"].request_id, attempts["paid"].reason) == (200, "req_paid", "")
+    assert (attempts["slow"].status, attempts["slow"].kind) == (0, "slow")
 
 
 async def test_the_record_of_a_failed_call_has_the_message_for_its_caller(providers: str, tmp_path: Path) -> None:
