@@ -312,7 +312,7 @@ class Refused:
 
 
 REFUSED = [
-    Refused("a span that ends before it begins", pb.ListUsageRequest(start_time=SPAN["end_time"], end_time=SPAN["start_time"]), ""),
+    Refused("a span that ends before it begins", pb.ListUsageRequest(start_time=SPAN["end_time"], end_time=SPAN["start_time"]), "end_time"),
     Refused("a span of the future", pb.ListUsageRequest(start_time=timestamp(datetime.now(UTC) + DAY)), "start_time"),
     Refused("too many buckets", pb.ListUsageRequest(bucket=pb.USAGE_BUCKET_MINUTE), "bucket"),
     Refused("a page of nothing", pb.ListUsageRequest(page_size=0), "page_size"),

@@ -15,10 +15,10 @@ def check(message: Message) -> None:
     """Raise UmgError for the first rule that the message breaks, with the canonical path of the field."""
     violations = _validator.collect_violations(message, fail_fast=True)
     if violations:
-        raise _error(violations[0])
+        raise _error(violations[0], message)
 
 
-def _error(violation: Violation) -> UmgError:
+def _error(violation: Violation, message: Message) -> UmgError:
     proto = violation.proto
     rule_id, text = proto.rule_id, proto.message
     path = ""
@@ -27,6 +27,8 @@ def _error(violation: Violation) -> UmgError:
         subscript = element.subscript
         if subscript is not None:
             path += f"[{subscript.value}]"
+    if not path and (named := rule_id.partition(".")[0]) in message.DESCRIPTOR.fields_by_name:
+        return UmgError(pb.ERROR_REASON_INVALID_FIELD, text, field=named)
     reason = pb.ERROR_REASON_MISSING_FIELD if rule_id in MISSING else pb.ERROR_REASON_INVALID_FIELD
-    # a rule of the whole message has no path: its text names the fields
+    # a rule of the whole message has no path: its id begins with a field, or its text names the fields
     return UmgError(reason, f"{path}: {text}", field=path) if path else UmgError(reason, text)
