@@ -15,6 +15,9 @@ pytest_plugins = ["tests.support.databases", "tests.support.redis", "tests.suppo
 LONGEST = ("agents", "soak", "memory", "bench", "linear", "faults", "cli", "docs")
 """Directories whose files take longest. They run first: at the end, the other workers would wait for them."""
 
+THRESHOLDS = (10_000, 20, 2)
+"""Thresholds of the garbage collection of the tests: those of a gateway that serves (`umg_grpc.cli.run.tune`)."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
@@ -24,6 +27,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(*THRESHOLDS)
         gc.enable()
 
 

@@ -1,5 +1,7 @@
 """Commands of `umg keys` on the database and at a gateway: the same output, and errors that name the remedy."""
 
+import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,3 +208,15 @@ async def test_a_certificate_of_an_authority_of_its_own_is_accepted_by_its_file(
         authority = str(files.folder / "ca.crt")
         code, out, err = await run(*arguments, environment={"UMG_ADMIN_KEY": KEY, "SSL_CERT_FILE": authority})
         assert (code, "bootstrap" in out) == (0, True), err
+
+
+REMOTE = """
+import sys
+import umg_grpc.cli.keys, umg_grpc.cli.remote_admin
+assert "sqlalchemy" not in sys.modules
+"""
+
+
+async def test_commands_at_a_gateway_do_not_load_the_database() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", REMOTE)
+    assert await process.wait() == 0

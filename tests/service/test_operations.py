@@ -35,7 +35,9 @@ SERVED = {
     "umg.v1.EmbeddingService.Embed",
     "umg.v1.RerankService.Rerank",
     *(f"umg.v1.AdminService.{name}Key" for name in ("Create", "Get", "Update", "Rotate", "Revoke")),
-    "umg.v1.AdminService.ListKeys",
+    *(f"umg.v1.AdminService.List{names}" for names in ("Keys", "Usage", "RequestRecords", "Channels")),
+    "umg.v1.AdminService.GetUsage",
+    "umg.v1.AdminService.GetRequestRecord",
     "umg.v1.ModelService.ListModels",
     "umg.v1.ModelService.GetModel",
 }

@@ -14,7 +14,6 @@ from google.protobuf.message import Message
 from umg_grpc.cli.config import load
 from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.errors import UmgError
-from umg_grpc.store import StoreError, open_store
 
 VARIABLE = "UMG_ADMIN_KEY"
 
@@ -45,7 +44,7 @@ async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
         else:
             async with _local(target) as client:
                 yield client
-    except (UmgError, StoreError, CommandError) as error:
+    except (UmgError, CommandError) as error:
         print(f"umg: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
@@ -70,15 +69,19 @@ async def _local(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
     """Yield a client of the service on the store of the config, which must exist: keys in a new one would be unknown to
     the gateway.
     """
-    # imported here: the service is slow to import, and a remote gateway needs none
+    # imported here: the service and its database are slow to import, and a remote gateway needs neither
     from umg_grpc.routing import Router
     from umg_grpc.service.pipeline.channels import Channels
     from umg_grpc.service.servicers.admin import AdminServicer
     from umg_grpc.service.servicers.channel_report import ChannelReport
+    from umg_grpc.store import StoreError, open_store
     from umg_grpc.store.channel_failures import read_failures
 
     config = load(target.config)
-    store = await open_store(config.database, target.data, create=False)
+    try:
+        store = await open_store(config.database, target.data, create=False)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
     try:
         report = ChannelReport(Channels(Router(config)), list, partial(read_failures, target.data))
         yield LocalAdmin(AdminServicer(store, report))
