@@ -40,6 +40,11 @@ class Caller:
     budget_period: str = ""
     """`day` or `month` in UTC; "" for a budget without a period."""
 
+    @property
+    def limit_id(self) -> str:
+        """Id of the key, as the subject of its limits."""
+        return self.key_id
+
     @cached_property
     def has_limits(self) -> bool:
         """Whether the key has any limit."""

@@ -1,12 +1,12 @@
-"""Limits of keys: requests per minute, tokens per minute, and concurrent requests."""
+"""Limits of keys and models: requests per minute, tokens per minute, and concurrent requests."""
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import concurrency_exceeded, request_exceeds_minute
+from umg_grpc.access.limited import Limited
 from umg_grpc.access.rate_limits import RequestLimits
 from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.access.shared_token_limits import SharedTokenLimits
@@ -23,7 +23,7 @@ class TokenEstimate(NamedTuple):
 
 
 class KeyLimits:
-    """Limits of all keys, in this process or, with Redis, in all processes that share it, until `aclose`.
+    """Limits of all keys and models, in this process or, with Redis, in all processes that share it, until `aclose`.
 
     A call is first checked by the state of this process, which alone applies while Redis is unavailable.
     """
@@ -35,35 +35,35 @@ class KeyLimits:
         self._shared_tokens = None if redis is None else SharedTokenLimits(redis, now)
         self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now)
 
-    def open(self, caller: Caller) -> "Admission | None":
-        """Return the admission of a call, still to be acquired; None for a key without limits."""
-        return Admission(self, caller) if caller.has_limits else None
+    def open(self, limited: Limited) -> "Admission":
+        """Return the admission of a call, still to be acquired."""
+        return Admission(self, limited)
 
     async def acquire(self, admission: "Admission", estimate: TokenEstimate) -> None:
-        """Count a call against the limits of its key, see `Admission.acquire`."""
-        caller = admission.caller
-        if caller.concurrent_requests is not None:
-            await self._start(admission, caller.concurrent_requests)
-        if caller.tokens_per_minute is not None:
-            await self._reserve(admission, caller.tokens_per_minute, estimate)
-        await self._requests.admit(caller)
+        """Count a call against the limits of its key or model, see `Admission.acquire`."""
+        limited = admission.limited
+        if limited.concurrent_requests is not None:
+            await self._start(admission, limited.concurrent_requests)
+        if limited.tokens_per_minute is not None:
+            await self._reserve(admission, limited.tokens_per_minute, estimate)
+        await self._requests.admit(limited)
 
     async def _start(self, admission: "Admission", most: int) -> None:
-        key_id = admission.caller.key_id
+        key_id = admission.limited.limit_id
         running = self._running.get(key_id, 0)
         if running >= most:
-            raise concurrency_exceeded(most)
+            raise concurrency_exceeded(key_id, most)
         self._running[key_id] = running + 1
         admission.is_running = True
         if self._shared_running is not None:
             admission.lease = await self._shared_running.acquire(key_id, most)
             if admission.lease is None:
-                raise concurrency_exceeded(most)
+                raise concurrency_exceeded(key_id, most)
 
     async def _reserve(self, admission: "Admission", limit: int, estimate: TokenEstimate) -> None:
         if estimate.input_tokens > limit:
-            raise request_exceeds_minute(limit, estimate.input_tokens)
-        key_id, admission.input_tokens = admission.caller.key_id, estimate.input_tokens
+            raise request_exceeds_minute(admission.limited.limit_id, limit, estimate.input_tokens)
+        key_id, admission.input_tokens = admission.limited.limit_id, estimate.input_tokens
         # a call with a long answer is possible with an unused minute
         tokens = min(limit, estimate.input_tokens + estimate.output_tokens)
         admission.reservation = self._tokens.reserve(key_id, limit, tokens)
@@ -72,7 +72,7 @@ class KeyLimits:
 
     def release(self, admission: "Admission", tokens: int) -> None:
         """End a call that used these tokens."""
-        key_id = admission.caller.key_id
+        key_id = admission.limited.limit_id
         if admission.is_running:
             admission.is_running = False
             self._running[key_id] -= 1
@@ -87,9 +87,9 @@ class KeyLimits:
             self._tokens.correct(key_id, reservation, tokens)
             admission.reservation = None
 
-    def status(self, caller: Caller) -> RateLimits:
+    def status(self, limited: Limited) -> RateLimits:
         """Return the state of the limits per minute."""
-        return RateLimits(self._requests.status(caller), self._tokens_status(caller))
+        return RateLimits(self._requests.status(limited), self._tokens_status(limited))
 
     async def aclose(self) -> None:
         """Return the leases of this process within a bounded time."""
@@ -98,24 +98,24 @@ class KeyLimits:
         if self._shared_running is not None:
             await self._shared_running.aclose()
 
-    def _tokens_status(self, caller: Caller) -> LimitStatus | None:
-        limit = caller.tokens_per_minute
+    def _tokens_status(self, limited: Limited) -> LimitStatus | None:
+        limit = limited.tokens_per_minute
         if limit is None:
             return None
-        status = self._tokens.status(caller.key_id, limit)
+        status = self._tokens.status(limited.limit_id, limit)
         if self._shared_tokens is None:
             return status
-        return replace(status, remaining=min(status.remaining, self._shared_tokens.remaining(caller.key_id, limit)))
+        return replace(status, remaining=min(status.remaining, self._shared_tokens.remaining(limited.limit_id, limit)))
 
 
 class Admission:
-    """One call within the limits of its key, from `acquire` to `release`."""
+    """One call within the limits of its key or model, from `acquire` to `release`."""
 
-    __slots__ = ("_limits", "caller", "input_tokens", "is_running", "lease", "leased_second", "reservation")
+    __slots__ = ("_limits", "input_tokens", "is_running", "lease", "leased_second", "limited", "reservation")
 
-    def __init__(self, limits: KeyLimits, caller: Caller) -> None:
+    def __init__(self, limits: KeyLimits, limited: Limited) -> None:
         self._limits = limits
-        self.caller = caller
+        self.limited = limited
         self.is_running = False
         self.lease: str | None = None  # of a concurrent request, in Redis
         self.leased_second: int | None = None  # of the tokens, in Redis
@@ -137,4 +137,4 @@ class Admission:
     @property
     def status(self) -> RateLimits:
         """State of the limits per minute of the key."""
-        return self._limits.status(self.caller)
+        return self._limits.status(self.limited)

@@ -1,8 +1,9 @@
-"""Errors of calls beyond a limit or the budget of their key. Each names the limit."""
+"""Errors of calls beyond a limit of their key or model, or the budget of their key. Each names the limit."""
 
 import math
 from datetime import datetime
 
+from umg_grpc.access.limited import subject_of
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import credits_text
 from umg_grpc.store.budgets import Balance
@@ -12,25 +13,26 @@ WINDOW_SECONDS = 60
 CONCURRENCY_RETRY_SECONDS = 1
 
 
-def requests_exceeded(limit: int, seconds: float) -> UmgError:
+def requests_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
     """Return the error of a call beyond the requests of a minute."""
-    return _exceeded("requests_per_minute", limit, f"has made its {limit} requests of a minute", seconds)
+    return _exceeded(limit_id, "requests_per_minute", limit, f"has made its {limit} requests of a minute", seconds)
 
 
-def tokens_exceeded(limit: int, seconds: float) -> UmgError:
+def tokens_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
     """Return the error of a call beyond the tokens of a minute."""
-    return _exceeded("tokens_per_minute", limit, f"has used its {limit} tokens of a minute", seconds)
+    return _exceeded(limit_id, "tokens_per_minute", limit, f"has used its {limit} tokens of a minute", seconds)
 
 
-def concurrency_exceeded(limit: int) -> UmgError:
+def concurrency_exceeded(limit_id: str, limit: int) -> UmgError:
     """Return the error of a call beyond the concurrent requests. The time until another call ends is not known."""
     text = f"has its {limit} concurrent requests in flight"
-    return _exceeded("concurrent_requests", limit, text, CONCURRENCY_RETRY_SECONDS)
+    return _exceeded(limit_id, "concurrent_requests", limit, text, CONCURRENCY_RETRY_SECONDS)
 
 
-def request_exceeds_minute(limit: int, tokens: int) -> UmgError:
+def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
     """Return the error of a request that alone is longer than the tokens of a minute: no later attempt succeeds."""
-    message = f"this request has about {tokens} tokens, more than the {limit} of this API key in a minute; shorten it"
+    most = f"the {limit} of {subject_of(limit_id)} in a minute"
+    message = f"this request has about {tokens} tokens, more than {most}; shorten it"
     return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
 
 
@@ -52,11 +54,11 @@ def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset
     )
 
 
-def _exceeded(name: str, limit: int, text: str, seconds: float) -> UmgError:
+def _exceeded(limit_id: str, name: str, limit: int, text: str, seconds: float) -> UmgError:
     shown_seconds = max(1, math.ceil(seconds))
     return UmgError(
         pb.ERROR_REASON_RATE_LIMITED,
-        f"this API key {text}; try again in {shown_seconds} s",
+        f"{subject_of(limit_id)} {text}; try again in {shown_seconds} s",
         retry_after_seconds=str(shown_seconds),
         limit=str(limit),
         limit_name=name,

@@ -1,4 +1,4 @@
-"""Rate limits: requests per minute of each caller."""
+"""Rate limits: requests per minute of each key or model."""
 
 import time
 from collections import deque
@@ -8,15 +8,16 @@ from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
-from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import requests_exceeded
+from umg_grpc.access.limited import Limited
 from umg_grpc.access.shared_rate_limits import SharedWindows
 from umg_grpc.store.redis import Redis, RedisUnavailable
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 
 class RequestLimits:
-    """Limit of each caller's requests per minute, in this process or, with Redis, in all processes that share it.
+    """Limit of the requests per minute of each key or model, in this process or, with Redis, in all processes that
+    share it.
 
     The window slides: no span of 60 seconds has more requests than the limit, and `retry_after_seconds` is the time
     until the next one is admitted. Rejected requests do not count. Nothing runs in the background.
@@ -34,35 +35,35 @@ class RequestLimits:
 
     @property
     def remembered(self) -> int:
-        """Number of callers in memory, which are those of the last two minutes."""
+        """Number of keys and models in memory, which are those of the last two minutes."""
         return len(self._windows)
 
-    async def admit(self, caller: Caller) -> None:
-        """Count a request of the caller. Raises UmgError(RATE_LIMITED)."""
-        if caller.requests_per_minute is None:
+    async def admit(self, limited: Limited) -> None:
+        """Count a request. Raises UmgError(RATE_LIMITED)."""
+        if limited.requests_per_minute is None:
             return
-        limit = RateLimitItemPerMinute(caller.requests_per_minute)
-        if not await self._limiter.hit(limit, caller.key_id):
-            window = await self._limiter.get_window_stats(limit, caller.key_id)
-            raise requests_exceeded(limit.amount, window.reset_time - self._now())
+        limit = RateLimitItemPerMinute(limited.requests_per_minute)
+        if not await self._limiter.hit(limit, limited.limit_id):
+            window = await self._limiter.get_window_stats(limit, limited.limit_id)
+            raise requests_exceeded(limited.limit_id, limit.amount, window.reset_time - self._now())
         if self._shared is None:
             return
         try:
-            seconds, remaining = await self._shared.hit(caller.key_id, limit.amount, limit.get_expiry())
+            seconds, remaining = await self._shared.hit(limited.limit_id, limit.amount, limit.get_expiry())
         except RedisUnavailable:
             return
-        self._shared_remaining[caller.key_id] = remaining
+        self._shared_remaining[limited.limit_id] = remaining
         if seconds > 0:
-            self._windows.take_back(limit.key_for(caller.key_id))
-            raise requests_exceeded(limit.amount, seconds)
+            self._windows.take_back(limit.key_for(limited.limit_id))
+            raise requests_exceeded(limited.limit_id, limit.amount, seconds)
 
-    def status(self, caller: Caller) -> LimitStatus | None:
-        """Return the state of the caller's limit after its last request; None without a limit."""
-        if caller.requests_per_minute is None:
+    def status(self, limited: Limited) -> LimitStatus | None:
+        """Return the state of the limit after its last request; None without a limit."""
+        if limited.requests_per_minute is None:
             return None
-        limit = RateLimitItemPerMinute(caller.requests_per_minute)
-        count, newest = self._windows.count(limit.key_for(caller.key_id), limit.get_expiry())
-        remaining = min(limit.amount - count, self._shared_remaining.get(caller.key_id, limit.amount))
+        limit = RateLimitItemPerMinute(limited.requests_per_minute)
+        count, newest = self._windows.count(limit.key_for(limited.limit_id), limit.get_expiry())
+        remaining = min(limit.amount - count, self._shared_remaining.get(limited.limit_id, limit.amount))
         return LimitStatus(limit.amount, max(0, remaining), newest + limit.get_expiry() - self._now())
 
 

@@ -176,7 +176,7 @@ class SharedTokenLimits:
         self._keys[key_id] = key
         key.unleased = lease.unleased
         if lease.granted < tokens:
-            raise tokens_exceeded(key.limit, lease.retry_seconds)
+            raise tokens_exceeded(key_id, key.limit, lease.retry_seconds)
         key.second, key.left, key.expires_at = lease.second, lease.granted, expires_at
 
     async def _call(self, key_id: str, key: _Key, need: int, size: int) -> _Lease:

@@ -67,7 +67,7 @@ class TokenWindows:
         window = self._window(key_id)
         window.remove_expired(now)
         if window.total + tokens > limit:
-            raise tokens_exceeded(limit, window.seconds_until(limit - tokens, now))
+            raise tokens_exceeded(key_id, limit, window.seconds_until(limit - tokens, now))
         return window.add(now, tokens)
 
     def correct(self, key_id: str, reservation: TokenReservation, tokens: int) -> None:

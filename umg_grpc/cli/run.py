@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, local_model, served_part
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
-from umg_grpc.config import Address, Config, ConfigError
+from umg_grpc.config import Address, Config, ConfigError, ModelInfo
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.server import Service
@@ -117,22 +117,23 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
     store = await open_store(config.database, options.data)
     try:
         if config.redis is None:
-            check_unlimited(await Keys(store).list(), options.workers)
+            check_unlimited(await Keys(store).list(), config.models, options.workers)
         variable, replace_key = os.environ.get(VARIABLE), options.replace_bootstrap_key
         return await ensure_bootstrap(store, options.data, variable, replace=replace_key)
     finally:
         await store.aclose()
 
 
-def check_unlimited(keys: Sequence[Key], workers: int) -> None:
-    """Raise UmgError(INVALID_FIELD) if a live key has a limit, which several workers without Redis would apply each for
-    itself.
+def check_unlimited(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
+    """Raise UmgError(INVALID_FIELD) if a live key or a model has a limit, which several workers without Redis would
+    apply each for itself.
     """
     limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
+    limited += [f"model {model}" for model, info in models.items() if info.limits is not None]
     if limited:
         named = ", ".join(limited[:MAX_NAMED_KEYS]) + (", …" if len(limited) > MAX_NAMED_KEYS else "")
         message = (
-            f"--workers {workers}: these keys have limits, which several processes count together only with `redis` in"
+            f"--workers {workers}: these have limits, which several processes count together only with `redis` in"
             f" the config; add it, or serve with one worker: {named}"
         )
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="redis")

@@ -11,7 +11,7 @@ from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
 from umg_grpc.config.convert import any_of, read_entry
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.scalars import duration, family, time
-from umg_grpc.config.values import ConfigEntry, ModelInfo, Seconds
+from umg_grpc.config.values import ConfigEntry, ModelInfo, ModelLimits, Seconds
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
@@ -80,6 +80,7 @@ class _ModelEntry(ConfigEntry, frozen=True):
     capabilities: _CapabilitiesEntry | None = None
     hedge: Seconds | None = None
     cache: str | None = None
+    limits: ModelLimits | None = None
 
 
 def models(document: Document, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
@@ -102,6 +103,7 @@ def models(document: Document, values: Value, served: ModelIndex | None) -> Iter
                     described=_public_model(document, path, entry, found.protocols if found else ()),
                     hedge=entry.hedge,
                     cache=duration(document, (*path, "cache"), entry.cache) if entry.cache is not None else None,
+                    limits=entry.limits if entry.limits != ModelLimits() else None,
                 ),
             )
 

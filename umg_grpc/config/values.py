@@ -13,6 +13,7 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
 class ConfigEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,6 +173,17 @@ class Channel:
     """
 
 
+class ModelLimits(ConfigEntry, frozen=True):
+    """Limits of the calls of a model, of all keys together; None is unlimited."""
+
+    rpm: Limit | None = None
+    """Calls in any 60 seconds."""
+    tpm: Limit | None = None
+    """Input and output tokens together in any 60 seconds."""
+    concurrency: Limit | None = None
+    """Calls in flight."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
     """Configured properties of a public model id; None if not configured."""
@@ -191,6 +203,7 @@ class ModelInfo:
     """Seconds for which a response is cached for equal requests of the same key; None caches only responses that the
     caller wants cached.
     """
+    limits: ModelLimits | None = None
 
 
 class Tls(ConfigEntry, frozen=True):

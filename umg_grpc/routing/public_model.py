@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from umg_grpc.catalogue import describe
 from umg_grpc.config import Channel, Config
+from umg_grpc.config.values import ModelLimits
 from umg_grpc.families import FamilyModel, Suffix, family_model
 from umg_grpc.prices import FREE, Prices, price_list
 from umg_grpc.routing.target import EMBED, Target, formats_of
@@ -27,6 +28,8 @@ class PublicModel:
     cache: int | None = None
     """Seconds for which responses are cached, unless the caller sets another time; None for no caching."""
     prices: Prices = FREE
+    limits: ModelLimits | None = None
+    """Limits of all keys together; None without any."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ def public_model(config: Config, model: str, targets: Sequence[Target]) -> Publi
     described, info = _build_description(config, model, family, targets), config.models.get(model)
     if info is None:
         return PublicModel(model, family, described, tokenizer=None)
-    return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache, price_list(described.prices))
+    prices = price_list(described.prices)
+    return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache, prices, info.limits)
 
 
 def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:

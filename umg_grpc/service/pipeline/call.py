@@ -1,7 +1,7 @@
 """The state of the call that is being served."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
@@ -52,7 +52,7 @@ class Call:
     usage: pb.Usage | None = None
     micro_credits: int = 0  # cost of the usage, set at the end of the call
     first_output_seconds: float | None = None  # from the call to the first message of its stream
-    admission: Admission | None = None  # within the limits of the key; None for a key without limits
+    admissions: Sequence[Admission] = ()  # within the limits of the key and the model, where they have any
     reservation: Reservation | None = None  # of the estimated cost, for a key with a budget
     usage_in_flight: "UsageInFlight | None" = None  # None before the attempts, and without usage records
     prices: Prices | None = None  # of the model; None for a call that was not admitted, and costs nothing
@@ -83,10 +83,10 @@ class Call:
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def release(self, *, cancelled: bool) -> None:
-        """End the call's use of the limits of its key. A call that was cancelled before its usage was known is counted
-        with its prompt, a failed one with nothing.
+        """End the call's use of the limits of its key and model. A call that was cancelled before its usage was
+        known is counted with its prompt, a failed one with nothing.
         """
-        if (admission := self.admission) is not None:
+        for admission in self.admissions:
             usage, prompt = self.usage, admission.input_tokens if cancelled else 0
             admission.release(prompt if usage is None else usage.input_tokens + usage.output_tokens)
 

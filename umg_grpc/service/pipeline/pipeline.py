@@ -11,7 +11,8 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from umg_grpc.access.key_limits import KeyLimits
+from umg_grpc.access.key_limits import KeyLimits, TokenEstimate
+from umg_grpc.access.limited import LimitedModel
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import FREE, Prices, estimated_quantities
@@ -95,19 +96,27 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         return DecodedRequest(request, notes), resolved
 
     async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
-        """Count the call against the limits of its key, and reserve its estimated cost, until the call ends. Raise
-        UmgError(RATE_LIMITED), UmgError(QUOTA_EXHAUSTED).
+        """Count the call against the limits of its key and model, and reserve its estimated cost, until the call ends.
+        Raise UmgError(RATE_LIMITED), UmgError(QUOTA_EXHAUSTED).
         """
-        admission = call.admission = self._context.limits.open(call.caller)
-        if admission is not None:
-            try:
-                await admission.acquire(estimate_tokens(request))
-            finally:
-                headers = headers_of_limits(request.source.format)
-                call.headers.update(headers(admission.status, datetime.now(UTC)))
+        if call.caller.has_limits or model.limits is not None:
+            await self._acquire(call, model, estimate_tokens(request), request.source.format)
         if call.caller.budget_micro_credits is not None and model.prices is not FREE:
             await self._reserve(call, model.prices, request)
         call.model, call.prices = model.id, model.prices  # set here, since the call may reach no channel
+
+    async def _acquire(self, call: Call, model: PublicModel, estimate: TokenEstimate, source_format: str) -> None:
+        """Count the call against the limits of its key, then those of its model. Raise UmgError(RATE_LIMITED)."""
+        limits, caller = self._context.limits, call.caller
+        own = [limits.open(caller)] if caller.has_limits else []
+        shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
+        call.admissions = (*own, *shared)
+        try:
+            for admission in call.admissions:
+                await admission.acquire(estimate)
+        finally:
+            for admission in own:
+                call.headers.update(headers_of_limits(source_format)(admission.status, datetime.now(UTC)))
 
     async def _reserve(self, call: Call, prices: Prices, request: RequestT) -> None:
         """Reserve the estimated cost of a call of a key with a budget. Raise UmgError."""

@@ -1,0 +1,44 @@
+"""Subjects of limits: a key, or a model over all keys."""
+
+from typing import Protocol
+
+from umg_grpc.config.values import ModelLimits
+
+MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those of keys
+
+
+class Limited(Protocol):
+    """Subject of limits, None being unlimited."""
+
+    @property
+    def limit_id(self) -> str:
+        """Unique id of the subject."""
+
+    @property
+    def requests_per_minute(self) -> int | None:
+        """Maximum number of calls in any 60 seconds."""
+
+    @property
+    def tokens_per_minute(self) -> int | None:
+        """Maximum number of input and output tokens together in any 60 seconds."""
+
+    @property
+    def concurrent_requests(self) -> int | None:
+        """Maximum number of calls in flight."""
+
+
+class LimitedModel:
+    """Limits of a model, which all keys share."""
+
+    __slots__ = ("concurrent_requests", "limit_id", "requests_per_minute", "tokens_per_minute")
+
+    def __init__(self, model: str, limits: ModelLimits) -> None:
+        self.limit_id = MODEL_PREFIX + model
+        self.requests_per_minute = limits.rpm
+        self.tokens_per_minute = limits.tpm
+        self.concurrent_requests = limits.concurrency
+
+
+def subject_of(limit_id: str) -> str:
+    """Return the subject of a limit in an error message."""
+    return f"the model `{limit_id.removeprefix(MODEL_PREFIX)}`" if limit_id.startswith(MODEL_PREFIX) else "this API key"
