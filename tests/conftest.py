@@ -6,6 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
+from tests.support.secrets import leaked
+
 os.environ.setdefault(
     "GRPC_ENABLE_FORK_SUPPORT", "0"
 )  # before grpc is loaded: tests start processes beside its threads
@@ -29,6 +31,17 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(*THRESHOLDS)
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test during which a gateway of this process logged a secret."""
+    report = yield
+    if report.when == "teardown" and report.passed:
+        logs = [content for name, content in report.sections if "stderr" in name or "log" in name]
+        if lines := leaked("\n".join(logs)):
+            report.outcome, report.longrepr = "failed", "\n".join(["secrets are in the log:", *lines])
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

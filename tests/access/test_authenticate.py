@@ -76,7 +76,10 @@ async def test_a_good_secret_is_its_caller(authenticator: Authenticator, keys: K
     )
     assert authenticator.cached(secret) is None
     caller = await authenticator.authenticate(secret)
-    assert caller == Caller(key.key_id, "app", ("m-*",), 5, expire_time.timestamp(), ("eu-*",), show_route=True)
+    expires_at = expire_time.timestamp()
+    assert caller == Caller(
+        key.key_id, "app", ("m-*",), 5, expires_at, ("eu-*",), show_route=True, key_prefix=secret[:11]
+    )
     assert authenticator.cached(secret) is caller
     assert await authenticator.authenticate(secret) is caller
 

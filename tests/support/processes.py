@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.secrets import leaked
 from umg_grpc.access.bootstrap import FILE, VARIABLE
 
 START_SECONDS = 60
@@ -92,6 +93,7 @@ async def serve(data: Path, *arguments: str, environment: dict[str, str] | None 
     try:
         await asyncio.wait_for(_read_until_serving(served), START_SECONDS)
         yield served
+        assert not leaked(served.log), "secrets are in the log"
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

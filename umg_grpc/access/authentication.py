@@ -289,6 +289,7 @@ def caller_of(key: Key) -> Caller:
     return Caller(
         key_id=key.key_id,
         name=key.name,
+        key_prefix=key.prefix,
         model_patterns=key.model_patterns,
         requests_per_minute=key.requests_per_minute,
         expires_at=key.expire_time.timestamp() if key.expire_time else None,

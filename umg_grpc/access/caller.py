@@ -39,6 +39,8 @@ class Caller:
     """Amount that the key may spend in each period; None is unlimited."""
     budget_period: str = ""
     """`day` or `month` in UTC; "" for a budget without a period."""
+    key_prefix: str = ""
+    """Beginning of the key, by which its holder recognises it."""
 
     @property
     def limit_id(self) -> str:

@@ -158,6 +158,7 @@ class LoggingInterceptor(Interceptor):
             ms=round(seconds * 1000, 1),
             first_ms=round(call.first_output_seconds * 1000, 1) if call.first_output_seconds is not None else None,
             key=call.known_caller.key_id if call.known_caller else None,
+            key_prefix=call.known_caller.key_prefix if call.known_caller else None,
             model=call.model or None,
             channel=call.channel or None,
             attempts=call.attempts if call.attempts > 1 else None,
