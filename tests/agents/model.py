@@ -48,9 +48,9 @@ def _pattern(template: str) -> re.Pattern[str]:
 PATTERNS = {template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, RECALL, REFUSE)}
 
 
-def prompts(asked: ScenarioRequest) -> list[Prompt]:
+def prompts(request: ScenarioRequest) -> list[Prompt]:
     """Return all prompts of the user's turns, oldest first."""
-    text = "\n".join(text for role, text in asked.turns if role == "user")
+    text = "\n".join(text for role, text in request.turns if role == "user")
     found = [
         (match.start(), Prompt(template, match.groupdict()))
         for template, pattern in PATTERNS.items()
@@ -59,32 +59,32 @@ def prompts(asked: ScenarioRequest) -> list[Prompt]:
     return [prompt for _, prompt in sorted(found, key=lambda each: each[0])]
 
 
-def answer_to(asked: ScenarioRequest) -> Answer | Failure:
+def answer_to(request: ScenarioRequest) -> Answer | Failure:
     """Return the model's next step, with reasoning where the request wants it: its state must come back with results."""
-    if any(prompt.template == REFUSE for prompt in prompts(asked)):
+    if any(prompt.template == REFUSE for prompt in prompts(request)):
         return Failure(400, REFUSED)
-    answer = _step(asked)
-    return replace(answer, thoughts=THOUGHTS, signed=True) if asked.thinking else answer
+    answer = _step(request)
+    return replace(answer, thoughts=THOUGHTS, signed=True) if request.thinking else answer
 
 
-def _step(asked: ScenarioRequest) -> Answer:
+def _step(request: ScenarioRequest) -> Answer:
     """Return a call of one of the declared tools, or a text."""
-    if asked.json:
-        return _said(json.dumps(_instance(asked.schema)))
-    known = prompts(asked)
+    if request.json:
+        return _text_answer(json.dumps(_instance(request.schema)))
+    known = prompts(request)
     if not known:
-        return _said(UNKNOWN)
+        return _text_answer(UNKNOWN)
     template, values = known[-1].template, known[-1].values
     if template == SPELL:
-        return _said(backwards(values["word"]))
+        return _text_answer(backwards(values["word"]))
     if template == WRITE:
-        return _write(asked, values["path"], values["word"])
+        return _write(request, values["path"], values["word"])
     if template == DESCRIBE:
-        return _describe(asked, values["path"])
+        return _describe(request, values["path"])
     if template == REMEMBER:
-        return _said(UNKNOWN)
+        return _text_answer(UNKNOWN)
     words = [prompt.values["word"] for prompt in known if prompt.template == REMEMBER]
-    return _said(backwards(words[-1]) if words else NO_WORD)
+    return _text_answer(backwards(words[-1]) if words else NO_WORD)
 
 
 def backwards(word: str) -> str:
@@ -97,7 +97,7 @@ def described(kind: str, width: int, height: int) -> str:
     return f"It is {kind} of {width} x {height} pixels."
 
 
-def _said(text: str) -> Answer:
+def _text_answer(text: str) -> Answer:
     return Answer(tuple(text[start : start + 7] for start in range(0, len(text), 7)))
 
 
@@ -117,15 +117,15 @@ def _instance(schema: Any) -> Any:
 # --- tools
 
 
-def _write(asked: ScenarioRequest, path: str, word: str) -> Answer:
-    if asked.results:
-        return _said(f"{DONE} {' '.join(asked.results[-1].text.split())[:100]}")
-    if not asked.tools:
-        return _said(_edit(asked, path, word))
-    for name, schema in asked.tools.items():
+def _write(request: ScenarioRequest, path: str, word: str) -> Answer:
+    if request.results:
+        return _text_answer(f"{DONE} {' '.join(request.results[-1].text.split())[:100]}")
+    if not request.tools:
+        return _text_answer(_edit(request, path, word))
+    for name, schema in request.tools.items():
         if (call := _writing(name, schema, path, word)) is not None:
             return Answer(calls=(call,))
-    return _said(NO_TOOL.format(names=", ".join(asked.tools)))
+    return _text_answer(NO_TOOL.format(names=", ".join(request.tools)))
 
 
 def _writing(name: str, schema: Mapping[str, Any], path: str, word: str) -> Call | None:
@@ -143,22 +143,22 @@ def _writing(name: str, schema: Mapping[str, Any], path: str, word: str) -> Call
     return None
 
 
-def _edit(asked: ScenarioRequest, path: str, word: str) -> str:
+def _edit(request: ScenarioRequest, path: str, word: str) -> str:
     """Return the text by which a program without tools changes a file: a block of changes, or the whole file."""
-    block = f"<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE" if "SEARCH/REPLACE" in asked.system else word
+    block = f"<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE" if "SEARCH/REPLACE" in request.system else word
     return f"{DONE}\n\n{path}\n```\n{block}\n```\n"
 
 
-def _describe(asked: ScenarioRequest, path: str) -> Answer:
-    media = [*asked.media, *(medium for result in asked.results for medium in result.media)]
+def _describe(request: ScenarioRequest, path: str) -> Answer:
+    media = [*request.media, *(medium for result in request.results for medium in result.media)]
     if media:
-        return _said(_words_on(media[-1]))
-    if asked.results:
-        return _said(NO_PICTURE)
-    for name, schema in asked.tools.items():
+        return _text_answer(_words_on(media[-1]))
+    if request.results:
+        return _text_answer(NO_PICTURE)
+    for name, schema in request.tools.items():
         if _plain(name) in ("read", "readfile", "viewimage"):
             return Answer(calls=(Call(name, _filled(schema.get("properties") or {}, path, "")),))
-    return _said(NO_PICTURE)
+    return _text_answer(NO_PICTURE)
 
 
 def _words_on(medium: Media) -> str:

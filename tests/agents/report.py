@@ -16,12 +16,12 @@ def table(outcomes: Sequence[Outcome]) -> str:
         cells.setdefault(outcome.case.way, []).append(f"**{mark} fails**" if outcome.problems else mark)
     lines = [["program", *ways], ["---"] * (len(ways) + 1)]
     lines += [[row, *(", ".join(cells.get(way, ["-"])) for way in ways)] for row, cells in rows.items()]
-    said = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     failed = [outcome for outcome in outcomes if outcome.problems]
     problems = "".join(
         f"\n{outcome.case.id}\n" + "".join(f"  {each}\n" for each in outcome.problems) for outcome in failed
     )
-    return f"{said}{problems}\n{len(outcomes) - len(failed)} passed, {len(failed)} failed\n"
+    return f"{text}{problems}\n{len(outcomes) - len(failed)} passed, {len(failed)} failed\n"
 
 
 def _row(case: Case) -> str:

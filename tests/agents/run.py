@@ -91,8 +91,8 @@ def _refused(case: Case, recorder: Recorder, provider: Provider) -> Iterator[str
             and not 200 <= exchange.status < 300
             and exchange.status not in case.scenario.statuses
         ):
-            said = REQUEST_ID.sub("", exchange.answer[:500].decode(errors="replace"))
-            yield f"{exchange.method} {exchange.path}: {exchange.status} {said}"
+            text = REQUEST_ID.sub("", exchange.answer[:500].decode(errors="replace"))
+            yield f"{exchange.method} {exchange.path}: {exchange.status} {text}"
     yield from (f"the provider refused: {refusal}" for refusal in provider.refusals)
     if len(recorder.exchanges) > MAX_REQUESTS:
         yield f"{len(recorder.exchanges)} requests"

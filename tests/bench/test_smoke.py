@@ -158,7 +158,7 @@ async def test_a_measurement_lasts_until_there_is_something_to_divide_by() -> No
 
 CUTS = [
     *product((exchange.SMALL, exchange.BURST, exchange.PACED, vectors.FLOAT.name, vectors.BASE64.name), (1, 7, 4096)),
-    *((asked.name, 2**16) for asked in vectors.REQUESTS if asked.local),
+    *((request.name, 2**16) for request in vectors.REQUESTS if request.local),
 ]
 
 

@@ -55,10 +55,10 @@ def test_every_pair_of_formats_is_in_the_table_and_in_the_file(tmp_path: Path) -
 
 
 def test_each_round_measures_each_pair_once() -> None:
-    told = list[str]()
-    costs = [cost for some in rounds(2, Amount(1, 1, 1, 1), told.append) for cost in some]
+    lines = list[str]()
+    costs = [cost for some in rounds(2, Amount(1, 1, 1, 1), lines.append) for cost in some]
     assert sorted(cost[:3] for cost in costs) == sorted([*product(FORMATS, FORMATS, WORKS)] * 2)
-    assert len(told) == 2
+    assert len(lines) == 2
 
 
 def test_a_translation_with_another_meaning_is_a_failure() -> None:

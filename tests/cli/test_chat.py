@@ -38,7 +38,7 @@ class Script(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
         self.requests: list[pb.GenerateRequest] = []
         self.metadata: dict[str, str | bytes] = {}
         self.go_on = asyncio.Event()
-        self.asked = asyncio.Event()
+        self.called = asyncio.Event()
         self.left = asyncio.Event()
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
@@ -57,7 +57,7 @@ class Script(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         self.requests.append(request.request)
-        self.asked.set()
+        self.called.set()
         self.metadata = dict(context.invocation_metadata() or ())
         question = request.request.messages[-1].parts[0].text.text
         try:
@@ -203,8 +203,8 @@ async def test_ctrl_c_stops_the_answer_and_keeps_its_text_so_far(served: Served,
     await terminal.prompt()
     terminal.type("more please\n")
     await terminal.until("more please \r\n")
-    said = [(turn.role, turn.parts[0].text.text) for turn in served.script.requests[-1].messages]
-    assert said == [
+    turns = [(turn.role, turn.parts[0].text.text) for turn in served.script.requests[-1].messages]
+    assert turns == [
         (pb.ROLE_USER, "endless"),
         (pb.ROLE_ASSISTANT, "spoken until here"),
         (pb.ROLE_USER, "more please"),
@@ -213,7 +213,7 @@ async def test_ctrl_c_stops_the_answer_and_keeps_its_text_so_far(served: Served,
 
 async def test_ctrl_c_before_the_first_word_forgets_the_question(served: Served, terminal: Terminal) -> None:
     terminal.type("hang\n")
-    await asyncio.wait_for(served.script.asked.wait(), DEADLINE_SECONDS)
+    await asyncio.wait_for(served.script.called.wait(), DEADLINE_SECONDS)
     terminal.type(CTRL_C)
     await terminal.until("stopped")
     await terminal.prompt()

@@ -37,7 +37,7 @@ class Fault:
     status: int = 0  # of the answer; 0 if none arrives
     body: str = ""
     extra: str = ""  # of the channel's config
-    says: dict[str, str] = field(default_factory=dict)  # further fields of the log
+    log_fields: dict[str, str] = field(default_factory=dict)  # further fields of the log
 
 
 def error(code: str, message: str) -> str:
@@ -45,16 +45,16 @@ def error(code: str, message: str) -> str:
 
 
 FAULTS = [
-    Fault("revoked", FailureKind.WRONG_KEY, status=401, body=error("invalid_api_key", f"Incorrect key {KEYS['revoked']} sent"), says={"upstream_code": "invalid_api_key", "upstream_message": "Incorrect key [key] sent"}),
-    Fault("unpaid", FailureKind.UNPAID, status=429, body=error("insufficient_quota", "check your plan"), says={"upstream_code": "insufficient_quota", "upstream_message": "check your plan"}),
-    Fault("model", FailureKind.WRONG_MODEL, status=404, body=error("model_not_found", "The model `real` does not exist"), says={"upstream_code": "model_not_found"}),
-    Fault("address", FailureKind.WRONG_ADDRESS, base_url="{http}/api/v2", status=404, body='{"detail": "Not Found"}', says={"upstream_path": "/api/v2/chat/completions"}),
-    Fault("page", FailureKind.UNREADABLE, status=200, body=HTML, says={"upstream_content_type": "text/html"}),
-    Fault("expired", FailureKind.CERTIFICATE, base_url="{expired}/v1", extra="ca_file: {authority}", says={"upstream_message": "certificate has expired"}),
-    Fault("gone", FailureKind.DNS, base_url="https://provider.invalid/v1", says={"upstream_host": "provider.invalid"}),
-    Fault("proxy", FailureKind.PROXY, base_url="https://provider.invalid/v1", extra="proxy: {refusing}", says={"upstream_message": "the proxy answered CONNECT with status 403"}),
-    Fault("quota", FailureKind.RATE_LIMIT, status=429, body=error("rate_limit_exceeded", "Rate limit reached"), says={"upstream_code": "rate_limit_exceeded"}),
-    Fault("slow", FailureKind.SLOW, says={"upstream_message": "for the whole answer"}, extra="timeout: {{connect: 5, total: 1}}"),
+    Fault("revoked", FailureKind.WRONG_KEY, status=401, body=error("invalid_api_key", f"Incorrect key {KEYS['revoked']} sent"), log_fields={"upstream_code": "invalid_api_key", "upstream_message": "Incorrect key [key] sent"}),
+    Fault("unpaid", FailureKind.UNPAID, status=429, body=error("insufficient_quota", "check your plan"), log_fields={"upstream_code": "insufficient_quota", "upstream_message": "check your plan"}),
+    Fault("model", FailureKind.WRONG_MODEL, status=404, body=error("model_not_found", "The model `real` does not exist"), log_fields={"upstream_code": "model_not_found"}),
+    Fault("address", FailureKind.WRONG_ADDRESS, base_url="{http}/api/v2", status=404, body='{"detail": "Not Found"}', log_fields={"upstream_path": "/api/v2/chat/completions"}),
+    Fault("page", FailureKind.UNREADABLE, status=200, body=HTML, log_fields={"upstream_content_type": "text/html"}),
+    Fault("expired", FailureKind.CERTIFICATE, base_url="{expired}/v1", extra="ca_file: {authority}", log_fields={"upstream_message": "certificate has expired"}),
+    Fault("gone", FailureKind.DNS, base_url="https://provider.invalid/v1", log_fields={"upstream_host": "provider.invalid"}),
+    Fault("proxy", FailureKind.PROXY, base_url="https://provider.invalid/v1", extra="proxy: {refusing}", log_fields={"upstream_message": "the proxy answered CONNECT with status 403"}),
+    Fault("quota", FailureKind.RATE_LIMIT, status=429, body=error("rate_limit_exceeded", "Rate limit reached"), log_fields={"upstream_code": "rate_limit_exceeded"}),
+    Fault("slow", FailureKind.SLOW, log_fields={"upstream_message": "for the whole answer"}, extra="timeout: {{connect: 5, total: 1}}"),
 ]  # fmt: skip
 FORMS = [False, True]
 """Whether the caller streams."""
@@ -167,7 +167,7 @@ async def test_the_log_line_has_the_kind_and_the_details(seen: Seen, event: str,
         assert line["upstream_host"]
         assert str(line["upstream_path"]).endswith("/chat/completions")
         assert line.get("upstream_request_id") == (REQUEST_ID["x-request-id"] if fault.status else None), line
-        for name, value in fault.says.items():
+        for name, value in fault.log_fields.items():
             assert value in str(line.get(name)), line
 
 
@@ -186,7 +186,7 @@ async def test_umg_models_has_the_kind_and_the_details(seen: Seen, fault: Fault)
     assert f"model real-{fault.id}, address " in line
     assert f"key ...{TAIL}" in line
     assert (f"status {fault.status}, " in line) == bool(fault.status)
-    assert all(value in line for value in fault.says.values()), line
+    assert all(value in line for value in fault.log_fields.values()), line
 
 
 def test_the_ten_faults_have_ten_kinds() -> None:

@@ -94,7 +94,7 @@ async def test_the_order_of_the_channels_is_explained(case: Explained, with_keys
 class Refused:
     id: str
     arguments: tuple[str, ...]
-    says: str
+    expected_message: str
     code: int = 1
 
 
@@ -113,7 +113,7 @@ REFUSED = [
 async def test_the_reason_of_a_refused_call_is_reported(case: Refused, with_keys: tuple[str, ...]) -> None:
     code, out, err = await run("models", *case.arguments, *NOBODY, *with_keys)
     assert (code, out) == (case.code, "")
-    assert case.says in " ".join(err.split())
+    assert case.expected_message in " ".join(err.split())
 
 
 async def test_the_settings_of_a_pinned_key_are_shown(files: tuple[str, ...]) -> None:

@@ -130,7 +130,7 @@ async def test_a_key_is_created_changed_rotated_and_revoked(place: Place) -> Non
 class Failure:
     id: str
     flags: tuple[str, ...]
-    says: tuple[str, ...]
+    expected_parts: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=lambda: {"UMG_ADMIN_KEY": KEY})
     arguments: tuple[str, ...] = ("keys", "list")
 
@@ -177,7 +177,7 @@ async def test_a_failure_names_the_remedy(case: Failure, places: dict[str, str])
     environment = {name: value.format(**places) for name, value in case.environment.items()}
     code, out, err = await run(*case.arguments, *flags, environment={"UMG_ADMIN_KEY": "", **environment})
     assert (code, out) == (1, ""), err
-    assert all(part in err for part in case.says), err
+    assert all(part in err for part in case.expected_parts), err
     assert "Traceback" not in err
     assert KEY not in err
 

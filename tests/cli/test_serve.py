@@ -266,7 +266,7 @@ async def test_keys_are_limited_as_they_were_issued(setting: Setting) -> None:
 class Mistake:
     id: str
     arguments: tuple[str, ...]
-    says: str
+    expected_message: str
     code: int = 2
 
 
@@ -295,7 +295,7 @@ async def test_a_mistake_on_the_command_line_is_reported_without_a_traceback(cas
     await create_database(tmp_path)
     code, out, err = await run(*case.arguments, "--data", str(tmp_path))
     assert code == case.code
-    assert case.says in err
+    assert case.expected_message in err
     assert "Traceback" not in out + err
 
 
@@ -353,8 +353,8 @@ async def test_without_the_local_text_model_the_other_models_are_served_and_a_wa
 ) -> None:
     environment = without("xllamacpp", setting)
     async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
-        said = await served.until_logged("serving without the local model")
-        assert "pip install xllamacpp" in said
+        line = await served.until_logged("serving without the local model")
+        assert "pip install xllamacpp" in line
         await served.until_logged("channel local: smollm2-135m-instruct: no local text model runs here")
         assert await setting.ask(served) == (200, TEXT)
         status, message = await setting.ask(served, "smollm2-135m-instruct")
@@ -368,8 +368,8 @@ async def test_without_the_local_embedding_model_the_other_models_are_served_and
 ) -> None:
     environment = without("wordllama", setting)
     async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
-        said = await served.until_logged("channel local: wordllama-256: ")
-        assert "pip install wordllama" in said
+        line = await served.until_logged("channel local: wordllama-256: ")
+        assert "pip install wordllama" in line
         await served.until_logged("channel local: wordllama-rerank: ")
         assert await setting.embed(served, "wordllama-256") == 404
         assert await setting.models(served) == ["plain", "smollm2-135m-instruct"]
@@ -467,39 +467,39 @@ async def test_an_expired_drain_fails_the_open_call_and_ends(setting: Setting) -
         headers = {"authorization": f"Bearer {KEY}"}
         async with setting.session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response:
             seen = await response.content.readany()
-            told = loop.time()
+            stopped_at = loop.time()
             served.process.send_signal(signal.SIGTERM)
             while chunk := await response.content.readany():  # raises where the body has no end
                 seen += chunk
         assert b"shutting down" in seen.rpartition(b"data: ")[2]
         assert await asyncio.wait_for(served.process.wait(), 20) == 0
-        assert loop.time() - told < 2 * 3  # as long as it would take where each of two waits took the whole drain
+        assert loop.time() - stopped_at < 2 * 3  # as long as it would take where each of two waits took the whole drain
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 async def test_calls_over_grpc_that_outlast_a_drain_fail_as_unavailable(setting: Setting, streamed: bool) -> None:
     setting.write(model := "endless" if streamed else "silent")
     setting.config.write_text(setting.config.read_text().replace("drain: 5", "drain: 1"))
-    asked = pb.GenerateRequest(model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])])  # fmt: skip
+    request = pb.GenerateRequest(model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])])  # fmt: skip
     metadata = (("authorization", f"Bearer {KEY}"),)
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
         async with grpc.aio.insecure_channel(served.grpc) as channel:
             stub = rpc.GenerationServiceStub(channel)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 if streamed:
-                    messages = stub.StreamGenerate(pb.StreamGenerateRequest(request=asked), metadata=metadata)
+                    messages = stub.StreamGenerate(pb.StreamGenerateRequest(request=request), metadata=metadata)
                     await messages.read()
                     served.process.send_signal(signal.SIGTERM)  # only once: a second signal ends the process at once
                     while await messages.read() != grpc.aio.EOF:
                         pass
                 else:
-                    call = asyncio.ensure_future(stub.Generate(asked, metadata=metadata))
+                    call = asyncio.ensure_future(stub.Generate(request, metadata=metadata))
                     await setting.provider.silent.wait()
                     served.process.send_signal(signal.SIGTERM)
                     await call
-            told = from_rpc(caught.value)
-            assert (told.name, told.retry_after) == ("UNAVAILABLE", 1)
-            assert "shutting down" in told.message
+            failure = from_rpc(caught.value)
+            assert (failure.name, failure.retry_after) == ("UNAVAILABLE", 1)
+            assert "shutting down" in failure.message
         assert await asyncio.wait_for(served.process.wait(), 20) == 0
 
 

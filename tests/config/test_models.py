@@ -19,7 +19,7 @@ FIRST = FILE.count("\n") + 1
 GENERATE = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
 
 
-def said(text: str) -> ModelInfo:
+def model_info(text: str) -> ModelInfo:
     """Return the parsed entry of a model. `text`: its lines, as they stand below its id."""
     return parse(FILE + "".join(f"    {line}\n" for line in text.splitlines()), "umg.yaml", {}).models["m"]
 
@@ -112,24 +112,24 @@ KEPT = [
 
 @pytest.mark.parametrize("case", KEPT, ids=lambda case: case.id)
 def test_the_configured_properties_of_a_model_are_kept(case: Said) -> None:
-    assert said(case.text).described == case.kept
+    assert model_info(case.text).described == case.kept
 
 
 def test_a_switch_set_to_off_differs_from_an_unset_one() -> None:
-    assert said("capabilities: {search: false}").described.HasField("capabilities")
-    assert not said("capabilities: {input_tokens: 5}").described.HasField("capabilities")
+    assert model_info("capabilities: {search: false}").described.HasField("capabilities")
+    assert not model_info("capabilities: {input_tokens: 5}").described.HasField("capabilities")
 
 
 def test_every_unit_may_have_a_price() -> None:
     units = {name.removeprefix("BILLABLE_UNIT_").lower(): value for name, value in pb.BillableUnit.items() if value}
     text = "price:\n" + "".join(f"  {unit}: {value}\n" for unit, value in units.items())
-    prices = {price.unit: price.micro_credits_per_million for price in said(text).described.prices}
+    prices = {price.unit: price.micro_credits_per_million for price in model_info(text).described.prices}
     assert prices == {value: value for value in units.values()}
 
 
 @pytest.mark.parametrize("written", ["2026-06-30", "2026-06-30T00:00:00Z", "2026-06-30T02:00+02:00", "1782777600"])
 def test_the_day_on_which_a_model_ends_is_written_as_any_time(written: str) -> None:
-    end = said(f"retires: {written}").described.retire_time
+    end = model_info(f"retires: {written}").described.retire_time
     assert end.ToDatetime(UTC) == datetime(2026, 6, 30, tzinfo=UTC)
 
 
@@ -148,8 +148,8 @@ def test_a_simulated_model_has_the_configured_capabilities() -> None:
 
 
 def test_calls_of_a_model_are_hedged_and_answers_kept_only_where_configured() -> None:
-    assert (said("hedge: 0.5\ncache: 1h").hedge, said("hedge: 0.5\ncache: 1h").cache) == (0.5, 3600)
-    assert (said("display_name: M").hedge, said("display_name: M").cache) == (None, None)
+    assert (model_info("hedge: 0.5\ncache: 1h").hedge, model_info("hedge: 0.5\ncache: 1h").cache) == (0.5, 3600)
+    assert (model_info("display_name: M").hedge, model_info("display_name: M").cache) == (None, None)
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ MISTAKES = [
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
 def test_a_mistake_is_named_by_its_line_and_what_was_expected(case: Mistake) -> None:
     with pytest.raises(ConfigError) as caught:
-        said(case.text)
+        model_info(case.text)
     assert str(caught.value) == f"umg.yaml:{FIRST + case.line - 1}: models.m{case.expected}"
 
 

@@ -82,7 +82,7 @@ class Refusal:
     body: bytes
     status: int
     reason: str
-    says: str  # part of the message
+    expected_message: str  # part of the message
     hides: tuple[str, ...] = ()  # texts that the message must not contain
     field: str = ""
     key: str | None = KEY
@@ -134,7 +134,7 @@ async def test_a_refused_request_has_a_status_and_the_reason(
     if not answer.reason:  # over HTTP the format's code states it
         error = UmgError(pb.ErrorReason.Value(f"ERROR_REASON_{case.reason}"), "")
         assert answer.code == json.loads(FORMATS["chat"].encode_error(error, case.status))["error"]["code"]
-    assert case.says in answer.message
+    assert case.expected_message in answer.message
     assert not [secret for secret in case.hides if secret in answer.message]
     assert answer.field == case.field
     if not gateway.name.startswith("grpc, in process"):  # there a malformed body reaches no service

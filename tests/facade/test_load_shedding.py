@@ -25,11 +25,11 @@ class Watched(LoadShedder):
 
     def __init__(self, queue: int = 0) -> None:
         super().__init__(Overload(calls=1, queue=queue, wait=60))
-        self.asked = asyncio.Event()
+        self.called = asyncio.Event()
         self.left = asyncio.Event()
 
     def refuses(self) -> bool:
-        self.asked.set()
+        self.called.set()
         return super().refuses()
 
     def leave(self) -> None:
@@ -178,7 +178,7 @@ async def test_a_call_waits_in_the_queue_for_a_free_place(make_face: MakeFace) -
     face = await make_face(gate=gate)
     await gate.enter()
     first = asyncio.ensure_future(face.chat("m").__aenter__())
-    await gate.asked.wait()
+    await gate.called.wait()
     await face.alive()
     assert gate.waiting == 1
     async with face.chat("m") as second:

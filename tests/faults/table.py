@@ -111,16 +111,16 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
     other = _other(fault, upstream)
     own = Question(HTTP, upstream)
     if upstream == "rerank":
-        asked = [own, Question(GRPC, RERANK)]
+        selected = [own, Question(GRPC, RERANK)]
     elif upstream not in TEXT_FORMATS:
-        asked = [own, Question(HTTP, other), Question(GRPC, EMBED)]
+        selected = [own, Question(HTTP, other), Question(GRPC, EMBED)]
     else:
-        asked = [
+        selected = [
             Question(over, name, stream)
             for over, name in ((HTTP, upstream), (HTTP, other), (GRPC, GENERATE))
             for stream in (False, True)
         ]
-    for question in asked[: len(asked) // 3] if fault.name.endswith(("-empty", "-html")) else asked:
+    for question in selected[: len(selected) // 3] if fault.name.endswith(("-empty", "-html")) else selected:
         if strikes(fault, upstream, streamed=question.stream) is not None:
             yield question
 
@@ -134,8 +134,8 @@ def _other(fault: Fault, upstream: str) -> str:
 
 def cases(upstream: str, way: str) -> list[Case]:
     """Return all cases of an upstream format."""
-    asked = ((fault, question) for fault in ALL for question in questions(fault, upstream))
-    return [Case(fault, upstream, question, way, number) for number, (fault, question) in enumerate(asked)]
+    selected = ((fault, question) for fault in ALL for question in questions(fault, upstream))
+    return [Case(fault, upstream, question, way, number) for number, (fault, question) in enumerate(selected)]
 
 
 __all__ = ["ALL", "FORMATS", "WAYS", "Case", "cases"]

@@ -48,8 +48,8 @@ async def over_grpc(channel: grpc.aio.Channel, case: Case) -> str:
     metadata, prompt = (("authorization", f"Bearer {KEY}"),), questions.prompt(case.nonce)
     try:
         if case.question.format == questions.EMBED:
-            asked = questions.embed(case.model, prompt)
-            await rpc.EmbeddingServiceStub(channel).Embed(asked, metadata=metadata, timeout=SECONDS)
+            embedding = questions.embed(case.model, prompt)
+            await rpc.EmbeddingServiceStub(channel).Embed(embedding, metadata=metadata, timeout=SECONDS)
         else:
             request = pb.StreamGenerateRequest(request=questions.generate(case.model, prompt))
             stub = rpc.GenerationServiceStub(channel)

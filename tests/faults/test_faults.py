@@ -28,7 +28,7 @@ call that waits without need takes 20 s.
 """
 
 
-async def asked(calling: Callers, case: Case) -> str:
+async def problem_of(calling: Callers, case: Case) -> str:
     """Call as the case describes. Return the problem with the result, "" for nothing."""
     began = time.perf_counter()
     called = await calling.call(case.question, case.model, case.nonce)
@@ -44,11 +44,11 @@ async def problems(calling: Callers, table: list[Case]) -> list[str]:
 
     async def in_turn(case: Case) -> str:
         async with turn:
-            return await asked(calling, case)
+            return await problem_of(calling, case)
 
     slow = [case for case in table if case.fault.name.startswith(WAITED_FOR)]
     swift = [case for case in table if not case.fault.name.startswith(WAITED_FOR)]
-    found = await asyncio.gather(*(asked(calling, case) for case in slow), *(in_turn(case) for case in swift))
+    found = await asyncio.gather(*(problem_of(calling, case) for case in slow), *(in_turn(case) for case in swift))
     return [problem for problem in found if problem]
 
 

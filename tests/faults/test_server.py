@@ -67,8 +67,10 @@ async def test_what_happens_is_counted_and_a_right_answer_names_its_question() -
         assert 0 < upstream.open <= 5
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(ask(session, upstream.url("stalls-at-once"), "nonce-1"), 0.2)
-        async with session.get(f"{upstream.root}/-/counts") as told:  # after the server noticed that the caller left
-            counts = (await told.json())["orders"]
+        async with session.get(
+            f"{upstream.root}/-/counts"
+        ) as response:  # after the server noticed that the caller left
+            counts = (await response.json())["orders"]
         assert counts["stalls-at-once"] == {"calls": 1, "under_way": 0, "left": 1}
 
 

@@ -35,15 +35,15 @@ def parts(*parts: Json, role: str = "user") -> Body:
 
 def spoken(role: str) -> dict[str, Body]:
     """Return a turn of a role other than the tool's, for the faces that have the role."""
-    said: dict[str, Body] = {
+    bodies: dict[str, Body] = {
         "chat": {"messages": [{"role": role, "content": "x"}, ASK]},
         "responses": {"input": [{"role": role, "content": "x"}, ASK]},
     }
     if role in ("user", "assistant"):
-        said["messages"] = {"messages": [{"role": role, "content": "x"}, ASK]}
+        bodies["messages"] = {"messages": [{"role": role, "content": "x"}, ASK]}
         native = "model" if role == "assistant" else "user"
-        said["native"] = {"contents": [{"role": native, "parts": [{"text": "x"}]}, ASK_NATIVE]}
-    return said
+        bodies["native"] = {"contents": [{"role": native, "parts": [{"text": "x"}]}, ASK_NATIVE]}
+    return bodies
 
 
 def image(**source: Json) -> Body:

@@ -98,57 +98,57 @@ def understood(target: str, body: bytes) -> pb.GenerateRequest:
             if isinstance(message.get("content"), list):
                 files += [_file(part["file"]) for part in message["content"] if part["type"] == "file"]
                 message["content"] = [part for part in message["content"] if part["type"] != "file"]
-    told = CODECS[target].decode_request(json.dumps(whole).encode(), {}).canonical
+    received = CODECS[target].decode_request(json.dumps(whole).encode(), {}).canonical
     if files:
-        told.messages.add(role=pb.ROLE_USER, parts=files)
-    return told
+        received.messages.add(role=pb.ROLE_USER, parts=files)
+    return received
 
 
-def _file(said: dict[str, str]) -> pb.Part:
-    media = pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, filename=said.get("filename", ""))
-    if "file_id" in said:
-        media.file_id = said["file_id"]
+def _file(file: dict[str, str]) -> pb.Part:
+    media = pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, filename=file.get("filename", ""))
+    if "file_id" in file:
+        media.file_id = file["file_id"]
     else:
-        media.mime_type, data = said["file_data"].removeprefix("data:").split(";base64,")
+        media.mime_type, data = file["file_data"].removeprefix("data:").split(";base64,")
         media.data = base64.b64decode(data)
     return pb.Part(media=media)
 
 
 def measure(sample: Sample, face: str, target: str) -> Cell:
     """Measure a sample for a pair. Raise ValueError for a sample that does not set its field."""
-    asked, stream, notes = decoded(face, sample.bodies[face])
-    value = at(asked, sample.path)
+    request, stream, notes = decoded(face, sample.bodies[face])
+    value = at(request, sample.path)
     if value in (None, "", [], {}):
         raise ValueError(f"{sample.row} of {face}: its body does not set {sample.path}")
     try:
-        upstream = CODECS[target].encode_request(asked, "m", stream, notes=notes)
+        upstream = CODECS[target].encode_request(request, "m", stream, notes=notes)
     except UmgError as error:
         return _refused(error)
     try:
-        told = understood(target, upstream.body)
+        received = understood(target, upstream.body)
     except UmgError as error:
         return Cell("silent", note=f"no body of that format: {error.message}")
     report = upstream.report
     named = _named(report.dropped, sample)
-    if same(value, at(told, sample.path)):
+    if same(value, at(received, sample.path)):
         return Cell("exact", note=report.header())
     if named is not None:
         name, instead = named
         return Cell("mapped", instead) if instead is not None else Cell("dropped", note=name)
     elsewhere = sample.elsewhere.get(target, "")
-    if elsewhere and same(value, at(told, elsewhere)):
+    if elsewhere and same(value, at(received, elsewhere)):
         return Cell("mapped", _short(elsewhere))
     path, expected = sample.instead.get(target, ("", ""))
-    if path and same(expected, words(at(told, path))):
-        return Cell("mapped", f"{_short(path)} {_value(told, path)}")
+    if path and same(expected, words(at(received, path))):
+        return Cell("mapped", f"{_short(path)} {_value(received, path)}")
     return Cell("ignored" if sample.ignored else "silent", note=f"{report.header()} {upstream.body.decode()}")
 
 
 def measure_alone(field: Alone, target: str) -> Cell:
     """Measure a field that has no canonical field."""
-    asked, _, notes = decoded(field.face, field.body)
+    request, _, notes = decoded(field.face, field.body)
     try:
-        upstream = CODECS[target].encode_request(asked, "m", False, notes=notes)
+        upstream = CODECS[target].encode_request(request, "m", False, notes=notes)
     except UmgError as error:
         return _refused(error)
     if target == field.face:
@@ -273,8 +273,8 @@ def _short(path: str) -> str:
     return path.removeprefix("part.").replace("[0]", "").replace("[]", "")
 
 
-def _value(told: pb.GenerateRequest, path: str) -> str:
-    value = at(told, path)
+def _value(received: pb.GenerateRequest, path: str) -> str:
+    value = at(received, path)
     if path == "reasoning.mode" and isinstance(value, int):
         return pb.ReasoningMode.Name(value).removeprefix("REASONING_MODE_").lower()
     return words(value)

@@ -70,7 +70,7 @@ def without(bodies: dict[str, Body], *faces: str) -> dict[str, Body]:
 def tools(**more: Body) -> dict[str, Body]:
     """Return by face a body with two functions `f` and `g` and the given fields."""
     declared: list[Body] = [{"name": name, "description": name, "parameters": PROPERTIES} for name in ("f", "g")]
-    said: dict[str, Body] = {
+    bodies: dict[str, Body] = {
         "chat": {"tools": [{"type": "function", "function": each} for each in declared]},
         "responses": {"tools": [{"type": "function", **each} for each in declared]},
         "messages": {"tools": [{"name": each["name"], "input_schema": PROPERTIES} for each in declared]},
@@ -84,7 +84,7 @@ def tools(**more: Body) -> dict[str, Body]:
             ]
         },
     }
-    return {face: said[face] | body for face, body in more.items()}
+    return {face: bodies[face] | body for face, body in more.items()}
 
 
 def calling(mode: str, *names: str) -> Body:

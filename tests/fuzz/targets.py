@@ -130,9 +130,9 @@ def read(decoder: StreamDecoder, body: bytes, step: int) -> tuple[list[pb.Stream
 
 
 def _written(encoder: StreamEncoder, messages: Sequence[pb.StreamGenerateResponse], *, whole: bool) -> bytes:
-    said = b"".join(map(encoder.feed, messages))
+    frames = b"".join(map(encoder.feed, messages))
     end = encoder.close() if whole else encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "broken"))
-    return said + end
+    return frames + end
 
 
 def check_written_stream(target: TextFormat, messages: Sequence[pb.StreamGenerateResponse]) -> None:

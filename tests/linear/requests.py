@@ -40,8 +40,8 @@ def _call(number: int, name: str = "f", call_id: str = "c") -> pb.Part:
 
 
 def _result(number: int, name: str = "f", call_id: str = "c") -> pb.Part:
-    said = [pb.Part(text=pb.TextPart(text="done"))]
-    return pb.Part(tool_result=pb.ToolResult(call_id=f"{call_id}{number}" if call_id else "", name=name, parts=said))
+    parts = [pb.Part(text=pb.TextPart(text="done"))]
+    return pb.Part(tool_result=pb.ToolResult(call_id=f"{call_id}{number}" if call_id else "", name=name, parts=parts))
 
 
 def _turns(request: pb.GenerateRequest, size: int) -> None:

@@ -84,9 +84,9 @@ def answers(face: str, data: st.DataObject) -> pb.GenerateResponse:
 def hop(request: pb.GenerateRequest, face: str) -> tuple[pb.GenerateRequest, set[str]]:
     """Encode for a provider and decode again. Return the request and the report. Raise UmgError if it is impossible."""
     upstream = FORMATS[face].encode_request(request, "m", False)
-    told = understood(face, upstream.body)
-    told.model = "m"
-    return told, set(upstream.report.dropped)
+    sent = understood(face, upstream.body)
+    sent.model = "m"
+    return sent, set(upstream.report.dropped)
 
 
 def spoken(request: pb.GenerateRequest, role: int) -> list[str]:
@@ -167,8 +167,8 @@ def test_a_conversation_of_system_words_alone_is_one_everywhere(face: str, targe
     system = pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="Say hello."))])
     first, _ = hop(pb.GenerateRequest(model="m", messages=[system]), face)
     first.ClearField("source")
-    told, _ = hop(first, target)
-    assert "Say hello." in str(told)
+    sent, _ = hop(first, target)
+    assert "Say hello." in str(sent)
 
 
 # --- answers
@@ -210,9 +210,9 @@ def read_streamed(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse
     return gathered(decode_stream(face, [encoder.feed(response_to_events(answer)) + encoder.close()], ASKED))
 
 
-def gathered(told: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+def gathered(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
     gatherer = StreamAggregator()
-    for message in told:
+    for message in messages:
         gatherer.feed(message)
     return gatherer.response()
 
@@ -242,16 +242,16 @@ def test_a_stream_is_decoded_equally_however_it_is_cut(one: str, other: str, dat
     if other in ("chat", "responses"):
         assert shown(pieces, other) == shown(whole, other)
     else:  # the usage that they send before the end depends on when it arrives
-        read = [gathered(decode_stream(other, [shown(told, other)], ASKED)) for told in (pieces, whole)]
+        read = [gathered(decode_stream(other, [shown(messages, other)], ASKED)) for messages in (pieces, whole)]
         assert gist(read[0]) == gist(read[1])
 
 
-def steps(told: list[pb.StreamGenerateResponse]) -> list[pb.GenerateEvent]:
+def steps(messages: list[pb.StreamGenerateResponse]) -> list[pb.GenerateEvent]:
     """Return the events without the running usage counts: only the last count is final."""
-    return [event for message in told for event in message.events if not event.HasField("usage")]
+    return [event for message in messages for event in message.events if not event.HasField("usage")]
 
 
-def shown(told: list[pb.StreamGenerateResponse], face: str) -> bytes:
+def shown(messages: list[pb.StreamGenerateResponse], face: str) -> bytes:
     """Return the face's bytes."""
     encoder = FORMATS[face].stream_encoder(ASKED)
-    return b"".join([*(encoder.feed(message) for message in told), encoder.close()])
+    return b"".join([*(encoder.feed(message) for message in messages), encoder.close()])

@@ -63,16 +63,16 @@ LOST: list[tuple[str, Body, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(
-    ("face", "upstream", "answer", "told"),
-    [(face, upstream, answer, told) for upstream, answer, each in LOST for face, told in each.items()],
+    ("face", "upstream", "answer", "dropped"),
+    [(face, upstream, answer, dropped) for upstream, answer, each in LOST for face, dropped in each.items()],
 )
 async def test_what_a_face_has_no_words_for_is_named(
-    gateway: RecordedGateway, face: str, upstream: str, answer: Body, told: str
+    gateway: RecordedGateway, face: str, upstream: str, answer: Body, dropped: str
 ) -> None:
     got = await call(gateway, face, upstream, answer)
     assert (got.status, got.canonical.candidates[0].message.parts[-1].text.text) == (200, "Hi")
     assert [each for each in got.headers.get("x-umg-dropped", "").split(", ") if each.startswith("answer.")] == (
-        told.split(", ") if told else []
+        dropped.split(", ") if dropped else []
     )
 
 
@@ -171,14 +171,14 @@ CHOSEN: dict[str, tuple[Body, Body]] = {
 async def test_a_choice_of_a_tool_that_is_not_there_is_refused(
     gateway: RecordedGateway, face: str, upstream: str, named: bool
 ) -> None:
-    asked = len(gateway.provider.received)
+    before = len(gateway.provider.received)
     body = FACES[face].body(Request("Hi"), f"m-{upstream}") | CHOSEN[face][named]
     got = await gateway.caller.send(face, f"m-{upstream}", body)
     assert (got.status, got.is_error) == (400, True)
-    told = got.body.decode()
-    assert ("there is no tool `g`" in told) if named else ("a tool is required and there are none" in told)
-    assert "tool_choice" in told or "toolConfig" in told
-    assert len(gateway.provider.received) == asked
+    text = got.body.decode()
+    assert ("there is no tool `g`" in text) if named else ("a tool is required and there are none" in text)
+    assert "tool_choice" in text or "toolConfig" in text
+    assert len(gateway.provider.received) == before
 
 
 SEARCHES = {

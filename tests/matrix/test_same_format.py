@@ -186,12 +186,12 @@ async def test_what_nobody_knows_streams_with_the_rest_at_every_level(
 ) -> None:
     frames = []
     for frame in streamed(face).decode().split("\n\n"):
-        head, mark, told = frame.partition("data: ")
-        if told and told != "[DONE]":
-            document = json.loads(told)
+        head, mark, payload = frame.partition("data: ")
+        if payload and payload != "[DONE]":
+            document = json.loads(payload)
             sprinkle(document, data)
-            told = written(document, data).decode()
-        frames.append(head + mark + told)
+            payload = written(document, data).decode()
+        frames.append(head + mark + payload)
     provided = "\n\n".join(frames).encode()
     gateway.set_answer(provided)
     body = FACES[face].body(Request("hi"), f"m-{face}", stream=True)

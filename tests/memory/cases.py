@@ -63,10 +63,10 @@ class Run:
     async def whole(self, kind: str) -> tuple[Measured, list[Caller]]:
         """Measure four callers of an answer that is too large, of a model that three channels have."""
         model, place = f"{kind}-{self.sizes.whole}-0", urlsplit(self.gateway.url).netloc
-        asked = request("chat", f"any/{model}", place, stream=False)
+        payload = request("chat", f"any/{model}", place, stream=False)
 
         async def ask() -> list[Caller]:
-            callers = [await send(self.gateway.url, asked) for _ in range(4)]
+            callers = [await send(self.gateway.url, payload) for _ in range(4)]
             for caller in callers:
                 await caller.began.wait()
             return callers

@@ -46,13 +46,13 @@ class Provider:
         writer.close()
 
     async def _answer(self, line: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
-        asked = MODEL.search(line) or MODEL.search(body)
-        assert asked is not None, body
-        self.calls[asked[0].decode()] += 1
-        kind, size = asked[1], int(asked[2]) << 20
+        match = MODEL.search(line) or MODEL.search(body)
+        assert match is not None, body
+        self.calls[match[0].decode()] += 1
+        kind, size = match[1], int(match[2]) << 20
         if kind == b"stream":
             name = next(name for path, name in PATHS.items() if path in line)
-            await self._stream(name, size, int(asked[3]), asked[4] or b"", writer)
+            await self._stream(name, size, int(match[3]), match[4] or b"", writer)
         elif kind == b"plain":
             writer.write(HEAD % b"application/json" + b"content-length: %d\r\n\r\n" % size)
             await _write_all(writer, (b" " * WRITE_BYTES for _ in range(size // WRITE_BYTES)))

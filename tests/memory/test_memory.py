@@ -121,8 +121,8 @@ async def test_calls_that_failed_leave_nothing_of_their_bodies(run: Run, face: s
 async def test_an_answer_that_is_too_large_to_be_stored_is_passed_on_and_not_stored(run: Run) -> None:
     found = {}
     for model in (STORED, TOO_LARGE):
-        asked = request("responses", f"chat/{model}", urlsplit(run.gateway.url).netloc, store=True)
-        caller = await send(run.gateway.url, asked)
+        payload = request("responses", f"chat/{model}", urlsplit(run.gateway.url).netloc, store=True)
+        caller = await send(run.gateway.url, payload)
         await caller.ended.wait()
         named = re.search(rb'"id":"(resp_\w+)"', caller.head)
         assert named is not None

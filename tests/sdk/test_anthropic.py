@@ -41,10 +41,10 @@ def user(text: str) -> list[dict[str, object]]:
 
 async def ask(client: AsyncAnthropic, stream: bool, **fields: object) -> Message:
     """Return the answer, whole or aggregated by the SDK."""
-    asked = {"model": MODEL, "max_tokens": LIMIT, **fields}
+    request = {"model": MODEL, "max_tokens": LIMIT, **fields}
     if not stream:
-        return await client.messages.create(**asked)
-    async with client.messages.stream(**asked) as events:
+        return await client.messages.create(**request)
+    async with client.messages.stream(**request) as events:
         return await events.get_final_message()
 
 
@@ -69,9 +69,9 @@ async def test_an_answer(client: AsyncAnthropic, stream: bool) -> None:
 
 
 async def test_a_streamed_answer_has_the_text_of_the_whole_one(client: AsyncAnthropic) -> None:
-    whole, told = [await ask(client, stream, messages=user("Tell me of the sea.")) for stream in (False, True)]
-    assert text_of(whole) == text_of(told)
-    assert whole.usage.output_tokens == told.usage.output_tokens
+    whole, streamed = [await ask(client, stream, messages=user("Tell me of the sea.")) for stream in (False, True)]
+    assert text_of(whole) == text_of(streamed)
+    assert whole.usage.output_tokens == streamed.usage.output_tokens
 
 
 @both_ways
@@ -180,7 +180,7 @@ class Failure:
     id: str
     call: Callable[[AsyncAnthropic], Awaitable[object]]
     raises: type[anthropic.APIStatusError]
-    says: str
+    expected_message: str
 
 
 def failing(**fields: object) -> Callable[[AsyncAnthropic], Awaitable[object]]:
@@ -204,7 +204,7 @@ FAILURES = [
 async def test_a_failure_is_the_sdks_own_exception(case: Failure, client: AsyncAnthropic) -> None:
     with pytest.raises(case.raises) as caught:
         await case.call(client)
-    assert case.says in caught.value.message
+    assert case.expected_message in caught.value.message
     assert caught.value.request_id
 
 

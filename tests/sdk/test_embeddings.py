@@ -98,7 +98,7 @@ async def sdk(sdks: Sdks) -> AsyncOpenAI:
 
 
 def _openai_options(ask: Embed) -> dict[str, Any]:
-    return {"model": ask.model, "input": list(ask.texts), **ask.told(dimensions="dimensions")}
+    return {"model": ask.model, "input": list(ask.texts), **ask.options(dimensions="dimensions")}
 
 
 def _vectors(answer: CreateEmbeddingResponse, ask: Embed) -> Vectors:
@@ -121,7 +121,9 @@ async def _by_openai_blocking(sdks: Sdks, ask: Embed) -> Vectors:
 
 
 def _google_options(ask: Embed, contents: object = None) -> dict[str, Any]:
-    config = types.EmbedContentConfig(**ask.told(task="task_type", title="title", dimensions="output_dimensionality"))
+    config = types.EmbedContentConfig(
+        **ask.options(task="task_type", title="title", dimensions="output_dimensionality")
+    )
     return {"model": ask.model, "contents": list(ask.texts) if contents is None else contents, "config": config}
 
 
@@ -215,15 +217,15 @@ async def test_all_clients_are_given_the_same_vectors(model: Embedder, sdks: Sdk
 @every_model
 async def test_the_sdk_requests_base64_and_it_equals_the_numbers(model: Embedder, sdk: AsyncOpenAI) -> None:
     ask = {"model": model.id, "input": list(TEXTS)}
-    told = await sdk.embeddings.with_raw_response.create(**ask)
-    encoded = [each["embedding"] for each in told.http_response.json()["data"]]
+    raw = await sdk.embeddings.with_raw_response.create(**ask)
+    encoded = [each["embedding"] for each in raw.http_response.json()["data"]]
     decoded = [struct.unpack(f"<{model.dimensions}f", base64.b64decode(text, validate=True)) for text in encoded]
     numbers = await sdk.embeddings.with_raw_response.create(**ask, encoding_format="float")
     plain = [each["embedding"] for each in numbers.http_response.json()["data"]]
     assert all(isinstance(number, float | int) for vector in plain for number in vector)
     check_same([list(vector) for vector in decoded], plain)
-    check_same([each.embedding for each in told.parse().data], plain)
-    assert told.parse().usage == numbers.parse().usage
+    check_same([each.embedding for each in raw.parse().data], plain)
+    assert raw.parse().usage == numbers.parse().usage
 
 
 @dataclass(frozen=True)
@@ -279,9 +281,9 @@ REFUSED_FIELDS = {
 @pytest.mark.parametrize("case", REFUSED_FIELDS)
 async def test_a_bad_field_is_named(case: str, sdk: AsyncOpenAI) -> None:
     fields, name = REFUSED_FIELDS[case]
-    asked: dict[str, Any] = {"model": "text-embedding-3-small", "input": CAT, **fields}
+    request: dict[str, Any] = {"model": "text-embedding-3-small", "input": CAT, **fields}
     with pytest.raises(openai.BadRequestError) as caught:
-        await sdk.embeddings.create(**asked)
+        await sdk.embeddings.create(**request)
     assert str(caught.value.param).startswith(name)
     assert caught.value.type == "invalid_request_error"
 

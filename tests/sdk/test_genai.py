@@ -76,8 +76,8 @@ async def ask(
     made = types.GenerateContentConfig(**config)
     if not stream:
         return Answer([await client.models.generate_content(model=model, contents=contents, config=made)])
-    told = await client.models.generate_content_stream(model=model, contents=contents, config=made)
-    return Answer([chunk async for chunk in told])
+    streamed = await client.models.generate_content_stream(model=model, contents=contents, config=made)
+    return Answer([chunk async for chunk in streamed])
 
 
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -96,9 +96,9 @@ async def test_an_answer(client: genai.client.AsyncClient, stream: bool) -> None
 
 
 async def test_a_streamed_answer_has_the_text_of_the_whole_one(client: genai.client.AsyncClient) -> None:
-    whole, told = [await ask(client, stream, "Tell me of the sea.") for stream in (False, True)]
-    assert whole.text == told.text
-    assert len(told.chunks) > 1
+    whole, streamed = [await ask(client, stream, "Tell me of the sea.") for stream in (False, True)]
+    assert whole.text == streamed.text
+    assert len(streamed.chunks) > 1
 
 
 @both_ways
@@ -143,15 +143,15 @@ async def test_a_forced_tool(client: genai.client.AsyncClient, stream: bool) -> 
 
 
 async def test_the_sdk_calls_a_python_function_by_itself(client: genai.client.AsyncClient) -> None:
-    asked = []
+    cities = []
 
     def get_weather(city: str) -> str:
         """The weather of a city."""
-        asked.append(city)
+        cities.append(city)
         return RESULT
 
     answer = await ask(client, False, ASK_WEATHER, tools=[get_weather])
-    assert len(asked) == 1
+    assert len(cities) == 1
     assert RESULT in answer.text
 
 
@@ -225,12 +225,12 @@ FAILURES = {
 
 @pytest.mark.parametrize("case", FAILURES)
 async def test_a_failure_is_the_sdks_own_exception(case: str, client: genai.client.AsyncClient) -> None:
-    fields, status, says = FAILURES[case]
+    fields, status, expected_message = FAILURES[case]
     arguments = {"contents": "Hi", **fields}
     with pytest.raises(errors.APIError) as caught:
         await ask(client, False, **arguments)
     assert caught.value.code == status
-    assert says in str(caught.value.message)
+    assert expected_message in str(caught.value.message)
     assert isinstance(caught.value, errors.ClientError if status < 500 else errors.ServerError)
 
 

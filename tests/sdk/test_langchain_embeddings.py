@@ -119,7 +119,7 @@ async def test_a_text_longer_than_it_sends_at_once_is_put_together(model: str, e
 @pytest.mark.parametrize("refused", [UNKNOWN_MODEL, WRONG_KEY, ONE_LENGTH], ids=lambda refused: refused.id)
 async def test_a_failure_is_openais_own_exception(refused: Refused, embeddings: Made) -> None:
     ask = refused.ask
-    client = embeddings(ask.model, **ask.told(dimensions="dimensions", key="api_key"))
+    client = embeddings(ask.model, **ask.options(dimensions="dimensions", key="api_key"))
     with pytest.raises(openai.APIStatusError) as caught:
         await client.aembed_documents(list(ask.texts))
     assert caught.value.status_code == refused.status

@@ -203,11 +203,11 @@ async def test_genai_raises_what_it_raises_of_its_own_vendor(native: genai.clien
         (native.models.list(config={"page_size": 1001}), 400, "INVALID_ARGUMENT", "pageSize"),
         (native.models.list(config={"page_token": "nonsense"}), 400, "INVALID_ARGUMENT", "pageToken"),
     ]
-    for call, code, status, says in refused:
+    for call, code, status, expected_message in refused:
         with pytest.raises(errors.ClientError) as caught:
             await call
         assert (caught.value.code, caught.value.status) == (code, status)
-        assert says in str(caught.value.message)
+        assert expected_message in str(caught.value.message)
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])

@@ -64,7 +64,7 @@ class Sdk:
 
     id: str
     format: str
-    says: dict[str, str]
+    options: dict[str, str]
     error: str = ""
     counts: bool = True  # whether it reads the usage
 
@@ -87,7 +87,7 @@ every_sdk = pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
 
 
 async def embedded(node: Node, gateway: Running, sdk: Sdk, jobs: Iterable[Job]) -> dict[str, Any]:
-    return await node.run("embeddings.mjs", jobs, root=gateway.url, key=gateway.key, **sdk.says)
+    return await node.run("embeddings.mjs", jobs, root=gateway.url, key=gateway.key, **sdk.options)
 
 
 @every_sdk
@@ -225,4 +225,4 @@ async def test_a_refused_ranking_is_the_sdks_own_error(sdk: str, node: Node, gat
         error = found[case.id]
         assert isinstance(error, dict), (case.id, error)
         assert (error["status"], error["class"]) == (case.status, "APICallError" if is_ai else case.error), error
-        assert case.says in error["message"], json.dumps(error)
+        assert case.expected_message in error["message"], json.dumps(error)

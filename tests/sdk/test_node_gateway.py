@@ -92,10 +92,10 @@ async def test_failures_are_the_sdks_own_errors_and_leaving_stops_the_provider(
     pair: Pair, node: Node, tmp_path: Path
 ) -> None:
     sdk = pair.sdk
-    asked = [job for case in FAILURES for job in case.jobs()]
+    selected = [job for case in FAILURES for job in case.jobs()]
     async with gateway(pair.upstream, tmp_path) as served:
         found = await node.run(
-            sdk.script, [*asked, BREAKS, LEAVES], root=served.url, key=KEY, model=sdk.model, **sdk.options
+            sdk.script, [*selected, BREAKS, LEAVES], root=served.url, key=KEY, model=sdk.model, **sdk.options
         )
         await asyncio.wait_for(served.upstream.left.wait(), 5)
     for case in FAILURES:
@@ -114,9 +114,9 @@ async def test_failures_are_the_sdks_own_errors_and_leaving_stops_the_provider(
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
 async def test_the_sdk_reads_arguments_that_a_chat_model_indents(sdk: Sdk, node: Node, tmp_path: Path) -> None:
     (case,) = [case for case in SDK_CASES if case.id == "indented"]
-    asked = [Job(way, case.request, way == "streamed") for way in WAYS]
+    selected = [Job(way, case.request, way == "streamed") for way in WAYS]
     async with gateway("chat", tmp_path) as served:
-        found = await node.run(sdk.script, asked, root=served.url, key=KEY, model=sdk.model, **sdk.options)
+        found = await node.run(sdk.script, selected, root=served.url, key=KEY, model=sdk.model, **sdk.options)
         assert served.upstream.refusals == []
     for way in WAYS:
         shown = sdk.shows(case, case.expected_by_sdk(sdk.format, "chat", stream=way == "streamed"))

@@ -76,7 +76,7 @@ class Failure:
     id: str
     call: Callable[[AsyncOpenAI], Awaitable[object]]
     raises: type[openai.APIStatusError]
-    says: str
+    expected_message: str
 
 
 def _ask(model: str, **fields: object) -> Callable[[AsyncOpenAI], Awaitable[object]]:
@@ -109,7 +109,7 @@ FAILURES = [
 async def test_a_failure_is_the_sdks_own_exception(case: Failure, client: AsyncOpenAI) -> None:
     with pytest.raises(case.raises) as caught:
         await case.call(client)
-    assert case.says in caught.value.message
+    assert case.expected_message in caught.value.message
     assert caught.value.request_id
 
 

@@ -59,10 +59,10 @@ class City(BaseModel):
 
 async def chat(client: AsyncOpenAI, stream: bool, **fields: object) -> ChatCompletion:
     """Return the answer, whole or aggregated by the SDK."""
-    asked = {"model": MODEL, **fields}
+    request = {"model": MODEL, **fields}
     if not stream:
-        return await client.chat.completions.create(**asked)
-    async with client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as events:
+        return await client.chat.completions.create(**request)
+    async with client.chat.completions.stream(**request, stream_options={"include_usage": True}) as events:
         async for _ in events:
             pass
         return await events.get_final_completion()
@@ -136,10 +136,10 @@ async def test_a_search_in_chat_gives_annotations(client: AsyncOpenAI, stream: b
 
 async def respond(client: AsyncOpenAI, stream: bool, **fields: object) -> Response:
     """Return the response, whole or aggregated by the SDK."""
-    asked = {"model": MODEL, **fields}
+    request = {"model": MODEL, **fields}
     if not stream:
-        return await client.responses.create(**asked)
-    async with client.responses.stream(**asked) as events:
+        return await client.responses.create(**request)
+    async with client.responses.stream(**request) as events:
         numbers = [event.sequence_number async for event in events]
         assert numbers == list(range(len(numbers)))
         return await events.get_final_response()
@@ -288,10 +288,10 @@ FAILURES = {
 
 @pytest.mark.parametrize("case", FAILURES)
 async def test_a_failure_is_the_sdks_own_exception(case: str, client: AsyncOpenAI) -> None:
-    fields, raises, says = FAILURES[case]
+    fields, raises, expected_message = FAILURES[case]
     with pytest.raises(raises) as caught:
         await client.responses.create(**{"model": MODEL, "input": "Hi", **fields})
-    assert says in caught.value.message
+    assert expected_message in caught.value.message
     assert caught.value.request_id
 
 

@@ -130,7 +130,7 @@ async def test_a_failure_is_the_sdks_own_exception(client: Client, refused: Unra
         await client.rerank(gateway, refused.ask)
     error = caught.value
     assert (type(error).__name__, error.status_code) == (refused.error, refused.status)
-    assert refused.says in error.body["error"]["message"]
+    assert refused.expected_message in error.body["error"]["message"]
     if client in SECOND:
         assert error.body["message"] == error.body["error"]["message"]  # where the second API has it
 
@@ -143,10 +143,10 @@ async def test_a_call_without_a_model_is_refused(gateway: Running) -> None:
 
 
 async def test_options_of_cohere_alone_are_taken(gateway: Running) -> None:
-    asked: dict[str, Any] = {"model": "rerank-v1", "query": QUERY, "documents": list(DOCUMENTS)}
+    request: dict[str, Any] = {"model": "rerank-v1", "query": QUERY, "documents": list(DOCUMENTS)}
     async with cohere.AsyncClient(api_key=gateway.key, base_url=gateway.url) as first:
-        assert (await first.rerank(**asked, max_chunks_per_doc=2)).results[0].index == BEST
+        assert (await first.rerank(**request, max_chunks_per_doc=2)).results[0].index == BEST
     async with cohere.AsyncClientV2(api_key=gateway.key, base_url=gateway.url) as second:
         spans = cohere.RerankRelevantSpans(mode="enabled")
-        answer = await second.rerank(**asked, max_tokens_per_doc=512, priority=1, relevant_spans=spans)
+        answer = await second.rerank(**request, max_tokens_per_doc=512, priority=1, relevant_spans=spans)
         assert answer.results[0].index == BEST

@@ -105,12 +105,12 @@ async def test_a_thread_goes_on_from_turn_to_turn(tmp_path: Path, stream: bool) 
     async with chained(tmp_path) as made:
         thread = made.sdk.beta.messages.thread(model="via-chat", max_tokens=900, system="Be kind.")
         for question in ("What of the sea?", "What of the moon?", "What of the sun?"):
-            said = {"role": "user", "content": question}
+            turn = {"role": "user", "content": question}
             if stream:
-                async with thread.stream(said) as events:
+                async with thread.stream(turn) as events:
                     message = await events.get_final_message()
             else:
-                message = await thread.send(said)
+                message = await thread.send(turn)
             assert "Be kind." in text_of(message)
         assert (made.threads, set(made.statuses)) == (["create", "continue", "continue"], {200})
         assert [body["messages"][0]["content"] for body in made.bodies][-1] == "What of the sun?"

@@ -66,10 +66,10 @@ class Embed:
     title: str | None = None
     key: str | None = None
 
-    def told(self, **names: str) -> dict[str, Any]:
+    def options(self, **names: str) -> dict[str, Any]:
         """Return the options beside the texts, renamed to the caller's names (`field=name`); unset ones are absent."""
-        said = {name: getattr(self, field) for field, name in names.items()}
-        return {name: value for name, value in said.items() if value is not None}
+        values = {name: getattr(self, field) for field, name in names.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Refused:
     id: str
     ask: Embed
     status: int
-    says: str = ""
+    expected_message: str = ""
     field: str = ""
 
 
@@ -105,7 +105,7 @@ FIELDS = {
 
 def check_message(refused: Refused, wire_format: str, message: str) -> None:
     """Check that the message contains the expected words and the format's name of the field."""
-    assert refused.says in message
+    assert refused.expected_message in message
     if refused.field:
         assert FIELDS[wire_format][refused.field] in message
 
@@ -155,8 +155,8 @@ class Rerank:
     @property
     def options(self) -> dict[str, Any]:
         """The options; unset ones are absent."""
-        said = {name: getattr(self, name) for name in ("top_n", "return_documents", "rank_fields")}
-        return {name: value for name, value in said.items() if value is not None}
+        values = {name: getattr(self, name) for name in ("top_n", "return_documents", "rank_fields")}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Unranked:
     ask: Rerank
     status: int
     error: str
-    says: str
+    expected_message: str
 
 
 UNRANKED = [

@@ -41,7 +41,7 @@ def native(*parts: object, **fields: object) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": list(parts) or [{"text": "Hi"}]}], **fields}
 
 
-def said(*parts: object) -> dict[str, Any]:
+def user_message(*parts: object) -> dict[str, Any]:
     return {"role": "user", "content": list(parts)}
 
 
@@ -125,10 +125,10 @@ RESPONSES = [
     Named("responses: a conversation as an object", "responses", responses(conversation={"id": "conv_1"}), "conversation.id", "conv_1"),
     Named("responses: a prompt", "responses", responses(prompt={"id": "pmpt_1"}), "prompt.id", "pmpt_1"),
     Named("responses: a compared response", "responses", responses(prompt_cache_options={"comparison_response_id": "resp_1"}), "prompt_cache_options.comparison_response_id", "resp_1"),
-    Named("responses: an image", "responses", responses(said({"type": "input_image", "file_id": "file_1"})), "input[0].content[0].file_id", "file_1"),
-    Named("responses: a file", "responses", responses(said({"type": "input_file", "file_id": "file_1"})), "input[0].content[0].file_id", "file_1"),
+    Named("responses: an image", "responses", responses(user_message({"type": "input_image", "file_id": "file_1"})), "input[0].content[0].file_id", "file_1"),
+    Named("responses: a file", "responses", responses(user_message({"type": "input_file", "file_id": "file_1"})), "input[0].content[0].file_id", "file_1"),
     Named("responses: a file without a turn", "responses", responses({"type": "input_file", "file_id": "file_1"}), "input[0].file_id", "file_1"),
-    Named("responses: an address in a bucket", "responses", responses(said({"type": "input_file", "file_url": "gs://b/a.pdf"})), "input[0].content[0].file_url", "gs://b/a.pdf"),
+    Named("responses: an address in a bucket", "responses", responses(user_message({"type": "input_file", "file_url": "gs://b/a.pdf"})), "input[0].content[0].file_url", "gs://b/a.pdf"),
     Named("responses: in a tool's result", "responses", responses({"type": "function_call_output", "call_id": "c", "output": [{"type": "input_file", "file_id": "file_1"}]}), "input[0].output[0].file_id", "file_1"),
     Named("responses: a screen", "responses", responses({"type": "computer_call_output", "call_id": "c", "output": SCREEN}), "input[0].output.file_id", "file_1"),
     Named("responses: an item", "responses", responses({"type": "item_reference", "id": "msg_1"}), "input[0].id", "msg_1"),

@@ -166,5 +166,5 @@ async def test_an_answer_that_the_service_cannot_decode_reaches_its_caller(tmp_p
         running("channels:\n" + channel("main", "responses", provider.url, "m"), tmp_path) as gateway,
     ):
         stub = rpc.GenerationServiceStub(gateway.service.channel())
-        told = await stub.Generate(make_request("m", "Hi", "responses").request, metadata=METADATA)
-    assert told.source.body == body
+        response = await stub.Generate(make_request("m", "Hi", "responses").request, metadata=METADATA)
+    assert response.source.body == body

@@ -70,8 +70,8 @@ def call(call_id: str, signature: str = "", channel: str = "") -> pb.Part:
     return pb.Part(tool_call=pb.ToolCall(call_id=call_id, name="f", arguments_json="{}"), state=signed)
 
 
-def text(said: str) -> pb.Part:
-    return pb.Part(text=pb.TextPart(text=said))
+def text(content: str) -> pb.Part:
+    return pb.Part(text=pb.TextPart(text=content))
 
 
 def result(call_id: str) -> pb.Message:

@@ -34,13 +34,13 @@ class Upstream:
     """Provider of numbered answers, sent once `answered` is set; the first `failing` calls fail."""
 
     failing: int = 0
-    asked: int = 0
+    calls: int = 0
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     size: int = 0
 
     async def __call__(self) -> pb.EmbedResponse:
-        self.asked += 1
-        number = self.asked
+        self.calls += 1
+        number = self.calls
         await self.answered.wait()
         if number <= self.failing:
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, f"failure {number}")
@@ -76,7 +76,7 @@ def cache(clock: Clock) -> ResponseCache:
     return ResponseCache(2**22, now=clock)
 
 
-async def asked(cache: ResponseCache, upstream: Callable[[], Awaitable[pb.EmbedResponse]], ttl: float = TTL) -> str:
+async def answer_of(cache: ResponseCache, upstream: Callable[[], Awaitable[pb.EmbedResponse]], ttl: float = TTL) -> str:
     """Return the answer, with `hit` if it was cached."""
     message, hit = await cache.get_or_make(KEY, ttl, upstream, pb.EmbedResponse)
     return f"{message.model}{' hit' * hit}"
@@ -97,7 +97,7 @@ async def under_way(tasks: int, begin: Callable[[], Coroutine[None, None, str]])
 
 async def test_an_answer_is_made_once(cache: ResponseCache, upstream: Upstream) -> None:
     upstream.answered.set()
-    assert [await asked(cache, upstream) for _ in range(3)] == ["answer 1", "answer 1 hit", "answer 1 hit"]
+    assert [await answer_of(cache, upstream) for _ in range(3)] == ["answer 1", "answer 1 hit", "answer 1 hit"]
 
 
 async def test_a_returned_response_is_a_copy(cache: ResponseCache) -> None:
@@ -125,10 +125,10 @@ async def test_a_response_too_old_for_a_call_is_made_again(
     cache: ResponseCache, clock: Clock, upstream: Upstream
 ) -> None:
     upstream.answered.set()
-    await asked(cache, upstream, 60)
+    await answer_of(cache, upstream, 60)
     clock.seconds += 30
-    assert await asked(cache, upstream, 10) == "answer 2"
-    assert await asked(cache, upstream, 60) == "answer 2 hit"
+    assert await answer_of(cache, upstream, 10) == "answer 2"
+    assert await answer_of(cache, upstream, 60) == "answer 2 hit"
 
 
 async def test_a_clock_set_back_does_not_extend_a_lifetime(cache: ResponseCache, clock: Clock) -> None:
@@ -160,7 +160,7 @@ async def test_a_large_response_is_not_cached_but_shared_with_waiting_calls(
     cache: ResponseCache, upstream: Upstream
 ) -> None:
     upstream.size = MAX_BYTES
-    calls = await under_way(3, lambda: asked(cache, upstream))
+    calls = await under_way(3, lambda: answer_of(cache, upstream))
     upstream.answered.set()
     assert sorted(await asyncio.gather(*calls)) == ["answer 1", "answer 1 hit", "answer 1 hit"]
     assert await kept(cache) is None
@@ -200,14 +200,14 @@ async def test_only_successful_responses_are_cached(cache: ResponseCache, case: 
 
 
 async def test_of_equal_concurrent_calls_one_is_made(cache: ResponseCache, upstream: Upstream) -> None:
-    calls = await under_way(100, lambda: asked(cache, upstream))
+    calls = await under_way(100, lambda: answer_of(cache, upstream))
     upstream.answered.set()
     assert sorted(await asyncio.gather(*calls)) == ["answer 1", *["answer 1 hit"] * 99]
-    assert upstream.asked == 1
+    assert upstream.calls == 1
 
 
 async def test_different_requests_do_not_wait(cache: ResponseCache, upstream: Upstream) -> None:
-    calls = await under_way(1, lambda: asked(cache, upstream))
+    calls = await under_way(1, lambda: answer_of(cache, upstream))
     other = Upstream()
     other.answered.set()
     message, hit = await cache.get_or_make(OTHER_KEY, TTL, other, pb.EmbedResponse)
@@ -218,7 +218,7 @@ async def test_different_requests_do_not_wait(cache: ResponseCache, upstream: Up
 
 async def test_when_the_leading_call_fails_the_next_one_is_made(cache: ResponseCache, upstream: Upstream) -> None:
     upstream.failing = 1
-    calls = await under_way(10, lambda: asked(cache, upstream))
+    calls = await under_way(10, lambda: answer_of(cache, upstream))
     upstream.answered.set()
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert str(answers[0]) == "failure 1"
@@ -229,19 +229,19 @@ async def test_a_call_that_waited_for_two_failures_does_not_wait_again(
     cache: ResponseCache, upstream: Upstream
 ) -> None:
     upstream.failing = 100
-    calls = await under_way(10, lambda: asked(cache, upstream))
+    calls = await under_way(10, lambda: answer_of(cache, upstream))
     upstream.answered.set()
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sorted(map(str, answers)) == sorted(f"failure {number}" for number in range(1, 11))
-    assert upstream.asked == 10
+    assert upstream.calls == 10
     upstream.failing = 0
-    assert await asked(cache, upstream) == "answer 11"
+    assert await answer_of(cache, upstream) == "answer 11"
 
 
 async def test_when_the_leading_call_is_cancelled_the_next_one_is_made(
     cache: ResponseCache, upstream: Upstream
 ) -> None:
-    calls = await under_way(5, lambda: asked(cache, upstream))
+    calls = await under_way(5, lambda: answer_of(cache, upstream))
     for leaver in calls[:3]:
         leaver.cancel()
         await asyncio.wait([leaver])
@@ -252,7 +252,7 @@ async def test_when_the_leading_call_is_cancelled_the_next_one_is_made(
 
 
 async def test_cancelling_a_waiting_call_does_not_affect_others(cache: ResponseCache, upstream: Upstream) -> None:
-    calls = await under_way(5, lambda: asked(cache, upstream))
+    calls = await under_way(5, lambda: answer_of(cache, upstream))
     for leaver in calls[1:3]:
         leaver.cancel()
     await asyncio.wait(calls[1:3])
@@ -261,29 +261,29 @@ async def test_cancelling_a_waiting_call_does_not_affect_others(cache: ResponseC
 
 
 async def test_a_call_without_time_left_is_made_alone(cache: ResponseCache, upstream: Upstream) -> None:
-    calls = await under_way(1, lambda: asked(cache, upstream))
+    calls = await under_way(1, lambda: answer_of(cache, upstream))
     own = Upstream()
     own.answered.set()
     message, hit = await cache.get_or_make(KEY, TTL, own, pb.EmbedResponse, seconds=0)
-    assert (message.model, hit, own.asked) == ("answer 1", False, 1)
+    assert (message.model, hit, own.calls) == ("answer 1", False, 1)
     upstream.answered.set()
     await asyncio.gather(*calls)
 
 
 async def test_a_waiting_call_keeps_enough_time_for_its_own_request(cache: ResponseCache, upstream: Upstream) -> None:
-    calls = await under_way(1, lambda: asked(cache, upstream))
+    calls = await under_way(1, lambda: answer_of(cache, upstream))
     own = Upstream()
     own.answered.set()
     end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     await cache.get_or_make(KEY, TTL, own, pb.EmbedResponse, seconds=PATIENCE_SECONDS)
     assert end - asyncio.get_running_loop().time() > PATIENCE_SECONDS / 2
-    assert own.asked == 1
+    assert own.calls == 1
     upstream.answered.set()
     await asyncio.gather(*calls)
 
 
 async def test_a_response_made_alone_is_shared_with_waiting_calls(cache: ResponseCache, upstream: Upstream) -> None:
-    calls = await under_way(3, lambda: asked(cache, upstream))
+    calls = await under_way(3, lambda: answer_of(cache, upstream))
     own = Upstream()
     own.answered.set()
     message, hit = await cache.get_or_make(KEY, TTL, own, pb.EmbedResponse, seconds=0)
@@ -292,7 +292,7 @@ async def test_a_response_made_alone_is_shared_with_waiting_calls(cache: Respons
     assert not calls[0].done()
     upstream.answered.set()
     assert await calls[0] == "answer 1"
-    assert upstream.asked == 1
+    assert upstream.calls == 1
 
 
 async def test_a_response_that_is_not_exact_is_neither_cached_nor_shared(
@@ -382,10 +382,10 @@ async def test_responses_are_shared_between_processes(
 ) -> None:
     first, second = replicas
     upstream.answered.set()
-    assert await asked(first, upstream) == "answer 1"
+    assert await answer_of(first, upstream) == "answer 1"
     await first.written()
     clock.seconds += 30
-    assert await asked(second, upstream) == "answer 1 hit"
+    assert await answer_of(second, upstream) == "answer 1 hit"
     assert await kept(second, 29) is None
     clock.seconds += 30
     assert await kept(second, 3600) is None  # its lifetime in the other's memory is no longer
@@ -414,7 +414,7 @@ async def test_without_redis_the_memory_is_used(
 ) -> None:
     upstream.answered.set()
     redis_server.stop()
-    assert [await asked(replicas[0], upstream) for _ in range(2)] == ["answer 1", "answer 1 hit"]
+    assert [await answer_of(replicas[0], upstream) for _ in range(2)] == ["answer 1", "answer 1 hit"]
     await replicas[0].written()
     assert await kept(replicas[1]) is None
     redis_server.start()
@@ -473,4 +473,4 @@ async def test_an_invalid_entry_in_redis_is_ignored(
 ) -> None:
     await redis.run(lambda client: client.set(PREFIX + PLACE, case.value))
     upstream.answered.set()
-    assert await asked(replicas[0], upstream) == "answer 1"
+    assert await answer_of(replicas[0], upstream) == "answer 1"

@@ -115,7 +115,7 @@ async def test_a_counting_body_is_decoded_as_one(gateway: GrpcChatCaller, case: 
 
 
 async def test_the_new_messages_of_a_thread_are_not_counted_alone(gateway: GrpcChatCaller) -> None:
-    asked = pb.GenerateRequest(model="plain", thread=pb.Thread(previous_response_id="msg_1"))
+    request = pb.GenerateRequest(model="plain", thread=pb.Thread(previous_response_id="msg_1"))
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await gateway.generation.CountTokens(pb.CountTokensRequest(request=asked), metadata=METADATA)
+        await gateway.generation.CountTokens(pb.CountTokensRequest(request=request), metadata=METADATA)
     assert from_rpc(caught.value).name == "UNSUPPORTED_FIELD"

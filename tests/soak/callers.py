@@ -193,14 +193,14 @@ def _refusal(status: int, headers: Mapping[str, str], message: str) -> tuple[Out
 def _grpc_refusal(
     error: grpc.aio.AioRpcError, received: ReceivedAnswer, right: str, headers: dict[str, str]
 ) -> tuple[Outcome, str]:
-    told = from_rpc(error)
-    detail = f"{error.code().name} {told.name}: {told.message}"
+    failure = from_rpc(error)
+    detail = f"{error.code().name} {failure.name}: {failure.message}"
     if error.code() in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED):
         return Outcome.WRONG, detail
     if received.text:
         return (Outcome.CUT if right.startswith(received.text) else Outcome.WRONG), detail
-    if told.retry_after is not None:
-        headers["retry-after"] = str(told.retry_after)
+    if failure.retry_after is not None:
+        headers["retry-after"] = str(failure.retry_after)
         return Outcome.REFUSED, detail
     return Outcome.FAILED, detail
 

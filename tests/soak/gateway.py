@@ -97,9 +97,9 @@ class Gateway:
         """Return the attempts since the start by outcome, at channels whose names begin with `channel`."""
         counted = Counter[str]()
         for labels, count in ATTEMPTS.findall(await self._metrics()):
-            told = dict(LABEL.findall(labels))
-            if told["channel"].startswith(channel):
-                counted[told["outcome"]] += int(float(count))
+            values = dict(LABEL.findall(labels))
+            if values["channel"].startswith(channel):
+                counted[values["outcome"]] += int(float(count))
         return counted
 
     async def _tasks(self) -> int:

@@ -96,7 +96,7 @@ class Plan:
 class Health:
     """Answers to the health checks."""
 
-    asked: int = 0
+    probes: int = 0
     failed: int = 0
     slowest: float = 0.0
 
@@ -104,8 +104,8 @@ class Health:
         """Check the health on one connection and on a new one in turn, until cancelled."""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10)) as session:
             while True:
-                path = HEALTH_PATHS[self.asked % len(HEALTH_PATHS)]
-                headers = {"connection": "close"} if self.asked % 2 else {}
+                path = HEALTH_PATHS[self.probes % len(HEALTH_PATHS)]
+                headers = {"connection": "close"} if self.probes % 2 else {}
                 began = time.perf_counter()
                 try:
                     async with session.get(url + path, headers=headers) as answer:
@@ -113,7 +113,7 @@ class Health:
                         self.failed += answer.status != 200
                 except (aiohttp.ClientError, OSError):
                     self.failed += 1
-                self.asked += 1
+                self.probes += 1
                 self.slowest = max(self.slowest, time.perf_counter() - began)
                 await asyncio.sleep(0.1)
 
@@ -237,7 +237,7 @@ def report(seen: Overloaded) -> Report:
         ),
         Verdict("the same in the first second", milliseconds(seen.onset.percentile(Outcome.REFUSED, 0.99))),
         Verdict("anything else", str(other), "0", other == 0),
-        Verdict("health not answered", f"{seen.health.failed} of {seen.health.asked}", "0", seen.health.failed == 0),
+        Verdict("health not answered", f"{seen.health.failed} of {seen.health.probes}", "0", seen.health.failed == 0),
         Verdict("health answered within", milliseconds(seen.health.slowest)),
         Verdict(
             "serves again after",

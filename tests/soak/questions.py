@@ -66,13 +66,13 @@ def right(question: Question, nonce: str) -> str:
     """Return the text of the right answer to a prompt with the nonce, as `reading` decodes it."""
     if question.is_text:
         return answers.text(f"nonce-{nonce}")
-    asked = prompt(nonce)
+    query = prompt(nonce)
     if question.format in ("rerank", RERANK):
         ranked = sorted(
-            ((at, score(asked, text)) for at, text in enumerate(documents(asked))), key=lambda each: -each[1]
+            ((at, score(query, text)) for at, text in enumerate(documents(query))), key=lambda each: -each[1]
         )
         return ranking(ranked).text
-    return packed_vectors([vector(asked)]).text
+    return packed_vectors([vector(query)]).text
 
 
 def path(question: Question, model: str) -> str:

@@ -105,14 +105,14 @@ def messages_stream(stream: bytes) -> ReceivedAnswer:
 
 
 def responses_stream(stream: bytes) -> ReceivedAnswer:
-    received, told, failed = ReceivedAnswer(), -1, ""
+    received, last_number, failed = ReceivedAnswer(), -1, ""
     for name, data in events(stream):
         event = json.loads(data)
         require(name == event["type"], f"event {name} with data of {event['type']}")
         require(not received.ended and not received.error, "an event after the end")
         require(not failed or name == "error", "a response that failed without an error behind it")
-        require(event.get("sequence_number", told + 1) > told, "sequence numbers that do not rise")
-        told = event.get("sequence_number", told)
+        require(event.get("sequence_number", last_number + 1) > last_number, "sequence numbers that do not rise")
+        last_number = event.get("sequence_number", last_number)
         match name:
             case "response.output_text.delta":
                 received.text += event["delta"]

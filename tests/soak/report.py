@@ -41,8 +41,8 @@ class Report:
 
 
 def _row(verdict: Verdict) -> tuple[str, str, str, str]:
-    said = {None: "", True: "ok", False: "FAILED"}[verdict.holds]
-    return verdict.what, verdict.measured, verdict.demanded, said
+    result = {None: "", True: "ok", False: "FAILED"}[verdict.holds]
+    return verdict.what, verdict.measured, verdict.demanded, result
 
 
 def milliseconds(seconds: float) -> str:

@@ -195,9 +195,9 @@ def report(seen: Soaked) -> Report:
         *_same("tasks", seen.before.tasks, seen.after.tasks),
         Verdict("tracebacks and errors in the log", str(len(traces)), "0", not traces),
     ]
-    told = ", ".join(f"{count} {outcome}" for outcome, count in seen.attempts.most_common())
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in seen.attempts.most_common())
     notes = [
-        f"what the gateway saw of the faulty channels since it began: {told or 'it does not say'}",
+        f"what the gateway saw of the faulty channels since it began: {outcomes or 'it does not say'}",
     ]
     notes += [
         f"{outcome.value}: {example}"

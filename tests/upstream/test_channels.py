@@ -163,12 +163,12 @@ async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
     """Check it, since otherwise each call to a local model that broke off once, and still runs, would wait for its
     successor.
     """
-    told: list[Endpoint | None] = []
+    reported: list[Endpoint | None] = []
     async with provider() as upstream, Client.opened() as client:
         place = Endpoint(upstream.base_url, {})
 
         async def endpoint(broken: Endpoint | None) -> Endpoint:
-            told.append(broken)
+            reported.append(broken)
             return place
 
         channel = HttpText(HttpChannel(client, endpoint, Deadlines(1, 1, 1, 1)), [FORMATS["chat"]])
@@ -176,7 +176,7 @@ async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
             request = FORMATS["chat"].decode_request(BODY, {}).canonical
             with contextlib.suppress(UmgError):
                 await channel.prepare(request, model, stream=False).send(1)
-    assert told == [None, place, None]
+    assert reported == [None, place, None]
 
 
 # --- embedding and reranking
@@ -221,7 +221,7 @@ async def post(gateway: Running, path: str, **body: object) -> tuple[int, Json]:
         return response.status, await response.json()
 
 
-def told(base_url: str, protocols: str, more: str = "", rest: str = "") -> str:
+def config_of(base_url: str, protocols: str, more: str = "", rest: str = "") -> str:
     return f"channels: [{{name: v, protocols: [{protocols}], base_url: '{base_url}', models: [m]{more}}}]\n{rest}"
 
 
@@ -247,7 +247,7 @@ PLACES = [
 @pytest.mark.parametrize("more", [", api_key: k", ", api_key: k, auth: {kind: header, header: api-key}", ""])
 async def test_each_format_has_its_path_and_its_place_for_the_key(place: Place, more: str, tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
-        config = told(vendor.url + place.base, place.protocol, more)
+        config = config_of(vendor.url + place.base, place.protocol, more)
         async with running(config, tmp_path) as gateway:
             if place.protocol == "rerank":
                 status, _ = await post(gateway, "/v1/rerank", query="q", documents=["a"])
@@ -260,7 +260,7 @@ async def test_each_format_has_its_path_and_its_place_for_the_key(place: Place, 
 
 async def test_the_keys_of_a_channel_take_turns_for_every_operation(tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
-        config = told(f"{vendor.url}/v1", "chat, embeddings, rerank", ", api_key: [a, b]")
+        config = config_of(f"{vendor.url}/v1", "chat, embeddings, rerank", ", api_key: [a, b]")
         async with running(config, tmp_path) as gateway:
             for path, body in (
                 ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
@@ -278,7 +278,7 @@ TEXTS = ["x" * length for length in range(1, 9)]
 @pytest.mark.parametrize("protocol", ["embeddings", "native_embeddings"])
 async def test_a_batch_is_sent_in_parts_of_the_configured_size(protocol: str, tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
-        async with running(told(f"{vendor.url}/v1", protocol, ", max_inputs: 3"), tmp_path) as gateway:
+        async with running(config_of(f"{vendor.url}/v1", protocol, ", max_inputs: 3"), tmp_path) as gateway:
             status, body = await post(gateway, "/v1/embeddings", input=TEXTS)
         sizes = [len(sent.get("input") or sent["requests"]) for sent in vendor.bodies]
     assert (status, sorted(sizes)) == (200, [2, 3, 3])
@@ -289,7 +289,7 @@ async def test_a_batch_is_sent_in_parts_of_the_configured_size(protocol: str, tm
 
 async def test_without_a_word_of_it_the_parts_have_the_size_that_the_format_has(tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
-        async with running(told(f"{vendor.url}/v1", "native_embeddings"), tmp_path) as gateway:
+        async with running(config_of(f"{vendor.url}/v1", "native_embeddings"), tmp_path) as gateway:
             status, body = await post(gateway, "/v1/embeddings", input=["a"] * 250)
         assert sorted(len(sent["requests"]) for sent in vendor.bodies) == [50, 100, 100]
     assert (status, len(body["data"])) == (200, 250)
@@ -316,7 +316,7 @@ LIMITS = [
 @pytest.mark.parametrize("case", LIMITS, ids=lambda case: case.id)
 async def test_a_call_may_have_as_much_as_the_limits_say(case: Limit, tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
-        config = told(f"{vendor.url}/v1", "embeddings, rerank", rest=f"limits: {case.limits}")
+        config = config_of(f"{vendor.url}/v1", "embeddings, rerank", rest=f"limits: {case.limits}")
         async with running(config, tmp_path) as gateway:
             assert (await post(gateway, case.path, **case.fits))[0] == 200
             vendor.received.clear()

@@ -34,7 +34,7 @@ STREAM = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProviderCall:
     id: str
     path: str
     protocol: str
@@ -44,20 +44,20 @@ class Asked:
 
 
 CHATTED: dict[str, object] = {"messages": [{"role": "user", "content": "Hi"}]}
-ASKED = [
-    Asked("whole", CHAT, "chat", CHATTED),
-    Asked("streamed", CHAT, "chat", CHATTED | {"stream": True}, streams=True),
-    Asked("whole where a stream was asked for", CHAT, "chat", CHATTED | {"stream": True}),
-    Asked("embeddings", EMBED, "embeddings", {"input": "Hi"}),
-    Asked("rerank", RERANK, "rerank", {"query": "q", "documents": ["a"]}),
-    Asked("a refusal", CHAT, "chat", CHATTED, status=500),
+CALLS = [
+    ProviderCall("whole", CHAT, "chat", CHATTED),
+    ProviderCall("streamed", CHAT, "chat", CHATTED | {"stream": True}, streams=True),
+    ProviderCall("whole where a stream was asked for", CHAT, "chat", CHATTED | {"stream": True}),
+    ProviderCall("embeddings", EMBED, "embeddings", {"input": "Hi"}),
+    ProviderCall("rerank", RERANK, "rerank", {"query": "q", "documents": ["a"]}),
+    ProviderCall("a refusal", CHAT, "chat", CHATTED, status=500),
 ]
 
 
 @dataclass
 class Providers:
     url: str
-    asked: Asked = ASKED[0]
+    call: ProviderCall = CALLS[0]
     names: list[str] | None = None
 
 
@@ -71,14 +71,14 @@ async def providers() -> AsyncGenerator[Providers, None]:
         assert state.names is not None
         state.names.append(name)
         odd = name == "odd"
-        if state.asked.streams:
+        if state.call.streams:
             data = b"data: BROKEN\n\n" if odd else STREAM
             return web.Response(body=data, content_type="text/event-stream")
         known = ANSWERS["/v1/" + request.match_info["path"]]
-        body = b"BROKEN" if odd and not state.asked.body.get("stream") else json.dumps(known).encode()
-        if odd and state.asked.body.get("stream"):
+        body = b"BROKEN" if odd and not state.call.body.get("stream") else json.dumps(known).encode()
+        if odd and state.call.body.get("stream"):
             body = b'{"x":"BROKEN"}'
-        return web.Response(body=body, content_type="application/json", status=state.asked.status if odd else 200)
+        return web.Response(body=body, content_type="application/json", status=state.call.status if odd else 200)
 
     app = web.Application()
     app.router.add_post("/{name}/v1/{path:.*}", answer)
@@ -128,12 +128,12 @@ def failing(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
-@pytest.mark.parametrize("case", ASKED, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", CALLS, ids=lambda case: case.id)
 async def test_another_channel_is_called_where_a_decoder_fails(
-    case: Asked, fault: Exception, providers: Providers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    case: ProviderCall, fault: Exception, providers: Providers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failing(monkeypatch, fault)
-    providers.asked = case
+    providers.call = case
     first = channel("odd", case.protocol, f"{providers.url}/odd/v1", "m")
     second = channel("well", case.protocol, f"{providers.url}/well/v1", "m").rstrip() + "\n    priority: 1\n"
     async with running(f"channels:\n{first}{second}", tmp_path) as gateway, aiohttp.ClientSession() as session:
@@ -146,8 +146,10 @@ async def test_another_channel_is_called_where_a_decoder_fails(
             ):
                 assert (answer.status, b"secret" in await answer.read()) == (200, False)
     assert providers.names == ["odd", "well"]
-    told = [line for line in lines if "place" in line]
-    assert [(line["log_level"], line["place"].split(" at ")[0]) for line in told] == [("error", type(fault).__name__)]
+    failures = [line for line in lines if "place" in line]
+    assert [(line["log_level"], line["place"].split(" at ")[0]) for line in failures] == [
+        ("error", type(fault).__name__)
+    ]
     assert "secret" not in str(lines)
 
 

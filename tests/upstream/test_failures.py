@@ -213,23 +213,23 @@ def test_a_restart_of_the_provider_costs_one_attempt_whatever_was_kept(run: Run)
 
     async def main() -> None:
         together = asyncio.Barrier(10)
-        asked = 0
+        old_requests = 0
 
         async def speak(link: Link) -> None:
-            nonlocal asked
+            nonlocal old_requests
             is_old = len(made.links) <= 10
             await link.request()
             if is_old:
                 await together.wait()
             await link.send(HELLO)
             await link.request()
-            asked += is_old
+            old_requests += is_old
 
         async with provider(speak) as made, Client.opened() as client:
             await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(10)))
             for _ in range(5):
                 await client.fetch(outgoing(made))
-            assert asked == 1
+            assert old_requests == 1
 
     run(main())
 

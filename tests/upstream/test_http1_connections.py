@@ -270,17 +270,17 @@ def test_the_end_closes_all_connections_those_in_use_too(run: Run) -> None:
         async def speak(link: Link) -> None:
             _, body = await link.request()
             if body == b"stay":
-                asked.set()
+                requested.set()
             else:
                 await link.send(HELLO)
             await link.left()
 
-        asked = asyncio.Event()
+        requested = asyncio.Event()
         async with provider(speak) as made:
             async with Client.opened() as client:
                 call = asyncio.create_task(client.fetch(outgoing(made, b"stay")))
                 await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(5)))
-                await asked.wait()
+                await requested.wait()
             with pytest.raises(UmgError) as caught:
                 await call
             assert caught.value.name == "UPSTREAM_CUT"

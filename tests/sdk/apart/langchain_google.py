@@ -15,9 +15,9 @@ from langchain_google_genai import GoogleGenerativeAIEmbeddings
 
 async def run(request: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
     options = {"output_dimensionality": job["dimensions"], "task_type": job["task"]}
-    said = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     model = GoogleGenerativeAIEmbeddings(
-        model=job["model"], base_url=request["root"], api_key=job["key"] or request["key"], **said
+        model=job["model"], base_url=request["root"], api_key=job["key"] or request["key"], **settings
     )
     texts = job["texts"]
     if request["waiting"]:

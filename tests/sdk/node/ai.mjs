@@ -33,7 +33,7 @@ function connected({ provider, root, key, model }) {
   throw new Error(`no provider ${provider}`);
 }
 
-// How each provider is told to think aloud.
+// Options with which each provider returns its thoughts.
 const THINKING = {
   openai: { openai: { reasoningEffort: "high", reasoningSummary: "auto", store: false, include: ["reasoning.encrypted_content"], forceReasoning: true } },
   "openai-chat": { openai: { reasoningEffort: "high", forceReasoning: true } },
@@ -46,7 +46,7 @@ main((request) => {
   const { provider, tools } = request;
   const { model, search } = connected(request);
 
-  function asked(question) {
+  function requestOf(question) {
     const content = [{ type: "text", text: question.text }];
     if (question.image) content.push({ type: "file", data: question.image, mediaType: "image/png" });
     if (question.file) content.push({ type: "file", data: question.file, mediaType: "application/pdf", filename: "a.pdf" });
@@ -100,18 +100,18 @@ main((request) => {
 
   return {
     async ask(question) {
-      return shown(await generateText(asked(question)), question.schema);
+      return shown(await generateText(requestOf(question)), question.schema);
     },
     async stream(question) {
       let failed = null;
-      const result = streamText({ ...asked(question), onError: ({ error }) => (failed ??= error) });
+      const result = streamText({ ...requestOf(question), onError: ({ error }) => (failed ??= error) });
       await result.consumeStream({ onError: (error) => (failed ??= error) });
       if (failed) throw failed;
       return shown(result, question.schema);
     },
     async abort(question) {
       const controller = new AbortController();
-      const result = streamText({ ...asked(question), abortSignal: controller.signal, onError: () => {} });
+      const result = streamText({ ...requestOf(question), abortSignal: controller.signal, onError: () => {} });
       let aborted = false;
       const stream = (async function* () {
         for await (const part of result.fullStream ?? result.stream) {

@@ -7,7 +7,7 @@ import { City, empty, leave, main } from "./jobs.mjs";
 main(({ root, key, model, tools }) => {
   const sdk = new Anthropic({ baseURL: root, apiKey: key, maxRetries: 0 });
 
-  function asked(question) {
+  function requestOf(question) {
     const content = [{ type: "text", text: question.text }];
     for (const [type, media_type, data] of [["image", "image/png", question.image], ["document", "application/pdf", question.file]]) {
       if (data) content.push({ type, source: { type: "base64", media_type, data } });
@@ -61,13 +61,13 @@ main(({ root, key, model, tools }) => {
 
   return {
     async ask(question) {
-      return shown(question.schema ? await sdk.messages.parse(asked(question)) : await sdk.messages.create(asked(question)));
+      return shown(question.schema ? await sdk.messages.parse(requestOf(question)) : await sdk.messages.create(requestOf(question)));
     },
     async stream(question) {
-      return shown(await sdk.messages.stream(asked(question)).finalMessage());
+      return shown(await sdk.messages.stream(requestOf(question)).finalMessage());
     },
     async abort(question) {
-      const stream = sdk.messages.stream(asked(question));
+      const stream = sdk.messages.stream(requestOf(question));
       return leave(stream, (event) => event.delta?.text, () => stream.abort());
     },
   };

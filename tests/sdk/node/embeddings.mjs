@@ -12,18 +12,18 @@ import OpenAI from "openai";
 import { answered } from "./jobs.mjs";
 
 // Without what is open, which an SDK would send as null.
-const said = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+const defined = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 
 async function openai({ root, key }, { model, texts, tokens, alone, dimensions, encoding }) {
   const sdk = new OpenAI({ baseURL: `${root}/v1`, apiKey: key, maxRetries: 0 });
   const input = tokens ?? (alone ? texts[0] : texts);
-  const answer = await sdk.embeddings.create({ model, input, ...said({ dimensions, encoding_format: encoding }) });
+  const answer = await sdk.embeddings.create({ model, input, ...defined({ dimensions, encoding_format: encoding }) });
   return { vectors: answer.data.map((each) => each.embedding), used: answer.usage.prompt_tokens };
 }
 
 async function google({ root, key, version }, { model, texts, alone, dimensions, task, title }) {
-  const sdk = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: root, ...said({ apiVersion: version ?? null }) } });
-  const config = said({ outputDimensionality: dimensions, taskType: task, title });
+  const sdk = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: root, ...defined({ apiVersion: version ?? null }) } });
+  const config = defined({ outputDimensionality: dimensions, taskType: task, title });
   const answer = await sdk.models.embedContent({ model, contents: alone ? texts[0] : texts, config });
   return { vectors: answer.embeddings.map((each) => each.values), used: answer.usageMetadata?.promptTokenCount ?? null };
 }
@@ -32,15 +32,15 @@ async function google({ root, key, version }, { model, texts, alone, dimensions,
 const PROVIDERS = {
   "ai-openai": ({ root, key }, { model, dimensions }) => ({
     model: createOpenAI({ baseURL: `${root}/v1`, apiKey: key }).embedding(model),
-    providerOptions: { openai: said({ dimensions }) },
+    providerOptions: { openai: defined({ dimensions }) },
   }),
   "ai-openai-compatible": ({ root, key }, { model, dimensions }) => ({
     model: createOpenAICompatible({ name: "compatible", baseURL: `${root}/v1`, apiKey: key }).embeddingModel(model),
-    providerOptions: { compatible: said({ dimensions }) },
+    providerOptions: { compatible: defined({ dimensions }) },
   }),
   "ai-google": ({ root, key, version }, { model, dimensions, task }) => ({
     model: createGoogleGenerativeAI({ baseURL: `${root}/${version}`, apiKey: key }).embedding(model),
-    providerOptions: { google: said({ outputDimensionality: dimensions, taskType: task }) },
+    providerOptions: { google: defined({ outputDimensionality: dimensions, taskType: task }) },
   }),
 };
 

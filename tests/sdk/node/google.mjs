@@ -7,7 +7,7 @@ import { City, empty, leave, main } from "./jobs.mjs";
 main(({ root, key, model, tools, version }) => {
   const sdk = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: root, apiVersion: version ?? "v1beta" } });
 
-  function asked(question) {
+  function requestOf(question) {
     const contents = question.history.map(([role, text]) => ({ role: role === "user" ? "user" : "model", parts: [{ text }] }));
     const parts = [{ text: question.text }];
     for (const [mimeType, data] of [["image/png", question.image], ["application/pdf", question.file]]) {
@@ -72,16 +72,16 @@ main(({ root, key, model, tools, version }) => {
 
   return {
     async ask(question) {
-      return shown([await sdk.models.generateContent(asked(question))], question.schema);
+      return shown([await sdk.models.generateContent(requestOf(question))], question.schema);
     },
     async stream(question) {
       const chunks = [];
-      for await (const chunk of await sdk.models.generateContentStream(asked(question))) chunks.push(chunk);
+      for await (const chunk of await sdk.models.generateContentStream(requestOf(question))) chunks.push(chunk);
       return shown(chunks, question.schema);
     },
     async abort(question) {
       const controller = new AbortController();
-      const body = asked(question);
+      const body = requestOf(question);
       body.config.abortSignal = controller.signal;
       return leave(await sdk.models.generateContentStream(body), (chunk) => chunk.text, () => controller.abort());
     },

@@ -18,7 +18,7 @@ main((request) => {
 const dataUrl = (type, data) => `data:${type};base64,${data}`;
 
 function chat(sdk, { model, tools }) {
-  function asked(question) {
+  function requestOf(question) {
     const content = [{ type: "text", text: question.text }];
     if (question.image) content.push({ type: "image_url", image_url: { url: dataUrl("image/png", question.image) } });
     if (question.file) {
@@ -80,25 +80,25 @@ function chat(sdk, { model, tools }) {
 
   return {
     async ask(question) {
-      const body = asked(question);
+      const body = requestOf(question);
       const answer = question.schema ? await sdk.chat.completions.parse(body) : await sdk.chat.completions.create(body);
       return shown(answer, answer.choices[0].message.reasoning_content ?? "");
     },
     async stream(question) {
-      const stream = sdk.chat.completions.stream({ ...asked(question), stream_options: { include_usage: true } });
+      const stream = sdk.chat.completions.stream({ ...requestOf(question), stream_options: { include_usage: true } });
       let thought = ""; // the helper keeps the last fragment only of what it does not know
       for await (const chunk of stream) thought += chunk.choices[0]?.delta.reasoning_content ?? "";
       return shown(await stream.finalChatCompletion(), thought);
     },
     async abort(question) {
-      const stream = await sdk.chat.completions.create({ ...asked(question), stream: true });
+      const stream = await sdk.chat.completions.create({ ...requestOf(question), stream: true });
       return leave(stream, (chunk) => chunk.choices[0]?.delta.content, () => stream.controller.abort());
     },
   };
 }
 
 function responses(sdk, { model, tools, keeps }) {
-  function asked(question) {
+  function requestOf(question) {
     const content = [{ type: "input_text", text: question.text }];
     if (question.image) content.push({ type: "input_image", image_url: dataUrl("image/png", question.image), detail: "auto" });
     if (question.file) content.push({ type: "input_file", filename: "a.pdf", file_data: dataUrl("application/pdf", question.file) });
@@ -169,11 +169,11 @@ function responses(sdk, { model, tools, keeps }) {
 
   return {
     async ask(question) {
-      const body = asked(question);
+      const body = requestOf(question);
       return shown(question.schema ? await sdk.responses.parse(body) : await sdk.responses.create(body));
     },
     async stream(question) {
-      const stream = sdk.responses.stream(asked(question));
+      const stream = sdk.responses.stream(requestOf(question));
       const failed = [];
       stream.on("response.failed", ({ response }) => failed.push(response.error.message));
       try {
@@ -183,7 +183,7 @@ function responses(sdk, { model, tools, keeps }) {
       }
     },
     async abort(question) {
-      const stream = await sdk.responses.create({ ...asked(question), stream: true });
+      const stream = await sdk.responses.create({ ...requestOf(question), stream: true });
       const textOf = (event) => (event.type === "response.output_text.delta" ? event.delta : "");
       return leave(stream, textOf, () => stream.controller.abort());
     },

@@ -10,11 +10,11 @@ import { answered } from "./jobs.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false; // that objects are sent as text
 
-const said = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+const defined = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 
 async function cohere({ root, key, sdk }, { model, query, documents, top_n, return_documents, rank_fields }) {
   const Client = sdk === "cohere-v1" ? CohereClient : CohereClientV2;
-  const options = said({ topN: top_n, returnDocuments: return_documents, rankFields: rank_fields });
+  const options = defined({ topN: top_n, returnDocuments: return_documents, rankFields: rank_fields });
   const answer = await new Client({ token: key, environment: root }).rerank({ model, query, documents, ...options }, { maxRetries: 0 });
   return {
     places: answer.results.map((each) => each.index),
@@ -26,7 +26,7 @@ async function cohere({ root, key, sdk }, { model, query, documents, top_n, retu
 
 async function ai({ root, key }, { model, query, documents, top_n }) {
   const options = { model: createCohere({ baseURL: `${root}/v2`, apiKey: key }).reranking(model), maxRetries: 0 };
-  const { ranking, response } = await rerank({ ...options, query, documents, ...said({ topN: top_n }) });
+  const { ranking, response } = await rerank({ ...options, query, documents, ...defined({ topN: top_n }) });
   return {
     places: ranking.map((each) => each.originalIndex),
     scores: ranking.map((each) => each.score),

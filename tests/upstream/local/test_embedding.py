@@ -109,7 +109,7 @@ def test_a_text_without_words_has_a_vector_of_zeros() -> None:
 class Length:
     id: str
     text: str
-    says: str = ""  # empty: the text is not too long
+    expected_message: str = ""  # empty: the text is not too long
 
 
 LENGTHS = [
@@ -127,7 +127,7 @@ LENGTHS = [
 @pytest.mark.parametrize("case", LENGTHS, ids=lambda case: case.id)
 async def test_a_text_may_have_so_many_tokens(upstream: LocalEmbedding, case: Length) -> None:
     text = case.text.strip()
-    if not case.says:
+    if not case.expected_message:
         answer = await upstream.prepare(embed_request("one", text), MODEL).send(SECONDS)
         assert answer.usage.input_tokens <= MAX_TOKENS + 1
         return
@@ -135,7 +135,7 @@ async def test_a_text_may_have_so_many_tokens(upstream: LocalEmbedding, case: Le
         await upstream.prepare(embed_request("one", text), MODEL).send(SECONDS)
     assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_CONTEXT_TOO_LONG, Failure.CONTEXT)
     assert caught.value.metadata == {"field": "inputs[1].text"}
-    assert case.says in caught.value.message
+    assert case.expected_message in caught.value.message
     assert f"at most {MAX_TOKENS} tokens" in caught.value.message
 
 

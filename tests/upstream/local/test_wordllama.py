@@ -121,11 +121,11 @@ class Shared:
 async def test_what_calls_share_is_done_once_in_a_go() -> None:
     gate, work = GatedLoader(), Shared()
     engine = WordLlamaEngine(gate.load)
-    asked = [["first"], ["a", "b"], ["c"], ["d", "e", "f"]]
-    made: list[list[str]] = [[] for _ in asked]
+    inputs = [["first"], ["a", "b"], ["c"], ["d", "e", "f"]]
+    made: list[list[str]] = [[] for _ in inputs]
     calls = [
         asyncio.create_task(engine.run(texts, work, taken.extend, SECONDS))
-        for texts, taken in zip(asked, made, strict=True)
+        for texts, taken in zip(inputs, made, strict=True)
     ]
     await entered(*calls)
     gate.opened.set()
@@ -350,9 +350,9 @@ async def test_an_engine_that_was_never_called_closes_at_once() -> None:
 async def test_many_tasks_get_their_own_vectors(engine: WordLlamaEngine) -> None:
     upstream = LocalEmbedding(engine)
     sizes = [1 + number * number % 700 for number in range(60)]
-    asked = [[f"text {number} of {size}" for number in range(size)] for size in sizes]
-    together = await asyncio.gather(*(vectors_of(upstream, MODEL, texts) for texts in asked))
-    for texts, vectors in zip(asked, together, strict=True):
+    inputs = [[f"text {number} of {size}" for number in range(size)] for size in sizes]
+    together = await asyncio.gather(*(vectors_of(upstream, MODEL, texts) for texts in inputs))
+    for texts, vectors in zip(inputs, together, strict=True):
         assert (vectors == unit(shared_model().embed(shared_model().tokenize(texts)))).all()
 
 
