@@ -5,11 +5,12 @@ import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import grpc
 import openai
 import pytest
 from aiohttp import web
@@ -23,11 +24,21 @@ from umg_grpc.access.keys import Keys
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.config.values import Retention
 from umg_grpc.errors import UmgError
+from umg_grpc.status import from_rpc
 from umg_grpc.store import open_store
-from umg_grpc.store.budgets import NO_BALANCE, Balance, BudgetAccounts, period_end, period_start
+from umg_grpc.store.budgets import (
+    NO_BALANCE,
+    Balance,
+    BudgetAccounts,
+    LeaseId,
+    end_hold,
+    hold,
+    period_end,
+    period_start,
+)
 from umg_grpc.store.open_records import SUFFIX, records_of
 from umg_grpc.store.usage_records import CallFilter, UsageRecords
-from umg_grpc.v1 import pb
+from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000
 ANSWER = {
@@ -74,7 +85,7 @@ async def provider_config(database: str = "sqlite") -> AsyncGenerator[tuple[Prov
 async def new_key(gateway: Running, budget: int, period: str = "") -> tuple[str, str]:
     """Return the id and the secret of a key with a budget in micro-credits."""
     keys = Keys(gateway.service.store)
-    key, secret = await keys.create("spender", budget_micro_credits=budget, budget_period=period)
+    key, secret = await keys.create(f"spender of {budget}", budget_micro_credits=budget, budget_period=period)
     return key.key_id, secret
 
 
@@ -279,6 +290,98 @@ async def test_a_failed_attempt_is_not_in_flight(tmp_path: Path) -> None:
             provider.failures = 100
             assert (await post(session, gateway.url, secret))[0] == 502
             assert in_flight(tmp_path) == 0
+
+
+async def test_a_task_keeps_its_reservation_through_the_end_of_the_process(database: Database) -> None:
+    now = datetime(2026, 5, 1, tzinfo=UTC)
+    store = await open_store(database.url, database.data_dir)
+    key, _ = await Keys(store).create("spender", budget_micro_credits=100)
+    caller, accounts = Caller(key.key_id, "spender", (), None, None, budget_micro_credits=100), BudgetAccounts(store)
+    retention = Retention(ttl=3600, max_bytes=10**6)
+    log = UsageLog(store, database.data_dir, retention, lambda: now)
+    log.start()
+    reservation = await log.budgets.reserve(caller, 40)
+    assert reservation is not None
+    async with store.write() as session:
+        held = await hold(session, reservation.lease_id, "one", reservation.micro_credits, now)
+    reservation.hand_over()
+    await log.aclose()
+    assert await accounts.balances({key.key_id: 0}) == {key.key_id: Balance(0, 40)}, "only the task holds an amount"
+
+    later = UsageLog(store, database.data_dir, retention, lambda: now + timedelta(days=9))
+    later.start()
+    with pytest.raises(UmgError, match=r"0\.000040 reserved"):
+        await later.budgets.reserve(caller, 61)
+    for expected in (True, False):  # the second time is that of another process
+        async with store.write() as session:
+            assert await end_hold(session, held, 25) is expected
+    await later.aclose()
+    latest = UsageLog(store, database.data_dir, retention, lambda: now + timedelta(days=9))
+    remaining = await latest.budgets.reserve(caller, 75)
+    assert remaining is not None
+    remaining.end(0)
+    await latest.aclose()
+    assert await accounts.balances({key.key_id: 0}) == {key.key_id: Balance(25, 0)}
+    await store.aclose()
+
+
+async def test_a_task_that_fails_costs_nothing(database: Database) -> None:
+    now = datetime(2026, 5, 1, tzinfo=UTC)
+    store = await open_store(database.url, database.data_dir)
+    lease = LeaseId("key", 0, "process")
+    await BudgetAccounts(store).lease(lease, "directory", 100, 50, now)
+    async with store.write() as session:
+        held = await hold(session, lease, "one", 50, now)
+    async with store.write() as session:
+        assert await end_hold(session, held, 0)
+    assert (await BudgetAccounts(store).balances({"key": 0})).get("key", NO_BALANCE) == NO_BALANCE
+    await store.aclose()
+
+
+@pytest.mark.parametrize(("limit", "reserved"), [("", 128_000), ("output_tokens: 50", 50)], ids=["unknown", "known"])
+async def test_a_maximum_above_that_of_the_model_reserves_no_more(tmp_path: Path, limit: str, reserved: int) -> None:
+    async with provider_config() as (provider, config):
+        priced = config.replace(PRICE, f"models: {{m: {{price: {{output: 1}}, capabilities: {{{limit}}}}}}}\n")
+        async with running(priced, tmp_path) as gateway, aiohttp.ClientSession() as session:
+            provider.released.set()
+            _, enough = await new_key(gateway, reserved)
+            _, short = await new_key(gateway, reserved - 1)
+            assert (await post(session, gateway.url, enough, max_tokens=100_000_000))[0] == 200
+            assert (await post(session, gateway.url, short, max_tokens=100_000_000))[0] == 429
+
+
+async def test_a_hedged_call_is_charged_once(tmp_path: Path) -> None:
+    async with provider_config() as (provider, config):
+        hedged = config.replace("models: {m: {", "models: {m: {hedge: 0.01, ")
+        async with running(hedged, tmp_path) as gateway:
+            key_id, secret = await new_key(gateway, 100 * CREDIT)
+            async with aiohttp.ClientSession() as session:
+                call = asyncio.create_task(post(session, gateway.url, secret))
+                await provider.wait_arrived(2)
+                provider.released.set()
+                assert (await call)[0] == 200
+        assert provider.calls == 2
+        assert await spent("sqlite", tmp_path, key_id) == Balance(CREDIT, 0)
+
+
+async def test_a_grpc_caller_beyond_the_budget_gets_its_amounts(tmp_path: Path) -> None:
+    async with provider_config() as (provider, config), running(config, tmp_path) as gateway:
+        provider.released.set()
+        key_id, secret = await new_key(gateway, 10 * CREDIT)
+        prompt = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="x"))])
+        request = pb.GenerateRequest(model="m", messages=[prompt])
+        metadata = [("authorization", f"Bearer {secret}")]
+        async with grpc.aio.insecure_channel(gateway.grpc) as face:
+            stub = rpc.GenerationServiceStub(face)
+            calls = [stub.Generate(request, metadata=metadata) for _ in range(50)]
+            results = await asyncio.gather(*calls, return_exceptions=True)
+        errors = [result for result in results if isinstance(result, grpc.aio.AioRpcError)]
+        assert (len(errors), provider.calls) == (40, 10)
+        assert {error.code() for error in errors} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        error = from_rpc(errors[0])
+        assert error.reason == pb.ERROR_REASON_QUOTA_EXHAUSTED
+        assert error.metadata["budget"] == "10.000000"
+    assert await spent("sqlite", tmp_path, key_id) == Balance(10 * CREDIT, 0)
 
 
 def in_flight(data: Path) -> int:

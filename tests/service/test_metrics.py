@@ -132,6 +132,18 @@ def test_the_first_outputs_and_the_cost_of_calls_are_counted() -> None:
     }
 
 
+def test_a_cached_answer_counts_no_tokens() -> None:
+    metrics = Metrics()
+    for is_cached in (False, True):
+        call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main", usage=pb.Usage(input_tokens=3))
+        call.is_cached = is_cached
+        metrics.finished(call, "OK", 0.1)
+    assert lines(metrics) >= {
+        'umg_calls_total{channel="main",method="M",model="m",outcome="OK"} 2.0',
+        'umg_tokens_total{channel="main",direction="input",model="m"} 3.0',
+    }
+
+
 def test_the_versions_are_shown() -> None:
     installed = (
         f'umg_build_info{{python="{platform.python_version()}",version="{version("unified-model-gateway")}"}} 1.0'

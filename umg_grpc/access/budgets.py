@@ -41,7 +41,7 @@ class _Lease:
 
 
 class Reservation:
-    """Amount reserved for one call or task, until `end`, which may follow long after the call."""
+    """Amount reserved for one call, until `end`, or until a task takes it over (`hand_over`)."""
 
     __slots__ = ("_lease", "_micro_credits")
 
@@ -53,6 +53,17 @@ class Reservation:
     def lease_id(self) -> LeaseId:
         """Lease for the usage record, which has to be in the journal before `end`."""
         return self._lease.lease_id
+
+    @property
+    def micro_credits(self) -> int:
+        """Reserved amount; 0 after the end."""
+        return self._micro_credits or 0
+
+    def hand_over(self) -> None:
+        """End the reservation in this process, after `umg_grpc.store.budgets.hold` has moved its amount to a task."""
+        if self._micro_credits is not None:
+            self._lease.open -= 1
+            self._micro_credits = None
 
     def end(self, micro_credits: int) -> None:
         """Replace the reservation by the actual cost; 0 releases it. Further calls have no effect."""

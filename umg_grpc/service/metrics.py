@@ -152,7 +152,7 @@ class Metrics:
         row.micro_credits += call.micro_credits
         if call.first_output_seconds is not None:
             self._firsts[call.method, call.channel, model].add(call.first_output_seconds)
-        if (usage := call.usage) is not None:
+        if (usage := call.usage) is not None and not call.is_cached:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
             for channel in call.abandoned:  # these channels have read the prompt too

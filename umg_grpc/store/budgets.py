@@ -17,6 +17,9 @@ from umg_grpc.store.tables import BudgetAccount, BudgetLease
 
 LEASE_DIVISOR = 50  # a lease is at most this part of the budget, unless a call needs more
 REST_DIVISOR = 8  # and this part of the rest, so that leases become small before the budget is used up
+TASK_PREFIX = "task:"
+NO_DIRECTORY = ""
+"""Directory of the leases of tasks, which belong to no process."""
 FOREIGN_SECONDS = 3600
 """Time without a renewal after which the lease of a process with another data directory is returned: its journal may
 have records that the database has not received.
@@ -112,6 +115,30 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
         await _take_from(session, lease, cost)
 
 
+async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int, now: datetime) -> LeaseId:
+    """Move a reserved amount from the lease of a process to one of a task, in the transaction that creates the task.
+    Return that lease, which no process returns: it ends by `end_hold`.
+    """
+    await lock_accounts(session, [(lease.key_id, lease.period)])
+    held = lease._replace(holder=f"{TASK_PREFIX}{task}")
+    row = {**held._asdict(), "directory": NO_DIRECTORY, "amount": micro_credits, "now": _micros(now)}
+    await session.execute(_ADD_TO_LEASE, row)
+    await _take_from(session, lease, micro_credits)
+    return held
+
+
+async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> bool:
+    """End the lease of a task, and charge the actual cost; 0 releases it. Return False, without a charge, if it has
+    ended before, so that a process may repeat the transaction of another one that was killed.
+    """
+    await lock_accounts(session, [(held.key_id, held.period)])
+    deleted = await session.execute(delete(BudgetLease).where(_is(held)).returning(BudgetLease.holder))
+    if deleted.first() is None:
+        return False
+    await settle(session, [Charge(held, micro_credits)])
+    return True
+
+
 class BudgetAccounts:
     """Tables of accounts and leases. Every method raises SQLAlchemyError if the database fails."""
 
@@ -164,7 +191,7 @@ class BudgetAccounts:
     async def return_expired(self, directory: str, now: datetime) -> None:
         """Delete the leases of other data directories that were not renewed for `FOREIGN_SECONDS`."""
         bound = _micros(now) - FOREIGN_SECONDS * 10**6
-        expired = (BudgetLease.directory != directory) & (BudgetLease.renew_micros < bound)
+        expired = BudgetLease.directory.not_in([directory, NO_DIRECTORY]) & (BudgetLease.renew_micros < bound)
         async with self._store.read() as session:
             if not await session.scalar(select(func.count()).select_from(BudgetLease).where(expired)):
                 return

@@ -241,9 +241,9 @@ class BudgetLease(Base):
     key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     holder: Mapped[str] = mapped_column(String(64), primary_key=True)
-    """Process, by the prefix of its usage records."""
+    """Process, by the prefix of its usage records; or `task:ID`."""
     directory: Mapped[str] = mapped_column(String(64))
-    """Id of the data directory whose journal has the usage records of the holder."""
+    """Id of the data directory whose journal has the usage records of the holder; "" for a task."""
     held_micro_credits: Mapped[int] = mapped_column(BigInteger)
     renew_micros: Mapped[int] = mapped_column(BigInteger)
     """Last renewal, in microseconds since 1970 in UTC."""

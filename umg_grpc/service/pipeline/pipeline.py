@@ -15,7 +15,7 @@ from umg_grpc.access.key_limits import KeyLimits, TokenEstimate
 from umg_grpc.access.limited import LimitedModel
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import FREE, Prices, estimated_quantities
+from umg_grpc.prices import FREE, estimated_quantities
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, RoutePreferences
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
@@ -100,9 +100,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         Raise UmgError(RATE_LIMITED), UmgError(QUOTA_EXHAUSTED).
         """
         if call.caller.has_limits or model.limits is not None:
-            await self._acquire(call, model, estimate_tokens(request), request.source.format)
+            await self._acquire(call, model, estimate_tokens(request, model.described), request.source.format)
         if call.caller.budget_micro_credits is not None and model.prices is not FREE:
-            await self._reserve(call, model.prices, request)
+            await self._reserve(call, model, request)
         call.model, call.prices = model.id, model.prices  # set here, since the call may reach no channel
 
     async def _acquire(self, call: Call, model: PublicModel, estimate: TokenEstimate, source_format: str) -> None:
@@ -118,12 +118,12 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             for admission in own:
                 call.headers.update(headers_of_limits(source_format)(admission.status, datetime.now(UTC)))
 
-    async def _reserve(self, call: Call, prices: Prices, request: RequestT) -> None:
+    async def _reserve(self, call: Call, model: PublicModel, request: RequestT) -> None:
         """Reserve the estimated cost of a call of a key with a budget. Raise UmgError."""
         if self._context.usage is None:
             message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        cost = prices.cost(estimated_quantities(*estimate_tokens(request)))
+        cost = model.prices.cost(estimated_quantities(*estimate_tokens(request, model.described)))
         call.reservation = await self._context.usage.budgets.reserve(call.caller, cost)
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:
@@ -140,7 +140,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         """Return the attempts of the call, best channel first."""
         shared, router = self._context.shared, self._context.channels.router
         if self._context.usage is not None:
-            admitted.call.usage_in_flight = UsageInFlight(self._context.usage, admitted.call, admitted.request)
+            admitted.call.usage_in_flight = UsageInFlight(
+                self._context.usage, admitted.call, admitted.request, admitted.model.described
+            )
         if admitted.call.span is not None:
             admitted.call.span.describe(self._operation, admitted.request, stream=stream)
         preferences, encoder = await self._plan(admitted, stream=stream)

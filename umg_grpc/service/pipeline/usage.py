@@ -13,6 +13,7 @@ from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.status import STATUS
 from umg_grpc.store.open_records import NO_SLOT
 from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, storable
+from umg_grpc.v1 import pb
 
 OPERATIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -65,12 +66,13 @@ class UsageInFlight:
     for the call, so its estimated cost is charged.
     """
 
-    __slots__ = ("_attempts", "_call", "_log", "_request", "record_id", "slot")
+    __slots__ = ("_attempts", "_call", "_log", "_model", "_request", "record_id", "slot")
 
-    def __init__(self, log: UsageLog, call: Call, request: Request) -> None:
+    def __init__(self, log: UsageLog, call: Call, request: Request, model: pb.Model) -> None:
         self._log = log
         self._call = call
         self._request = request
+        self._model = model
         self._attempts = 0  # that were sent and have not failed
         self.record_id = log.new_id()
         self.slot = NO_SLOT
@@ -90,7 +92,7 @@ class UsageInFlight:
 
     def _record(self) -> UsageRecord:
         """Return the record at the estimated tokens, with the names cut to the size of a slot."""
-        call, estimate = self._call, estimate_tokens(self._request)
+        call, estimate = self._call, estimate_tokens(self._request, self._model)
         record = _new_record(self.record_id, call, time.perf_counter() - call.began_at)
         record.model, record.channel = call.model[:MAX_NAME_CHARACTERS], call.channel[:MAX_NAME_CHARACTERS]
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
