@@ -102,6 +102,7 @@ CASES = [
     Case(id="a slug", schema={"type": "string", "pattern": "^[a-z0-9]+(?:-[a-z0-9]+)*$", "minLength": 12}),
     Case(id="a version", schema={"type": "string", "pattern": r"^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$"}),
     Case(id="a pattern inside", schema={"type": "string", "pattern": "x{3}", "minLength": 5}),
+    Case(id="a count in a class", schema={"type": "string", "pattern": "^[{2000}]{3}$"}),
     Case(id="two patterns", schema={"allOf": [{"type": "string", "pattern": "^a"}, {"pattern": "^[ab]{4}$"}]}),
     Case(id="a tree", schema=TREE),
     Case(id="a linked list", schema=LINKED),
@@ -113,6 +114,8 @@ CASES = [
     Case(id="all of with variants", schema={"allOf": [EVENT, an_object("at", at={"type": "string", "format": "date"})]}),
     Case(id="a reference with more beside it", schema={"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n", "minimum": 77}),
     Case(id="a reference into properties", schema=an_object("a", "b", a={"type": "boolean"}, b={"$ref": "#/properties/a"})),
+    Case(id="requirements beside a reference to them", schema={"$ref": "#/$defs/a", "$defs": {"a": {"dependentRequired": {"a": ["b"]}}}, "dependentRequired": {"a": ["c"]}}),
+    Case(id="excluded beside a reference to the same", schema={"$ref": "#/$defs/a", "$defs": {"a": {"not": {"type": "string"}}}, "not": {"type": "null"}, "anyOf": [{"type": "integer"}]}),
     Case(id="not null", schema={"not": {"type": "string"}}),
     Case(id="not the first", schema={"type": "string", "enum": ["a", "b"], "not": {"const": "a"}}),
     Case(id="several types", schema={"type": ["null", "integer"], "minimum": 3}),
@@ -235,6 +238,14 @@ MALFORMED = [
     Malformed("a choice that is no schema", {"oneOf": [{}, 1]}, "at.oneOf[1]"),
     Malformed("an enum that is no list", {"enum": "a"}, "at.enum"),
     Malformed("too many patterns", {"patternProperties": {f"^a{n}": {} for n in range(MAX_PATTERNS + 1)}}, "at"),
+    Malformed("a huge repeat", {"type": "string", "pattern": "^a{1000000000}$"}, "at.pattern"),
+    Malformed("a large repeat in a name", {"patternProperties": {"^a{2,1001}$": {}}}, "at.patternProperties"),
+    Malformed("an open class in a name", {"patternProperties": {"[": {}}}, "at.patternProperties"),
+    Malformed("an open group", {"pattern": "("}, "at.pattern"),
+    Malformed("a step of zero", {"multipleOf": 0}, "at.multipleOf"),
+    Malformed("a definition that is no schema", {"$defs": {"a": 5}}, "at.$defs.a"),
+    Malformed("definitions in a list", {"properties": {"a": {"$defs": []}}}, "at.properties.a.$defs"),
+    Malformed("a malformed definition of draft 7", {"definitions": {"a": {"type": "text"}}}, "at.definitions.a.type"),
     Malformed("a long pattern", {"pattern": "a" * 5_001}, "at.pattern"),
     Malformed("uniqueness by a word", {"uniqueItems": "yes"}, "at.uniqueItems"),
     Malformed("a reference to elsewhere", {"$ref": "https://nowhere.test/schema"}, "at.$ref"),
@@ -250,6 +261,11 @@ def test_a_malformed_keyword_is_rejected_by_its_path(case: Malformed) -> None:
         instance(case.schema, Words(PROMPT), field="at")
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": case.field})
     assert caught.value.message.startswith(f"`{case.field}`: ")
+
+
+def test_a_step_of_zero_is_refused_with_its_bound() -> None:
+    with pytest.raises(UmgError, match="a number above 0"):
+        instance({"multipleOf": 0}, Words(PROMPT), field="at")
 
 
 OLDER = [

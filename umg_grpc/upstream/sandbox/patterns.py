@@ -15,12 +15,17 @@ MAX_PATTERN = 5_000
 """Maximum characters of a pattern."""
 MAX_PATTERNS = 32
 """Maximum different patterns of one schema."""
+MAX_REPEAT = 1_000
+"""Maximum count of one repeat, `{1000}`; the limit of RE2, which reads some larger counts as literal text."""
 MAX_SAMPLE = 1_000
 MAX_MEMORY = 2**20
 """Maximum bytes of RE2 for one pattern; a pattern that needs more is not supported."""
 
 _CODE = re.compile(r"(\\[^u])|\\u([0-9a-fA-F]{4})", re.DOTALL)
 _REPEAT = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|[*+]", re.DOTALL)  # group 1: where * and + are literal
+_COUNT = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}", re.DOTALL)
+_MALFORMED = ("missing ", "unexpected ", "no argument ")  # beginnings of the errors of RE2 that ECMA 262 has as well
+_OF_ECMA = ("[]", "[^]")  # classes that RE2 reads differently
 _ONCE = {"*": "{0}", "+": "{1}"}
 _CONTROLS = dict.fromkeys((*range(32), 127), "x")
 
@@ -40,18 +45,40 @@ class Expression(Protocol):
         ...
 
 
-@lru_cache(maxsize=2 * MAX_PATTERNS)  # twice: `samples` rewrites a pattern
 def compiled(pattern: str) -> Expression | None:
     """Return the compiled pattern, None for an unsupported one."""
-    if len(pattern) > MAX_PATTERN:
-        return None
+    expression = _compile(pattern)
+    return None if isinstance(expression, str) else expression
+
+
+def problem(pattern: str) -> str | None:
+    """Return the problem of a malformed pattern for an error message; None for a valid or unsupported one."""
+    if _repeats_too_often(pattern):
+        return f"expected repeats of at most {MAX_REPEAT}; lower their counts"
+    failure = _compile(pattern)
+    if isinstance(failure, str) and failure.startswith(_MALFORMED) and not any(each in pattern for each in _OF_ECMA):
+        return "expected a regular expression of ECMA 262; correct it"
+    return None
+
+
+@lru_cache(maxsize=2 * MAX_PATTERNS)  # twice: `samples` rewrites a pattern
+def _compile(pattern: str) -> Expression | str:
+    """Return the compiled pattern, or the error of RE2."""
+    if len(pattern) > MAX_PATTERN or _repeats_too_often(pattern):
+        return "too large"
     options = re2.Options()
     options.max_mem, options.log_errors, options.never_capture = MAX_MEMORY, False, True
     try:
         expression: Expression = re2.compile(_CODE.sub(_with_code_in_braces, pattern), options)
-    except re2.error:
-        return None
+    except re2.error as error:
+        reason = error.args[0]
+        return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     return expression
+
+
+def _repeats_too_often(pattern: str) -> bool:
+    counts = (count.lstrip("0") for found in _COUNT.finditer(pattern) for count in found.groups() if count)
+    return any(len(count) > 4 or int(count or 0) > MAX_REPEAT for count in counts)
 
 
 def matches(pattern: str, text: str, budget: Budget) -> bool:

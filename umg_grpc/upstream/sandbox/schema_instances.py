@@ -316,6 +316,12 @@ def _both(name: str, one: object, other: object) -> object:
     be combined.
     """
     match one, other:
+        case Schema(), Schema() if name == "not":
+            return Schema(anyOf=[one, other])
+        case Schema(), Schema():
+            return Schema(allOf=[one, other]) if name in {"items", "additionalProperties", "propertyNames"} else other
+        case dict(), dict() if name == "dependentRequired":
+            return one | {key: [*one.get(key, ()), *needs] for key, needs in other.items()}
         case dict(), dict():
             return one | {key: Schema(allOf=[one[key], inner]) if key in one else inner for key, inner in other.items()}
         case list(), list() if name == "required":

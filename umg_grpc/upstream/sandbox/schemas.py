@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, field
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox.budget import Budget
-from umg_grpc.upstream.sandbox.patterns import MAX_PATTERN, MAX_PATTERNS, matches
+from umg_grpc.upstream.sandbox.patterns import MAX_PATTERN, MAX_PATTERNS, matches, problem
 from umg_grpc.wire.core.json import convert, echo, invalid
 
 MAX_LEVELS = 100
@@ -56,7 +56,7 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
     maximum: Number | None = None
     exclusive_minimum: Number | None = None
     exclusive_maximum: Number | None = None
-    multiple_of: Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | None = None
+    multiple_of: Number | None = None
     min_length: Count = 0
     max_length: Count | None = None
     pattern: Annotated[str, Meta(max_length=MAX_PATTERN)] | None = None
@@ -80,6 +80,7 @@ KNOWN = frozenset(Keywords.__struct_encode_fields__)
 SINGLE = {"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"}
 SEVERAL = {"allOf", "anyOf", "oneOf", "prefixItems"}
 CHOICES = ("anyOf", "oneOf")
+DEFINITIONS = ("$defs", "definitions")
 NAMED = {"properties", "patternProperties", "dependentSchemas"}
 
 
@@ -192,18 +193,37 @@ class Document:
         self._read[id(raw)] = schema = Schema()
         modern = _modern(raw)
         known = convert(Keywords, modern, at)
-        self._count_patterns([*known.pattern_properties, *([known.pattern] if known.pattern else [])], at)
+        if known.multiple_of is not None and known.multiple_of <= 0:
+            raise invalid(_path(at, "multipleOf"), "expected a number above 0; correct its value")
+        self._check_patterns({pattern: _path(at, "patternProperties") for pattern in known.pattern_properties})
+        self._check_patterns({known.pattern: _path(at, "pattern")} if known.pattern else {})
+        for name in DEFINITIONS:
+            self._definitions(raw.get(name), _path(at, name), level + 1)
         for name, value in modern.items():
             self._budget.spend(1 + members(value) // 16)
             schema[name] = self._keyword(name, value, _path(at, name), level + 1)
         return schema
 
-    def _count_patterns(self, patterns: list[str], at: str) -> None:
-        new = set(patterns) - self._patterns
-        self._patterns |= new
-        self._budget.spend(sum(100 + len(pattern) // 10 for pattern in new))
-        if len(self._patterns) > MAX_PATTERNS:
-            raise invalid(at, f"expected at most {MAX_PATTERNS} different patterns in the schema; simplify it")
+    def _check_patterns(self, places: dict[str, str]) -> None:
+        """Check patterns, each with its path. Raise UmgError(INVALID_FIELD) for a malformed one or too many."""
+        for pattern, at in places.items():
+            if pattern in self._patterns:
+                continue
+            self._patterns.add(pattern)
+            self._budget.spend(100 + len(pattern) // 10)
+            if len(self._patterns) > MAX_PATTERNS:
+                raise invalid(self._field, f"expected at most {MAX_PATTERNS} different patterns; simplify the schema")
+            if (why := problem(pattern)) is not None:
+                raise invalid(at, why)
+
+    def _definitions(self, definitions: object, at: str, level: int) -> None:
+        """Read the schemas to which references may point, also those to which none points."""
+        if definitions is None:
+            return
+        if not isinstance(definitions, dict):
+            raise invalid(at, "expected an object of JSON schemas; correct its type")
+        for name, inner in definitions.items():
+            self._schema(inner, _path(at, echo(str(name))), level)
 
     def _keyword(self, name: str, value: object, at: str, level: int) -> object:
         if name in SINGLE:
