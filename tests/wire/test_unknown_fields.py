@@ -16,6 +16,7 @@ from tests.wire.responses import strategies as responses
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.field_paths import BODY
 from umg_grpc.wire.core.unknown_fields import note_nested
 from umg_grpc.wire.report import Report, header_name
 
@@ -137,6 +138,7 @@ TOP = [Place(face, "zork", {"zork": 1}) for face in LEAST]
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
 def test_a_nested_unknown_field_is_reported_once_by_its_path(place: Place) -> None:
     for report in reports(place.format, body_of(place)):
+        report.rename(lambda name: name.removeprefix(BODY))
         assert report.times[place.path] == 1
         assert header_name(place.path) in report.header().split(", ")
 
@@ -148,10 +150,44 @@ def test_a_strict_call_is_refused_with_the_path_of_its_unknown_field(place: Plac
     for path in notes.uncarried:
         report.drop(path)
     note_nested(request.source, report)
+    wire_path = FORMATS[place.format].wire_path
+    report.rename(lambda name: name if name in notes.uncarried else wire_path(name))
     with pytest.raises(UmgError) as caught:
-        report.refuse()
-    assert caught.value.metadata == {"field": place.path}
+        report.refuse(wire_path)
+    assert wire_path(caught.value.metadata["field"]) == place.path
     assert header_name(place.path) in caught.value.message
+
+
+CANONICAL = [
+    ("responses", "verbosity"),
+    ("responses", "logprobs"),
+    ("chat", "max_output_tokens"),
+    ("native", "metadata"),
+]
+
+
+@pytest.mark.parametrize(("face", "name"), CANONICAL)
+def test_an_unknown_field_with_a_canonical_name_is_refused_by_its_own_name(face: str, name: str) -> None:
+    request, _, notes = FORMATS[face].decode_request(msgspec.json.encode({**LEAST[face], name: {"zork": 1}}), {})
+    for other in FORMATS.keys() - {face}:
+        with pytest.raises(UmgError) as caught:
+            FORMATS[other].encode_request(request, "m", False, notes=notes)
+        assert FORMATS[face].wire_path(caught.value.metadata["field"]) == name
+
+
+def test_the_namespace_of_a_tool_choice_is_reported_towards_another_format() -> None:
+    choice = {"type": "function", "name": "f", "namespace": "n"}
+    body = {**LEAST["responses"], "tools": [{"type": "function", "name": "f"}], "tool_choice": choice}
+    for report in reports("responses", msgspec.json.encode(body)):
+        assert report.dropped == {"tool_choice.namespace": None}
+
+
+def test_a_strict_call_is_refused_by_the_own_name_of_a_field_with_a_canonical_name() -> None:
+    report, wire_path = Report(), FORMATS["responses"].wire_path
+    report.drop("messages")  # as renamed for the caller
+    with pytest.raises(UmgError) as caught:
+        report.refuse(wire_path)
+    assert wire_path(caught.value.metadata["field"]) == "messages"
 
 
 @pytest.mark.parametrize("place", TOP, ids=lambda place: place.id)

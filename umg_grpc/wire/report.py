@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.field_paths import body_path
 from umg_grpc.wire.core.json import echo
 
 MAX_HEADER_BYTES = 1024
@@ -75,14 +76,17 @@ class Report:
                 shown.append(counted)
         return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
-    def refuse(self) -> None:
-        """Raise UmgError(UNTRANSLATABLE) if any field was dropped, for `x-umg-strict`."""
+    def refuse(self, wire_path: Callable[[str], str] | None = None) -> None:
+        """Raise UmgError(UNTRANSLATABLE) if any field was dropped, for `x-umg-strict`. `wire_path`: of the caller's
+        format if the names are those of its body.
+        """
         if self.dropped:
             name, dropped = next(iter(self.dropped)), self.header()
             if name != header_name(name):
                 dropped += f" (`{name}`)"
             message = f"the provider of this model cannot be told: {dropped}; leave it out, or send no x-umg-strict"
-            raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=name)
+            place = name if wire_path is None else body_path(name, wire_path)
+            raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=place)
 
 
 def header_name(path: str) -> str:

@@ -6,7 +6,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.betas import unjudged
 from umg_grpc.wire.core.json import echo
-from umg_grpc.wire.core.unknown_fields import note_nested
+from umg_grpc.wire.core.unknown_fields import note_nested, source_path
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -36,7 +36,8 @@ def report_unsupported(
     UmgError(UNTRANSLATABLE) for a field of `indispensable`, without which the response would be different.
     """
     present = {field.name for field, _ in request.ListFields()}
-    for field in [*notes.indispensable, *(field for field in indispensable if field in present)]:
+    unknown = [source_path(field, request.source) for field in notes.indispensable]
+    for field in [*unknown, *(field for field in indispensable if field in present)]:
         raise untranslatable(echo(field), "this model's provider cannot be told; leave it out or choose another model")
     for field in [*notes.uncarried, *(field for field in unsayable if field in present)]:
         if not _has_no_effect(field, request):

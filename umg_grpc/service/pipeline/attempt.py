@@ -76,4 +76,4 @@ def finish_report(
     if report.dropped and wire_path is not None:
         report.rename(lambda name: name if name in uncarried else wire_path(name))
     if call.strict:
-        report.refuse()
+        report.refuse(wire_path)

@@ -10,7 +10,7 @@ from umg_grpc.upstream.sandbox.vocabulary import digest
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.opaque import omits_turn
-from umg_grpc.wire.core.unknown_fields import note_nested
+from umg_grpc.wire.core.unknown_fields import note_nested, source_path
 from umg_grpc.wire.report import Report, foreign, omits, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -82,7 +82,8 @@ def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, 
     for a broken image, MISSING_FIELD for a message without a role.
     """
     present = {field.name for field, _ in request.ListFields()}
-    for name in [*notes.indispensable, *(name for name in INDISPENSABLE if name in present)]:
+    unknown = [source_path(name, request.source) for name in notes.indispensable]
+    for name in [*unknown, *(name for name in INDISPENSABLE if name in present)]:
         raise untranslatable(name, "the sandbox cannot be told; leave it out or choose another model")
     for name in [*notes.uncarried, *(name for name in NOT_HONOURED if name in present)]:
         report.drop(name)

@@ -3,6 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 
+BODY = "source."
+"""Prefix of a path in the caller's body, where the path alone is that of another canonical field."""
+
+
+def body_path(path: str, wire_path: Callable[[str], str]) -> str:
+    """Return the canonical path of a field by its path in the caller's body, which `wire_path` returns unchanged."""
+    return path if wire_path(path) == path else BODY + path
+
 
 def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
     """Return the `TextFormat.wire_path` function of a format. Each rule is a pattern of a canonical path and its
@@ -14,6 +22,8 @@ def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
     compiled = [(re.compile(pattern), replacement) for pattern, replacement in rules]
 
     def wire_path(path: str) -> str:
+        if path.startswith(BODY):
+            return path.removeprefix(BODY)
         plain = path.removeprefix("request.")
         for pattern, replacement in compiled:
             wired, found = pattern.subn(replacement, plain)

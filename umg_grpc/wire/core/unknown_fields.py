@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.field_paths import body_path
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -52,7 +53,15 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
     codec = FORMATS.get(source.format)
     if codec is not None and codec.unknown_fields is not None:
         for path in codec.unknown_fields(source.body):
-            report.drop(path)
+            report.drop(body_path(path, codec.wire_path))
+
+
+def source_path(name: str, source: pb.SourceDocument) -> str:
+    """Return the canonical path of a field that only the caller's body has, by its path there."""
+    from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
+
+    codec = FORMATS.get(source.format)
+    return name if codec is None else body_path(name, codec.wire_path)
 
 
 @dataclass(frozen=True, slots=True)
