@@ -114,6 +114,19 @@ def test_context_that_agents_add_before_the_question_calls_no_tools(turn: Turn) 
     assert "reminder" not in answer.text.partition("You said")[2].partition("My instructions")[0]
 
 
+@pytest.mark.parametrize("context", [REMINDER, ENVIRONMENT, f"{ENVIRONMENT}\n{REMINDER}"])
+def test_context_inside_the_text_of_the_question_is_left_out(context: str) -> None:
+    for question in (f"{context}\nWhat is a cat?", f"What is a cat?\n{context}", f"{context}What is a cat?{context}"):
+        answer = generate(make_request(question, tools=AGENT_TOOLS))
+        assert answer.calls == []
+        assert "You said: What is a cat?\n" in answer.text
+        assert not {"reminder", "disabled", "permission"} & set(answer.text.split())
+
+
+def test_a_block_without_an_end_is_part_of_the_question() -> None:
+    assert "You said: <system-reminder> a cat?" in generate(make_request("<system-reminder> a cat?")).text
+
+
 @pytest.mark.parametrize("turn", TURNS, ids=lambda turn: turn.id)
 def test_a_command_comes_from_the_question_alone(turn: Turn) -> None:
     [call] = generate(turn.with_question('Use Bash to run "ls src".')).calls

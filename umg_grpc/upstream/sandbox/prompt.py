@@ -21,6 +21,9 @@ Count = Callable[[str], int]
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
 NOT_HONOURED = ("audio_output", "moderation_json")
 
+CONTEXT_TAGS = ("system-reminder", "environment_context")
+"""Tags of the blocks that coding agents add to the user's texts."""
+
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
 
@@ -48,7 +51,9 @@ class Prompt:
 
     system: str = ""
     question: str = ""
-    """Last text part of the last user message: agents put reminders and descriptions of their environment before it."""
+    """Last text part of the last user message, without the blocks of `CONTEXT_TAGS`: agents put reminders and
+    descriptions of their environment before it or into it.
+    """
     last_turn: str = ""
     """All texts of the last user turn."""
     recent_text: str = ""
@@ -170,7 +175,7 @@ class _Reader:
         if not turn_texts:
             prompt.turns += 1
         turn_texts += texts
-        prompt.question = next((text for text in reversed(texts) if text.strip()), texts[-1])
+        prompt.question = next((text for text in map(_without_context, reversed(texts)) if text.strip()), texts[-1])
         prompt.last_turn = "\n".join(turn_texts)
         if prompt.turns == 1:
             prompt.opening = prompt.question
@@ -257,6 +262,19 @@ class _Reader:
 
     def _block(self, fingerprint: bytes, tokens: int, ttl: pb.CacheTtl.ValueType) -> None:
         self.prompt.blocks.append(Block(fingerprint, tokens, ttl))
+
+
+def _without_context(text: str) -> str:
+    """Return the text without the blocks of `CONTEXT_TAGS`. A block without an end is kept."""
+    for tag in CONTEXT_TAGS:
+        opening, closing = f"<{tag}>", f"</{tag}>"
+        pieces, rest = list[str](), 0
+        while (begin := text.find(opening, rest)) >= 0 and (end := text.find(closing, begin)) >= 0:
+            pieces.append(text[rest:begin])
+            rest = end + len(closing)
+        if rest:
+            text = "".join([*pieces, text[rest:]]).strip()
+    return text
 
 
 def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
