@@ -62,6 +62,7 @@ class _File(ConfigEntry, frozen=True):
     cache_bytes: str = "64MiB"
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     drain_delay: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
+    shipped_prices: bool = True
     tls: Tls | None = None
     log: Log = Log()
     metrics: _MetricsEntry = _MetricsEntry()
@@ -127,6 +128,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
         drain=file.drain,
         drain_delay=file.drain_delay,
+        shipped_prices=file.shipped_prices,
         tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,
         metrics=_metrics(document, file.metrics),

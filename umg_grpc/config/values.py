@@ -282,6 +282,8 @@ class Config:
     """Seconds between the announcement of a shutdown and the end of the listeners; None is 5 where a face is bound to
     another address than loopback, else 0.
     """
+    shipped_prices: bool = True
+    """Whether models of providers without a `price` have their public price (`umg_grpc.shipped_prices`)."""
     tls: Tls | None = None
     """Files of the TLS listeners; None serves both faces without TLS."""
     log: Log = field(default_factory=Log)

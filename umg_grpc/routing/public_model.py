@@ -9,7 +9,11 @@ from umg_grpc.config.values import ModelLimits
 from umg_grpc.families import FamilyModel, Suffix, family_model
 from umg_grpc.prices import FREE, Prices, price_list
 from umg_grpc.routing.target import EMBED, Target, formats_of
+from umg_grpc.shipped_prices import shipped_prices
 from umg_grpc.v1 import pb
+
+FREE_PROTOCOLS = frozenset({"local", "sandbox"})
+"""Protocols of channels without a provider, which no public price applies to."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,9 @@ def public_model(config: Config, model: str, targets: Sequence[Target]) -> Publi
     """Build the model that the channels serve under the id. `targets` is not empty."""
     family = next((target.family for target in targets if target.family), "")
     described, info = _build_description(config, model, family, targets), config.models.get(model)
-    if info is None:
-        return PublicModel(model, family, described, tokenizer=None)
     prices = price_list(described.prices)
+    if info is None:
+        return PublicModel(model, family, described, tokenizer=None, prices=prices)
     return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache, prices, info.limits)
 
 
@@ -82,6 +86,8 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
     for field, _ in configured.ListFields():  # replaces whole fields: lists are not merged
         described.ClearField(field.name)  # type: ignore[arg-type]  # its stub lists the names
     described.MergeFrom(configured)
+    if config.shipped_prices and not configured.prices:
+        described.prices.extend(_shipped_prices(targets))
     operations = {operation for target in targets for operation in target.operations}
     described.ClearField("operations")
     described.operations.extend(sorted(operations))
@@ -100,6 +106,12 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
             capabilities.max_reasoning_tokens or rules_of(model, family, targets).largest_budget
         )
     return described
+
+
+def _shipped_prices(targets: Sequence[Target]) -> Sequence[pb.Price]:
+    """Return the public prices of the first provider's model that has some; simulated and local models have none."""
+    upstream = (target.model for target in targets if FREE_PROTOCOLS.isdisjoint(target.channel.protocols))
+    return next((prices for model in upstream if (prices := shipped_prices(model))), ())
 
 
 def _owner(channel: Channel) -> str:
