@@ -190,6 +190,7 @@ async def test_both_secrets_of_a_rotated_key_are_valid_until_the_overlap_ends(
     clock.seconds += 5
     after = [await authenticator.authenticate(secret) for secret in (old, new)]
     assert [caller.key_id for caller in after] == [key.key_id] * 2
+    assert [caller.key_prefix for caller in after] == [old[:11], new[:11]]
     assert [caller.scopes for caller in after] == [before.scopes] * 2 == [frozenset({"embed", "admin"})] * 2
     clock.seconds += 3595
     assert await reason(authenticator, old) == pb.ERROR_REASON_KEY_EXPIRED

@@ -225,12 +225,15 @@ class Keys:
 
 
 def by_secret_hash(row: ApiKey) -> dict[str, Key]:
-    """Return the key by the hash of its secret and, expiring with the overlap, by that of its former secret."""
+    """Return the key by the hash of its secret, and by that of its former secret, with the former prefix and the end of
+    the overlap.
+    """
     key = _key_of(row)
     if row.previous_secret_hash is None or key.previous_expire_time is None:
         return {row.secret_hash: key}
     ends = min(key.previous_expire_time, key.expire_time or key.previous_expire_time)
-    return {row.secret_hash: key, row.previous_secret_hash: replace(key, expire_time=ends)}
+    former = replace(key, expire_time=ends, prefix=key.previous_prefix)
+    return {row.secret_hash: key, row.previous_secret_hash: former}
 
 
 def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
