@@ -298,6 +298,10 @@ def _usage_log(config: Config, store: Store, data: Path, stack: AsyncExitStack) 
     return usage
 
 
+CONNECTIONS = 8192
+"""Maximum number of gRPC connections of a process, as many as those of HTTP by default. Further ones are closed."""
+
+
 class GrpcFace:
     """The gRPC server of the service."""
 
@@ -317,13 +321,16 @@ class GrpcFace:
         *,
         message_limit: int,
         share_port: bool = False,
+        connections: int = CONNECTIONS,
         credentials: grpc.ServerCredentials | None = None,
     ) -> Self:
         """Listen on the address, whose calls wait until `start`. `share_port` lets several processes listen on one
         port; without it a second process fails instead of receiving half of the calls. `credentials`: of TLS; None
         listens without TLS. Raise OSError if the address is not available.
         """
-        server = grpc.aio.server(interceptors=service.interceptors, options=_options(message_limit, share_port))
+        server = grpc.aio.server(
+            interceptors=service.interceptors, options=_options(message_limit, share_port, connections)
+        )
         service.register(server)
         health_servicer = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
@@ -361,7 +368,7 @@ client would otherwise queue.
 """
 
 
-def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
+def _options(message_limit: int, share_port: bool, connections: int) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", int(share_port)),
         ("grpc.max_receive_message_length", message_limit),
@@ -371,4 +378,5 @@ def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # a client that pings more often is disconnected
         ("grpc.max_concurrent_streams", STREAMS),
         ("grpc.server_handshake_timeout_ms", 10_000),
+        ("grpc.max_allowed_incoming_connections", connections),  # those whose handshake never ends too
     ]
