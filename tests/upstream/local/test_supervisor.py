@@ -96,7 +96,7 @@ async def test_an_answer_streams_in_several_reads(local: LocalModel) -> None:
         session.post(f"{endpoint.base_url}/chat/completions", json=body("Count.", 8, stream=True)) as response,
     ):
         reads = [chunk async for chunk in response.content.iter_any()]
-    assert len(reads) > 4
+    assert len(reads) > 1  # a busy machine joins some of the 8 tokens
     assert b"".join(reads).endswith(b"data: [DONE]\n\n")
 
 

@@ -7,6 +7,7 @@ from hypothesis.strategies import DrawFn
 from tests.wire.chat.strategies import counts, flags, images, json_objects, names, optional, set_fields
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.messages.decode_messages import OUR_CALL
 
 __all__ = ["requests", "responses"]
 
@@ -91,10 +92,14 @@ cited_parts = st.builds(
 )
 
 
+# Without the ids that the gateway gives to searches of other formats.
+search_ids = names.map("srvtoolu_{}".format).filter(lambda call_id: not call_id.startswith(OUR_CALL))
+
+
 @st.composite
 def searches(draw: DrawFn) -> list[pb.Part]:
     """Draw a search of the provider's and its results."""
-    call_id, query = f"srvtoolu_{draw(names)}", draw(words)
+    call_id, query = draw(search_ids), draw(words)
     call = pb.ServerToolCall(call_id=call_id, name="web_search", queries=[query], format="messages")
     call.input_json = msgspec.json.encode({"query": query}).decode()
     found = pb.ServerToolResult(call_id=call_id, name="web_search")
@@ -109,7 +114,7 @@ def searches(draw: DrawFn) -> list[pb.Part]:
 @st.composite
 def code_runs(draw: DrawFn) -> list[pb.Part]:
     """Return code that the provider ran, and its result."""
-    call_id = f"srvtoolu_{draw(names)}"
+    call_id = draw(search_ids)
     call = pb.ServerToolCall(call_id=call_id, name="code_execution", format="messages", input_json='{"code": "1"}')
     ran = pb.ServerToolResult(call_id=call_id, name="code_execution", format="messages", output_json='{"n": 1.0}')
     return [pb.Part(server_tool_call=call), pb.Part(server_tool_result=ran)]

@@ -109,7 +109,7 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
     """
     if call.prices is None:
         return
-    in_flight = call.usage_in_flight
+    in_flight, call.usage_in_flight = call.usage_in_flight, None  # which refers to the call: the cycle would keep both
     record_id, slot = (log.new_id(), NO_SLOT) if in_flight is None else (in_flight.record_id, in_flight.slot)
     record = _new_record(record_id, call, seconds)
     if failure is not None:
