@@ -37,8 +37,8 @@ class Attempt(Generic[CallT]):
     """Span of the attempt; None without telemetry."""
     began_at: float = 0.0
     """Start of the attempt, on the clock of `time.perf_counter`."""
-    answer: UpstreamAnswer = field(default_factory=UpstreamAnswer)
-    """Facts of the provider's answer."""
+    answer: UpstreamAnswer = field(init=False)
+    """Facts of the provider's answer, set when the attempt begins, and again when it is retried."""
 
     @property
     def channel(self) -> str:

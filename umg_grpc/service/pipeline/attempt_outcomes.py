@@ -12,7 +12,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failure_policy import too_slow, under_public_name
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.store.usage_records import AttemptRecord, storable
-from umg_grpc.upstream_answer import ANSWER
+from umg_grpc.upstream_answer import ANSWER, UpstreamAnswer
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
@@ -39,6 +39,7 @@ class AttemptOutcomes:
         attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
         self._call.attempts += 1
         attempt.began_at = time.perf_counter()
+        attempt.answer = UpstreamAnswer()  # a retry is the same attempt, with another answer
         if (usage := self._call.usage_in_flight) is not None:
             attempt.answer.watch(usage.begin)
         ANSWER.set(attempt.answer)
