@@ -96,6 +96,14 @@ async def test_a_full_journal_rejects_records_until_it_is_delivered(tmp_path: Pa
     assert journal.append(b"again")
 
 
+async def test_records_that_are_appended_together_are_delivered_each(tmp_path: Path) -> None:
+    journal, receiver = Journal(tmp_path), Receiver()
+    assert journal.append(b"one", b"two", b"three")
+    await journal.drain(receiver)
+    assert receiver.records == [b"one", b"two", b"three"]
+    journal.close()
+
+
 async def test_a_directory_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):

@@ -1,4 +1,8 @@
-"""Usage log: records of calls, written to a local journal at once and to the database in the background."""
+"""Usage log: records of calls, written to a local file at once and to the database in the background.
+
+A record passes through three places: a slot of the file of open records, which is mapped into memory; the journal, to
+which it is appended with other records by one system call; and the database. Each keeps it until the next one has it.
+"""
 
 import asyncio
 import secrets
@@ -17,7 +21,7 @@ from umg_grpc.config.values import Retention
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.journal import Journal
-from umg_grpc.store.open_records import OpenRecords, forget, records_of
+from umg_grpc.store.open_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.usage_records import UsageRecord, UsageRecords
 
@@ -26,14 +30,16 @@ DIRECTORY = "usage"
 WRITE_SECONDS = 1.0  # between two writes to the database
 SWEEP_SECONDS = 600.0
 CLOSE_SECONDS = 5.0
+JOURNAL_RECORDS = 64  # appended to the journal by one system call
 RETURN_SECONDS = 5.0  # between two searches for leases of processes that have ended
 
 
 class UsageLog:
     """Usage records of a process, from `start` to `aclose`.
 
-    A record is in the journal when `add` returns, which waits for neither the database nor the disk. Records that the
-    database did not take, also those of a killed process, are written by any process with the same data directory.
+    A record outlives this process as soon as `add` returns, which waits for neither the database nor the disk. Records
+    that the database did not take, also those of a killed process, are written by any process with the same data
+    directory.
     """
 
     def __init__(self, store: Store, data: Path, retention: Retention, now: Callable[[], datetime]) -> None:
@@ -56,6 +62,7 @@ class UsageLog:
         self._return_at = 0.0
         self._now = now
         self._numbers = count()
+        self._completed = list[tuple[bytes, int]]()  # records that are not in the journal yet, with their slots
         self._encoder = msgspec.json.Encoder()
         self._writer: Background | None = None
         self._sweeper: Background | None = None
@@ -72,6 +79,7 @@ class UsageLog:
         for background in (sweeper, writer):
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
+        self._append_completed()
         self._journal.close()
         self._open.close()
         with suppress(SQLAlchemyError, OSError, TimeoutError):
@@ -95,17 +103,32 @@ class UsageLog:
         self._open.delete(slot)
 
     def add(self, record: UsageRecord, slot: int) -> None:
-        """Append the record to the journal, from which its cost is charged to the budget of its key, and delete the one
-        in the slot, which has the same id.
+        """Keep the record of a completed call, whose cost is charged to the budget of its key, and delete the one in
+        the slot, which has the same id.
         """
-        self._journal.append(self._encoder.encode(record))
+        encoded = self._encoder.encode(record)
+        if (completed := self._open.add(encoded)) == NO_SLOT:
+            self._journal.append(encoded)
+        else:
+            self._completed.append((encoded, completed))
         self._open.delete(slot)
+        if len(self._completed) >= JOURNAL_RECORDS:
+            self._append_completed()
+
+    def _append_completed(self) -> None:
+        """Move the records of completed calls from their slots to the journal."""
+        if completed := self._completed:
+            self._completed = []
+            self._journal.append(*(record for record, _ in completed))
+            for _, slot in completed:
+                self._open.delete(slot)
 
     async def _write(self) -> None:
         holders, ended = set[str](), set[str]()
         if returns := time.monotonic() >= self._return_at:
             holders = await self.budgets.holders()
             ended = {name for name in holders | self._processes.names() if self._processes.has_ended(name)}
+        self._append_completed()
         await self._journal.drain(self._records.insert)  # with all records of the processes that have ended
         await self.budgets.return_unused()
         if returns:

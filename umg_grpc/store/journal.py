@@ -60,21 +60,21 @@ class Journal:
         """Size of the records of this process that are not delivered yet."""
         return self._size + sum(self._closed.values())
 
-    def append(self, record: bytes) -> bool:
-        """Append a record, which contains no line end. Return False if it is rejected: the journal is full, or the disk
-        is.
+    def append(self, *records: bytes) -> bool:
+        """Append records, which contain no line end, by one system call. Return False if they are rejected: the journal
+        is full, or the disk is.
         """
-        line = record + b"\n"
+        lines = b"\n".join((*records, b""))
         try:
             if self._descriptor < 0:
                 self._open_segment()
-            written = os.write(self._descriptor, line)
+            written = os.write(self._descriptor, lines)
         except OSError as error:
-            return self._reject(error.strerror or str(error))
+            return self._reject(len(records), error.strerror or str(error))
         self._size += written
-        if written != len(line):  # the next record must not continue this line
+        if written != len(lines):  # the next record must not continue this line
             self._close_segment()
-            return self._reject("the disk is full")
+            return self._reject(len(records) - lines[:written].count(b"\n"), "the disk is full")
         if self._size >= self._segment_bytes:
             self._close_segment()
         return True
@@ -120,10 +120,10 @@ class Journal:
             self._closed[self._path] = self._size
             self._descriptor, self._size = -1, 0
 
-    def _reject(self, reason: str) -> bool:
-        self._rejected_count += 1
-        if self._rejected_count == 1:
+    def _reject(self, count: int, reason: str) -> bool:
+        if not self._rejected_count:
             logger.error("records are lost: the journal cannot take them", journal=str(self._directory), reason=reason)
+        self._rejected_count += count
         return False
 
     async def _drain_segments(self, deliver: Deliver) -> None:

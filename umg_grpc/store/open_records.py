@@ -1,4 +1,4 @@
-"""Records of the calls in flight, in a file that outlives a process that is killed.
+"""Records of calls in flight, and of calls that just ended, in a file that outlives a process that is killed.
 
 The file is mapped into memory, so that a record is written and deleted without a system call. It consists of slots with
 one record each: two bytes with the length of the record, 0 in a free slot, and the record.
@@ -15,7 +15,7 @@ from structlog.typing import FilteringBoundLogger
 
 SLOT_BYTES = 1024
 MAX_RECORD_BYTES = SLOT_BYTES - 2
-FIRST_SLOTS = 64
+FIRST_SLOTS = 256
 SUFFIX = ".open"
 NO_SLOT = -1
 
@@ -25,7 +25,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class OpenRecords:
-    """Records of the calls in flight of this process, from construction to `close`."""
+    """Open records of this process, from construction to `close`."""
 
     _map: mmap.mmap
 
@@ -88,7 +88,7 @@ class OpenRecords:
 
 
 def records_of(directory: Path, owner: str) -> list[bytes]:
-    """Return the records of the calls that were in flight when a process ended. Raise OSError."""
+    """Return the open records of a process that has ended. Raise OSError."""
     try:
         content = (directory / f"{owner}{SUFFIX}").read_bytes()
     except FileNotFoundError:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ ROW_BYTES = 768
 MAX_FOUND = 100
 MAX_TEXT_CHARACTERS = 300
 MAX_DROPPED = 100
+NULL = msgspec.Raw(b"null")
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -77,20 +79,20 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     method: str
     """Method without its package, for example `GenerationService/StreamGenerate`."""
     face: str
-    model: str
-    channel: str
+    model: str = ""
+    channel: str = ""
     """Name of the last channel that was called; "" for none."""
     start_micros: int
     """Arrival of the call, in microseconds since 1970 in UTC."""
-    duration_micros: int
-    status: str
+    duration_micros: int = 0
+    status: str = "OK"
     """Name of the gRPC status."""
-    reason: str
+    reason: str = ""
     """`ErrorReason` without its prefix; "" unless the call failed."""
-    attempts: int
-    cached: bool
+    attempts: int = 0
+    cached: bool = False
     """Whether the answer was a cached one, which costs nothing."""
-    estimated: bool
+    estimated: bool = False
     """Whether the gateway counted the tokens."""
     input_tokens: int = 0
     cache_read_tokens: int = 0
@@ -117,6 +119,12 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
         return time_of(self.start_micros)
 
 
+class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
+    """Record of the journal, whose details stay in JSON: the database has them in JSON too."""
+
+    details: msgspec.Raw = NULL  # type: ignore[assignment]  # a record is only moved in this form
+
+
 COUNTS = (
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
     *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
@@ -125,7 +133,8 @@ COUNTS = (
 SUMS = (*COUNTS, "micro_credits")
 _COUNTED_COLUMNS = UsageRecord.__struct_fields__[:-3]
 _COLUMNS = (*_COUNTED_COLUMNS, "details")
-_DETAILS_ENCODER, _DETAILS_DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(CallDetails)
+_JOURNAL_DECODER = msgspec.json.Decoder(_JournalRecord)
+_DETAILS_DECODER = msgspec.json.Decoder(CallDetails)
 
 MINUTE, HOUR, DAY, MONTH = "minute", "hour", "day", "month"
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
@@ -248,7 +257,7 @@ class UsageRecords:
             if len(ids) < SWEEP_ROWS:
                 return
 
-    async def _insert(self, records: Sequence[UsageRecord]) -> None:
+    async def _insert(self, records: Sequence[_JournalRecord]) -> None:
         if not records:
             return
         charged = [record for record in records if record.budget_period is not None and record.micro_credits]
@@ -256,13 +265,15 @@ class UsageRecords:
             if charged:
                 await _settle(session, charged)
             connection = await session.connection()
-            values = tuple(value for record in records for value in _row_of(record))
+            values = tuple(chain.from_iterable(map(_row_of, records)))
             await connection.exec_driver_sql(_insert_statement(connection.dialect.name, len(records)), values)
 
 
 async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
-    """Charge the records to the budgets, without the ones in the database: a journal may deliver a record again."""
-    charges = {record.record_id: record for record in records}
+    """Charge the records to the budgets, without the ones in the database: a journal may deliver a record again. Of two
+    records with one id the first is charged, as the first is inserted: the process was killed between the two.
+    """
+    charges = {record.record_id: record for record in reversed(records)}
     accounts = [(record.key_id, record.budget_period or 0) for record in records]
     await lock_accounts(session, accounts)
     known = await session.scalars(select(KeptUsage.record_id).where(KeptUsage.record_id.in_(charges)))
@@ -275,10 +286,10 @@ async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None
     await settle(session, leases)
 
 
-def _row_of(record: UsageRecord) -> tuple[object, ...]:
+def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
     """Return the values of a record in the order of the columns."""
     *values, _, _, details = msgspec.structs.astuple(record)
-    return *values, None if details is None else _DETAILS_ENCODER.encode(details).decode()
+    return *values, None if details == NULL else str(details, "utf-8")
 
 
 def _record_of(row: RowMapping) -> UsageRecord:
@@ -334,10 +345,10 @@ def _sum_of(row: Sequence[Any], dimensions: int) -> UsageSum:
     return UsageSum(tuple(row[:dimensions]), requests, failed, dict(zip(SUMS, sums, strict=True)))
 
 
-def _decode(lines: Iterable[bytes]) -> Iterable[UsageRecord]:
+def _decode(lines: Iterable[bytes]) -> Iterable[_JournalRecord]:
     for line in lines:
         try:
-            yield msgspec.json.decode(line, type=UsageRecord)
+            yield _JOURNAL_DECODER.decode(line)
         except msgspec.DecodeError as error:
             logger.error("a usage record of the journal cannot be read", reason=str(error), bytes=len(line))
 

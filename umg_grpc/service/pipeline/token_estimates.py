@@ -1,6 +1,5 @@
 """Estimates of the tokens of a call before it is made, in microseconds."""
 
-from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
@@ -18,24 +17,33 @@ DEFAULT_OUTPUT_TOKENS = 1000
 """Tokens of an answer whose request states no maximum."""
 
 
-def _all_parts(parts: Iterable[pb.Part]) -> Iterator[pb.Part]:
-    """Yield the parts, and those of the tool results among them."""
-    for part in parts:
-        yield part
-        if part.HasField("tool_result"):
-            yield from part.tool_result.parts
-
-
 def estimate_tokens(request: Request, model: pb.Model) -> TokenEstimate:
     """Return the estimated tokens of the request, and the maximum of its answer: a caller may state a maximum far above
     that of the model, which must not reserve a whole budget.
     """
-    size = request.ByteSize() - len(request.source.body)
+    body = request.source.body
+    size = len(body) or request.ByteSize()  # which encodes the request, and so takes longer than the length of a body
     if not isinstance(request, pb.GenerateRequest):
         return TokenEstimate(size // BYTES_PER_TOKEN, 0)
-    media = [part.media for message in request.messages for part in _all_parts(message.parts) if part.HasField("media")]
-    size -= sum(len(each.data) for each in media)
+    count, media_bytes = 0, 0
+    for message in request.messages:
+        for part in message.parts:
+            if not part.HasField("text"):
+                for media in _media_of(part):
+                    count, media_bytes = count + 1, media_bytes + len(media.data)
+    if media_bytes:
+        size = max(0, size - (_base64_bytes(media_bytes) if body else media_bytes))
     answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
     answer = min(answer, model.output_token_limit or UNKNOWN_OUTPUT_TOKENS)
-    input_tokens = size // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
-    return TokenEstimate(input_tokens, answer * max(1, request.candidate_count))
+    return TokenEstimate(size // BYTES_PER_TOKEN + count * MEDIA_TOKENS, answer * max(1, request.candidate_count))
+
+
+def _media_of(part: pb.Part) -> list[pb.MediaPart]:
+    """Return the media of a part, and of the parts of a tool result."""
+    if part.HasField("tool_result"):
+        return [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
+    return [part.media] if part.HasField("media") else []
+
+
+def _base64_bytes(size: int) -> int:
+    return size * 4 // 3

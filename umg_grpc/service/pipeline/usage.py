@@ -66,7 +66,7 @@ class UsageInFlight:
     for the call, so its estimated cost is charged.
     """
 
-    __slots__ = ("_attempts", "_call", "_log", "_model", "_request", "record_id", "slot")
+    __slots__ = ("_attempts", "_call", "_log", "_model", "_request", "record", "slot")
 
     def __init__(self, log: UsageLog, call: Call, request: Request, model: pb.Model) -> None:
         self._log = log
@@ -74,14 +74,16 @@ class UsageInFlight:
         self._request = request
         self._model = model
         self._attempts = 0  # that were sent and have not failed
-        self.record_id = log.new_id()
+        self.record: UsageRecord | None = None  # set by the first attempt that is sent
         self.slot = NO_SLOT
 
     def begin(self) -> None:
         """Record that an attempt is about to be sent to a provider."""
         self._attempts += 1
         if self.slot == NO_SLOT:
-            self.slot = self._log.open(self._record())
+            self.record = self.record or _new_record(self._log, self._call)
+            self._set_estimate(self.record)
+            self.slot = self._log.open(self.record)
 
     def fail(self) -> None:
         """Record that an attempt that was sent has failed."""
@@ -90,17 +92,15 @@ class UsageInFlight:
             self._log.discard(self.slot)
             self.slot = NO_SLOT
 
-    def _record(self) -> UsageRecord:
-        """Return the record at the estimated tokens, with the names cut to the size of a slot."""
+    def _set_estimate(self, record: UsageRecord) -> None:
+        """Set the estimated tokens and cost, with the names cut to the size of a slot."""
         call, estimate = self._call, estimate_tokens(self._request, self._model)
-        record = _new_record(self.record_id, call, time.perf_counter() - call.began_at)
+        _set_outcome(record, call, time.perf_counter() - call.began_at)
         record.model, record.channel = call.model[:MAX_NAME_CHARACTERS], call.channel[:MAX_NAME_CHARACTERS]
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
         record.input_tokens, record.output_tokens = estimate
         if call.prices is not None:
             record.micro_credits = call.prices.cost(estimated_quantities(*estimate))
-        _charge(record, call)
-        return record
 
 
 def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float, failure: UmgError | None) -> None:
@@ -110,53 +110,53 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
     if call.prices is None:
         return
     in_flight, call.usage_in_flight = call.usage_in_flight, None  # which refers to the call: the cycle would keep both
-    record_id, slot = (log.new_id(), NO_SLOT) if in_flight is None else (in_flight.record_id, in_flight.slot)
-    record = _new_record(record_id, call, seconds)
+    record, slot = (None, NO_SLOT) if in_flight is None else (in_flight.record, in_flight.slot)
+    record = record or _new_record(log, call)
+    _set_outcome(record, call, seconds)
     if failure is not None:
         record.status, record.reason = STATUS[failure.reason].name, failure.name
     record.details = _details(call, failure)
     if (usage := call.usage) is not None and not call.is_cached:
         record.estimated = usage.estimated
         record.micro_credits = call.micro_credits
-        _charge(record, call)
         for unit, count in quantities.items():
             if (field := FIELDS.get(unit)) is not None:
                 setattr(record, field, count)
     log.add(record, slot)
 
 
-def _new_record(record_id: str, call: Call, seconds: float) -> UsageRecord:
-    """Return the record of a successful call without usage, which arrived `seconds` ago."""
-    return UsageRecord(
-        record_id=record_id,
+def _new_record(log: UsageLog, call: Call) -> UsageRecord:
+    """Return a record with the facts of a call that are known at its arrival."""
+    elapsed = time.perf_counter() - call.began_at
+    record = UsageRecord(
+        record_id=log.new_id(),
         request_id=call.request_id,
         key_id=call.caller.key_id,
         operation=OPERATIONS.get(call.method, ""),
         method=call.method.removeprefix(PACKAGE),
         face=call.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
-        model=call.model,
-        channel=call.channel,
-        start_micros=int((time.time() - seconds) * 1e6),
-        duration_micros=int(seconds * 1e6),
-        status="OK",
-        reason="",
-        attempts=call.attempts,
-        cached=call.is_cached,
-        estimated=False,
+        start_micros=int((time.time() - elapsed) * 1e6),
     )
-
-
-def _charge(record: UsageRecord, call: Call) -> None:
-    """Set the budget that the cost of the record is charged to."""
     if call.reservation is not None:
         record.budget_period, record.budget_holder = call.reservation.lease_id[1:]
+    return record
+
+
+def _set_outcome(record: UsageRecord, call: Call, seconds: float) -> None:
+    """Set the facts of a successful call without usage, which arrived `seconds` ago."""
+    record.model, record.channel, record.attempts = call.model, call.channel, call.attempts
+    record.duration_micros = int(seconds * 1e6)
+    record.status, record.reason = "OK", ""
+    record.cached, record.estimated = call.is_cached, False
+    record.input_tokens = record.output_tokens = record.micro_credits = 0
 
 
 def _details(call: Call, failure: UmgError | None) -> CallDetails:
     seconds, report = call.first_output_seconds, call.report
+    dropped = report.entries() if report is not None and report.lost else ()
     return CallDetails(
         attempts=call.ended_attempts,
         message="" if failure is None else storable(failure.message),
         first_output_micros=None if seconds is None else int(seconds * 1e6),
-        dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report is not None else [],
+        dropped=[storable(entry) for entry in dropped][:MAX_DROPPED],
     )
