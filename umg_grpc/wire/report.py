@@ -66,6 +66,8 @@ class Report:
 
         An entry of several fields has a count. Entries that do not fit are counted at the end: `+2`.
         """
+        if not self.dropped:
+            return ""
         omitted, shown, size = 0, list[str](), 0
         for entry, count in self.entries().items():
             counted = f"{entry} x{count}" if count > 1 else entry

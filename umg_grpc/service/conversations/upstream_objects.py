@@ -108,7 +108,8 @@ def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
 
 def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
     """Yield the files that instructions name by an address: some providers replace it by the file's content."""
-    yield from _in_texts(request.instructions, "instructions")
+    if request.instructions:
+        yield from _in_texts(request.instructions, "instructions")
     for index, message in enumerate(request.messages):
         if message.role in INSTRUCTING:
             yield from _in_texts(message.parts, f"messages[{index}].parts")

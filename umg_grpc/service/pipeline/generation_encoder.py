@@ -24,7 +24,7 @@ from umg_grpc.wire.request_notes import DecodedRequest
 MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class GenerationCall(Admitted[pb.GenerateRequest]):
     """An admitted call, with the state that its attempts need."""
 

@@ -17,7 +17,7 @@ from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.unary_format import UnaryFormat
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class UnaryCall(Admitted[RequestT]):
     """Admitted call of a unary operation."""
 

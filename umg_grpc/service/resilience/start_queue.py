@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-AT_ONCE = 8
+AT_ONCE = 16
 """Maximum number of calls started in one iteration of the event loop. A call takes about a quarter of a millisecond in
-all, so rejections, stream events and health checks wait about 2 milliseconds for the next iteration. With a smaller
+all, so rejections, stream events and health checks wait about 4 milliseconds for the next iteration. With a smaller
 number more calls wait in the queue for a later iteration, which costs a call 20 microseconds.
 """
 ALWAYS = 64

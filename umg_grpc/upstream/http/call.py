@@ -36,7 +36,7 @@ class ProviderFormat(Protocol[Request_contra, Response_co]):
     def decode_error(self) -> Callable[[int, Mapping[str, str], bytes], UmgError]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: creating a frozen one takes twice as long
 class HttpCall(Generic[Request, Response]):
     """Request encoded for one channel. Raises the errors of the client and the codec."""
 

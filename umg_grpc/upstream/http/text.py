@@ -65,7 +65,7 @@ class HttpText:
         return HttpTextCall(self._channel, text_format, request, encoded, passes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     """Text request encoded for one channel."""
 

@@ -1,11 +1,9 @@
 """Parsing of responses: the bytes of a connection -> status, headers and body."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, overload
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
-from multidict import CIMultiDict
 
 from umg_grpc.upstream.http1.faults import broken, disconnected, head_too_large, too_large
 
@@ -17,27 +15,42 @@ MAX_ERROR_BODY_BYTES = 64 << 10  # only this much of an error response is read
 MAX_HEAD_BYTES = 64 << 10
 
 
+Default = TypeVar("Default")
+
+
 class Headers(Mapping[str, str]):
-    """Case-insensitive headers, decoded at the first lookup. Of a repeated name the first value is returned."""
+    """Case-insensitive headers, whose values are decoded at each lookup. Of a repeated name the first value is
+    returned.
+    """
 
     def __init__(self, fields: list[tuple[bytes, bytes]]) -> None:
-        self._fields = fields
-
-    @cached_property
-    def _decoded(self) -> CIMultiDict[str]:
-        return CIMultiDict(
-            (name.decode("latin-1"), value.rstrip(b" \t").decode("utf-8", "surrogateescape"))
-            for name, value in self._fields
-        )
+        self._values = dict[bytes, bytes]()
+        for name, value in fields:
+            self._values.setdefault(name.lower(), value)
 
     def __getitem__(self, name: str) -> str:
-        return self._decoded[name]
+        return _text(self._values[name.lower().encode("latin-1", "replace")])
+
+    @overload
+    def get(self, name: str, default: None = None, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str | Default, /) -> str | Default: ...
+    def get(self, name: str, default: str | Default | None = None, /) -> str | Default | None:
+        """Return the value of a header; `default` if it is absent. Most lookups find none, which `Mapping.get` handles
+        by an exception.
+        """
+        value = self._values.get(name.lower().encode("latin-1", "replace"))
+        return default if value is None else _text(value)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._decoded)
+        return (name.decode("latin-1") for name in self._values)
 
     def __len__(self) -> int:
-        return len(self._decoded)
+        return len(self._values)
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b" \t").decode("utf-8", "surrogateescape")
 
 
 class Fetched(NamedTuple):
