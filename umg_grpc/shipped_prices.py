@@ -1,7 +1,8 @@
 """Public prices of well-known models by the provider's ids, which `price` of a model in the config overrides.
 
-A credit stands for a US dollar here. Each row has the page of its provider and the date on which the price was verified
-against it. Prices are those of the standard tier; a model with a higher price for long prompts has that of short ones.
+A credit stands for a US dollar here. Each row has the page of its provider and the date as of which the price is
+reported there. Prices are those of the standard tier; a model with a higher price for long prompts has that of short
+ones.
 """
 
 import re
@@ -25,8 +26,8 @@ class ShippedPrice(NamedTuple):
 
     model: str
     source: str
-    verified: str
-    """Date of the verification, or its month."""
+    as_of: str
+    """Date of the report, or its month."""
     input: str
     output: str
     cache_read: str = ""

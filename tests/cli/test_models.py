@@ -14,6 +14,8 @@ channels:
 - {name: main, protocols: [chat], base_url: "http://127.0.0.1:1", weight: 3, models: [m, "open-*"]}
 - {name: other, protocols: [chat], base_url: "http://127.0.0.1:1", models: [{id: m, upstream: real}]}
 - {name: spare, protocols: [messages, embeddings], base_url: "http://127.0.0.1:1", priority: 1, models: [m]}
+models:
+  m: {price: {input: 2.5, output: 10}}
 aliases: {fast: m}
 """
 NOBODY = ("--http", "127.0.0.1:1")
@@ -55,9 +57,9 @@ async def test_models_and_aliases_are_listed_with_their_channels(files: tuple[st
     order = "main (m), other (real), spare (m)"
     assert code == 0
     assert table(out) == [
-        ["model", "owned by", "family", "channels in order", "state"],
-        ["m", "main", order, "-, -, -"],
-        ["fast = m", "main", order, "-, -, -"],
+        ["model", "owned by", "family", "channels in order", "price", "state"],
+        ["m", "main", order, "2.5 / 10", "-, -, -"],
+        ["fast = m", "main", order, "2.5 / 10", "-, -, -"],
     ]
 
 

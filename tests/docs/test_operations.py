@@ -235,8 +235,8 @@ def test_a_documented_number_is_that_of_the_code(case: DocumentedNumber) -> None
 def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:
     assert "reads nothing of its answer for ten minutes" in TEXT
     assert Settings.write_timeout_seconds == 600
-    assert "at most eight calls in one round of its event loop" in TEXT
-    assert start_queue.AT_ONCE == 8
+    assert "at most sixteen calls in one round of its event loop" in TEXT
+    assert start_queue.AT_ONCE == 16
     assert "for a second" in TEXT
     assert redis.PAUSE_SECONDS == 1
     assert "three times the load" in TEXT

@@ -57,6 +57,6 @@ def test_each_row_has_one_model_a_source_a_date_and_prices() -> None:
     assert len(PRICES) == len(TABLE)
     for row in TABLE:
         assert re.fullmatch(r"https://[a-z./-]+", row.source), row
-        assert re.fullmatch(r"20[0-9]{2}-[01][0-9](-[0-3][0-9])?", row.verified), row
+        assert re.fullmatch(r"20[0-9]{2}-[01][0-9](-[0-3][0-9])?", row.as_of), row
         amounts = {price.unit: price.micro_credits_per_million for price in PRICES[row.model]}
         assert 0 < amounts[INPUT] < amounts[OUTPUT], row

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 
 import typer
@@ -16,6 +17,7 @@ from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
+from umg_grpc.prices import INPUT, MICRO_CREDITS, OUTPUT
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.resilience.circuit_breaker import State
@@ -57,13 +59,23 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
         name = f"{model.model} = {model.alias_of}" if model.alias_of else model.model
         order = ", ".join(f"{channel} ({upstream})" for channel, upstream in map(_pair, model.channels))
         state = ", ".join(_state_and_kind(states, failures, _pair(each)) for each in model.channels)
-        rows.append((name, model.owned_by, model.family, order, state))
-    print_table(("model", "owned by", "family", "channels in order", "state"), rows)
+        rows.append((name, model.owned_by, model.family, order, _price(model), state))
+    print_table(("model", "owned by", "family", "channels in order", "price", "state"), rows)
     if failures:
         print("last failures of the channels, of the last 24 hours:")
     newest_first = sorted(failures.items(), key=lambda item: item[1].time.ToNanoseconds(), reverse=True)
     for (channel, model_there), failure in newest_first:
         print(f"  {_describe(channel, model_there, failure)}")
+
+
+def _price(model: pb.ModelChannels) -> str:
+    """Return the prices of a million tokens of input and of output in credits, for example `2.5 / 10`; `none` for a
+    model without a price.
+    """
+    prices = {price.unit: price.micro_credits_per_million for price in model.prices}
+    if not prices:
+        return "none"
+    return " / ".join(f"{Decimal(prices.get(unit, 0)) / MICRO_CREDITS:f}" for unit in (INPUT, OUTPUT))
 
 
 def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:

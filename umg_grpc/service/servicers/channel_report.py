@@ -63,6 +63,7 @@ def _model(router: Router, model: PublicModel, alias: str = "") -> pb.ModelChann
         alias_of=model.id if alias else "",
         owned_by=model.described.owned_by,
         family=model.family,
+        prices=model.described.prices,
         channels=[
             pb.ChannelModel(channel=target.channel.name, upstream_model=target.model)
             for target in router.targets(model.id)
