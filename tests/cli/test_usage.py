@@ -170,9 +170,9 @@ async def test_models_are_listed_with_their_channels(place: Place) -> None:
     rows = [line.split("  ") for line in table.splitlines()]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     state = "well" if "--gateway" in flags else "-"
-    assert [(row[0], row[-2], row[-1]) for row in cells[1:]] == [
-        ("famO-5-mini", "sandbox (famO-5-mini)", state),
-        ("famX-4", "sandbox (famX-4)", state),
+    assert [(row[0], *row[-3:]) for row in cells[1:]] == [
+        ("famO-5-mini", "sandbox (famO-5-mini)", "1000 / 2000", state),
+        ("famX-4", "sandbox (famX-4)", "none", state),
     ]
     assert "  sandbox: server_error, " in failures
 

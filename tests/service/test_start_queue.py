@@ -79,12 +79,12 @@ async def test_many_calls_begin_in_order_a_few_in_each_round(turns: StartQueue) 
 
 async def test_a_call_that_leaves_the_queue_holds_nobody_up(turns: StartQueue) -> None:
     calls = Calls(turns)
-    calls.come(20)
+    calls.come(AT_ONCE + 12)
     await calls.rounds(1)
-    for number in range(AT_ONCE, 12):
+    for number in range(AT_ONCE, AT_ONCE + 4):
         calls.leave(number)
     await calls.end()
-    assert calls.begun == [*range(AT_ONCE), *range(12, 20)]
+    assert calls.begun == [*range(AT_ONCE), *range(AT_ONCE + 4, AT_ONCE + 12)]
     assert turns.waiting == 0
 
 
@@ -159,7 +159,7 @@ async def test_a_process_that_warms_up_is_not_judged_by_its_lag(clock: Clock) ->
     wall = Clock()
     turns = StartQueue(QUEUE, WAIT, clock, warm_up=WarmUp(3.0, 2 * QUEUE), clock=wall)
     calls = Calls(turns)
-    calls.come(QUEUE + 50)
+    calls.come(QUEUE + 6 * AT_ONCE)
     await calls.rounds(1)
     clock.now += 10 * WAIT
     assert not turns.refuses()
@@ -167,7 +167,7 @@ async def test_a_process_that_warms_up_is_not_judged_by_its_lag(clock: Clock) ->
     await calls.rounds(1)
     assert turns.refuses()  # beyond the bound of the warm-up
     wall.now += 3.0
-    await calls.rounds(20)
+    await calls.rounds(10)
     assert turns.waiting > ALWAYS
     assert turns.refuses()
     await calls.end()
