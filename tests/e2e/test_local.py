@@ -209,8 +209,11 @@ async def test_a_killed_model_process_is_an_error_and_the_next_call_succeeds(ser
 
 
 async def test_the_printed_curl_line_works_when_pasted(served: Served) -> None:
+    # The answer has no limit in the printed line, and a small model can go on for thousands of tokens.
+    limited = served.curl.replace('"stream": true', f'"stream": true, "max_tokens": {TOKENS}')
+    assert limited != served.curl
     process = await asyncio.create_subprocess_shell(
-        f"{served.curl} -sS",
+        f"{limited} -sS",
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=served.environment,
