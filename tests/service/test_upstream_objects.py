@@ -23,7 +23,14 @@ from umg_grpc.service.conversations.upstream_objects import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.object_rules import UNKNOWN, RepeatedMembers, decode_every, is_public
+from umg_grpc.wire.core.object_rules import (
+    PLAIN_OTHERS,
+    PLAIN_TEXTS,
+    UNKNOWN,
+    RepeatedMembers,
+    decode_every,
+    is_public,
+)
 from umg_grpc.wire.request_notes import RequestNotes
 
 
@@ -40,6 +47,42 @@ def test_an_object_is_found_where_a_body_names_it(case: Named) -> None:
 @pytest.mark.parametrize("case", HARMLESS, ids=lambda case: case.id)
 def test_the_callers_own_names_are_no_objects(case: Harmless) -> None:
     assert found_in(case.body, case.format) == []
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("member", [member for member, _ in (*PLAIN_TEXTS, *PLAIN_OTHERS)])
+def test_a_body_that_passes_the_fast_test_names_no_object_by_the_rules(member: str, format_name: str) -> None:
+    rules = FORMATS[format_name].objects
+    assert rules.is_plain(b'{"model": "m", "messages": [{"role": "user", "content": "file-abc123"}]}')
+    message = {"role": "file-abc123", "content": "file-abc123"}
+    for value in ("file-abc123", ["file-abc123"], [message], {"file_id": True}, 3, 0.5, True):
+        body = json.dumps({member: value}).encode()
+        if rules.is_plain(body):
+            assert rules.in_body(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"messages": [{"role": "user", "content": "hi", "file_id": "file-abc123"}]}',
+        b'{"messages": [{"role": "user", "content": [{"type": "file", "file_id": "file-abc123"}], "content": "hi"}]}',
+        b'{"messages": [{"role": "user", "content": [{"type": "file", "file_id": "file-abc123"}]}], "messages": []}',
+        b'{"knowledge_id": "k"}',
+        b"[]",
+        b'{"messages": ' + b"[" * 2000,
+        b'{"model": "\xff"}',
+        b'{"model": "' + b"m" * 65_536 + b'"}',
+    ],
+)
+def test_the_fast_test_passes_no_other_body(body: bytes) -> None:
+    assert not FORMATS["chat"].objects.is_plain(body)
+
+
+@pytest.mark.parametrize("text", ["fileid://file-abc123", "FileID://file-abc123", "\\u0066ileid://file-abc123"])
+def test_an_address_in_an_instruction_is_found_in_a_plain_body(text: str) -> None:
+    body = f'{{"model": "m", "messages": [{{"role": "system", "content": "{text}"}}]}}'.encode()
+    request = FORMATS["chat"].decode_request(body, {}).canonical
+    assert account_objects(request, ["chat"]) == [AccountObject("messages[0].parts[0]", "file-abc123")]
 
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)

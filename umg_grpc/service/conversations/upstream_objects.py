@@ -12,7 +12,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.object_rules import UNKNOWN, is_public
+from umg_grpc.wire.core.object_rules import UNKNOWN, ObjectRules, is_public
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 SHOWN_CHARACTERS = 128
@@ -45,6 +45,8 @@ def account_objects(
     """
     source = request.source
     own = source.format if source.format in FORMATS and source.format in protocols else ""
+    if own and not notes.edited and _names_nothing(FORMATS[own].objects, source.body):
+        return []
     named = list[AccountObject]()
     if own:
         skipped = [name for edited in notes.edited for name in REENCODED_MEMBERS.get(edited, ())]
@@ -68,6 +70,11 @@ def account_objects(
                     AccountObject(at + inner, name) for inner, name in _in_part(part, protocols, from_model=from_model)
                 )
     return named
+
+
+def _names_nothing(rules: ObjectRules, body: bytes) -> bool:
+    """Return whether a body surely names no object, neither by a member nor by an address in an instruction."""
+    return rules.is_plain(body) and b"fileid" not in body.lower() and b"\\u" not in body  # a letter may be escaped
 
 
 OBJECT_PARTS = frozenset({"media", "tool_result", "opaque"})

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -94,6 +95,30 @@ _UNCHECKED = {  # types whose values name no object, by the kind of the member; 
     _Kind.WORDS: (str, *_NUMBERS),
     _Kind.VALUE: _NUMBERS,
 }
+
+
+_MAX_PLAIN_BYTES = 65_536  # a longer body is seldom plain, and a test for nothing would take longer than it saves
+
+
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """Message of a body without objects; all formats have its members as texts."""
+
+    role: str
+    content: str
+
+
+PLAIN_TEXTS = (
+    *((name, str) for name in ("model", "instructions", "system")),
+    ("input", str | list[_PlainMessage]),
+    ("stop", str | list[str]),
+)
+PLAIN_OTHERS = (
+    ("messages", list[_PlainMessage]),
+    *((name, int) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "n", "seed")),
+    *((name, float) for name in ("temperature", "top_p")),
+    ("stream", bool),
+    ("stream_options", dict[str, bool]),
+)
 
 
 class RepeatedMembers(dict[str, object]):
@@ -195,6 +220,25 @@ class ObjectRules:
     in that output gives no access to the object. None for a format whose providers run no tools.
     """
     _kinds: dict[str, tuple[_Kind, str, tuple[type, ...]]] = field(default_factory=dict, compare=False, repr=False)
+
+    def is_plain(self, body: bytes) -> bool:
+        """Return whether a body has only texts and settings, so that no member can name an object: a fast test for the
+        most frequent bodies. False for a long body, and for one that may or may not name an object.
+        """
+        if len(body) > _MAX_PLAIN_BYTES:
+            return False
+        try:
+            self._plain_decoder.decode(body)  # each value of a repeated member must have the type
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return False
+        return True
+
+    @cached_property
+    def _plain_decoder(self) -> msgspec.json.Decoder[msgspec.Struct]:
+        """Decoder of a body without objects. Its strings are members that are the caller's own text in this format."""
+        texts = [each for each in PLAIN_TEXTS if self._kind_of(each[0]) in (_Kind.WORDS, _Kind.FREE)]
+        members = [(name, type_, None) for name, type_ in (*texts, *PLAIN_OTHERS)]
+        return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
         """Return the objects that a body names. `skipped`: names of top-level members not forwarded unchanged."""
