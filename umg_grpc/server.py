@@ -341,7 +341,8 @@ class GrpcFace:
             else:
                 port = server.add_secure_port(address, credentials)
         except RuntimeError as error:
-            raise OSError(f"cannot listen on {address} for gRPC: {error}") from None
+            reason = str(error).partition("; set GRPC_VERBOSITY")[0]
+            raise OSError(f"cannot listen on {address} for gRPC: {reason}") from None
         return cls(server, health_servicer, port, service)
 
     async def start(self) -> None:

@@ -1,5 +1,6 @@
 """Ownership of listening ports: one gateway for a port, and the process that has a port which is taken."""
 
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -30,13 +31,13 @@ def claim(address: Address) -> AbstractContextManager[object]:
     return held
 
 
-def check_free(address: Address) -> None:
+def check_free(address: Address, purpose: str = "") -> None:
     """Raise OSError if a process listens on the address, also one that shares its ports."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family, backlog=1).close()
     except OSError as error:
-        raise taken(address, error) from None
+        raise taken(address, error, purpose) from None
 
 
 def taken(address: Address, error: OSError, purpose: str = "") -> OSError:
@@ -46,7 +47,9 @@ def taken(address: Address, error: OSError, purpose: str = "") -> OSError:
 
 
 def holder(address: Address) -> str:
-    """Return ` (process 123, umg)` for the process that claimed the address or listens on its port; "" if unknown."""
+    """Return ` (process 123, umg)` for the other process that claimed the address or listens on its port; "" if
+    unknown.
+    """
     for inodes in (_claim_inodes(address), _listening_inodes(address.port)):
         if inodes and (process := _process_with(inodes)):
             return f" ({process})"
@@ -77,9 +80,13 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 
 def _process_with(inodes: set[str]) -> str:
-    """Return number and name of the first process that has one of these sockets open; "" if none is visible."""
+    """Return number and name of the first process that has one of these sockets open; "" if none is visible.
+
+    This process is left out: it claims an address before it checks whether another process listens there.
+    """
     wanted = {f"socket:[{inode}]" for inode in inodes}
-    for number in sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()):
+    others = {int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()} - {os.getpid()}
+    for number in sorted(others):
         process = PROC / str(number)
         try:
             if any(str(link.readlink()) in wanted for link in (process / "fd").iterdir()):

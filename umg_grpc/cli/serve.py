@@ -18,7 +18,7 @@ from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.open_files import most_clients, raise_file_limit
-from umg_grpc.cli.ports import holder, taken
+from umg_grpc.cli.ports import check_free, holder, taken
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
@@ -249,6 +249,8 @@ def _connections(config: Config, files: int) -> int:
 
 def _bind_grpc(service: Service, options: Options, limit: int, certificates: Certificates | None) -> GrpcFace:
     credentials = certificates.grpc_credentials() if certificates is not None else None
+    if options.grpc.port and not options.share_ports:  # the parent of workers has checked the port that they share
+        check_free(options.grpc, "gRPC")  # gRPC would report it in log lines of its own
     try:
         return GrpcFace.bind(
             *(service, str(options.grpc)),
