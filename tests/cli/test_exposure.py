@@ -1,5 +1,6 @@
 """Starts whose callers or providers are on other machines."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,30 @@ async def test_a_short_key_is_refused_where_other_machines_can_connect(
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_short_key_that_a_start_on_loopback_made_is_refused_there_too(
+    config: Path, tmp_path: Path, workers: str
+) -> None:
+    data, files = tmp_path / "data", ("--config", str(config), "--workers", workers)
+    async with serve(data, *files, environment={"UMG_API_KEY": "a" * 19}):
+        pass
+    exposed = ("--http", "127.0.0.1:0", "--grpc", "0.0.0.0:0")
+    code, out, err = await run("serve", *files, "--data", str(data), *exposed, environment={"UMG_API_KEY": ""})
+    assert (code, "is serving" in out) == (1, False), err
+    assert "fewer than 20 characters" in err
+    assert "--replace-bootstrap-key" in err
+    async with serve(data, *files, *exposed, "--replace-bootstrap-key", environment={"UMG_API_KEY": ""}) as served:
+        assert len(served.key) >= 20
+
+
+async def test_a_key_of_twenty_characters_is_served_there_later(config: Path, tmp_path: Path) -> None:
+    data, files = tmp_path / "data", ("--config", str(config))
+    async with serve(data, *files, environment={"UMG_API_KEY": "a" * 20}):
+        pass
+    async with serve(data, *files, "--http", "0.0.0.0:0", environment={"UMG_API_KEY": ""}) as served:
+        await served.until_logged("the first API key stays")
+
+
 async def test_a_long_key_is_served_there_with_a_warning_of_plain_text(config: Path, tmp_path: Path) -> None:
     arguments = ("--config", str(config), "--http", "0.0.0.0:0")
     async with serve(tmp_path / "data", *arguments, environment={"UMG_API_KEY": LONG}) as served:
@@ -46,18 +71,22 @@ async def test_a_short_key_is_served_on_loopback_without_a_warning(config: Path,
         assert [line for line in served.log if "unencrypted" in line] == []
 
 
-async def test_a_channel_with_a_key_is_warned_of_plain_text_to_another_machine(config: Path, tmp_path: Path) -> None:
+async def test_channels_with_secrets_are_warned_of_plain_text_to_another_machine(config: Path, tmp_path: Path) -> None:
+    plain, key = "http://provider.example/v1", ", api_key: sk-provider"
     config.write_text(  # noqa: ASYNC240 - a small file
         SANDBOX
-        + CHANNEL.format(name="remote", url="http://provider.example/v1", key=", api_key: sk-provider")
-        + CHANNEL.format(name="keyless", url="http://provider.example/v1", key="")
-        + CHANNEL.format(name="encrypted", url="https://provider.example/v1", key=", api_key: sk-provider")
-        + CHANNEL.format(name="near", url="http://127.0.0.1:1/v1", key=", api_key: sk-provider")
+        + CHANNEL.format(name="with-key", url=plain, key=key)
+        + CHANNEL.format(name="with-header", url=plain, key=', headers: {Authorization: "Bearer sk-provider"}')
+        + CHANNEL.format(name="with-other-header", url=plain, key=", headers: {x-goog-api-key: sk-provider}")
+        + CHANNEL.format(name="keyless", url=plain, key=", headers: {x-team: search}")
+        + CHANNEL.format(name="encrypted", url="https://provider.example/v1", key=key)
+        + CHANNEL.format(name="near", url="http://127.0.0.1:1/v1", key=key)
     )
     async with serve(tmp_path / "data", "--config", str(config), environment={"UMG_API_KEY": LONG}) as served:
         await served.until_logged("first API key")
-        warned = [line for line in served.log if "is sent unencrypted" in line]
-    assert len(warned) == 1, warned
-    assert "remote" in warned[0]
-    assert "provider.example" in warned[0]
-    assert "sk-provider" not in warned[0]
+        warned = [json.loads(line) for line in served.log if "is sent unencrypted" in line]
+    assert [(line["channel"], line["host"], line.get("headers")) for line in warned] == [
+        ("with-key", "provider.example", None),
+        ("with-header", "provider.example", ["Authorization"]),
+        ("with-other-header", "provider.example", ["x-goog-api-key"]),
+    ]

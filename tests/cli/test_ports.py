@@ -67,9 +67,7 @@ async def refusal(tmp_path: Path, flag: str, address: object, workers: str) -> s
 @pytest.mark.parametrize("flag", ["--http", "--grpc"])
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("first", ["1", "2"])
-async def test_a_gateway_shares_no_port_with_a_second_one(
-    tmp_path: Path, flag: str, workers: str, first: str
-) -> None:
+async def test_a_gateway_shares_no_port_with_a_second_one(tmp_path: Path, flag: str, workers: str, first: str) -> None:
     (tmp_path / "umg.yaml").write_text(SANDBOX)
     arguments = ("--config", str(tmp_path / "umg.yaml"), "--workers", first)
     async with serve(tmp_path / "one", *arguments, environment=ENVIRONMENT) as served:

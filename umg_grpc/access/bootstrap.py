@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.key_fields import BOOTSTRAP
-from umg_grpc.access.keys import hash_secret, new_row, new_secret, shown_prefix, utc_now
+from umg_grpc.access.keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey
@@ -32,6 +32,8 @@ logger = structlog.get_logger()
 VARIABLE = "UMG_API_KEY"
 FILE = "bootstrap.key"
 REPLACE_FLAG = "--replace-bootstrap-key"
+MIN_EXPOSED_CHARACTERS = 20
+"""Fewest characters of a secret where callers on other machines could guess it."""
 HOST_TAG = "host"
 """Tag of the row with the name of the machine whose start made the secret."""
 
@@ -68,13 +70,15 @@ async def ensure_bootstrap(
     now: Callable[[], datetime] = utc_now,
     *,
     replace: bool = False,
+    exposed: bool = False,
 ) -> Bootstrap:
     """Return the bootstrap key, created if the database has no valid one, and log its prefix and source.
 
     Its secret is `variable` (the value of UMG_API_KEY) or, if that is unset or empty, the content of a file in the data
     dir, which is created if necessary. A valid key with another secret stays: without `variable` it is returned without
-    its secret. `replace` replaces it. Raises UmgError(INVALID_FIELD) for a value that no client could send,
-    UmgError(WRONG_STATE) for another value than that of the valid key, OSError if the file cannot be read or created.
+    its secret. `replace` replaces it. `exposed`: whether other machines can connect. Raises UmgError(INVALID_FIELD) for
+    a value that no client could send, UmgError(WRONG_STATE) for another value than that of the valid key and for a
+    short valid key if `exposed`, OSError if the file cannot be read or created.
     """
     if variable:
         _check_secret(variable, VARIABLE)
@@ -86,6 +90,9 @@ async def ensure_bootstrap(
         found = await _install(store, file, variable, now(), replace=replace)
         if found.secret is None and not existed:
             file.unlink(missing_ok=True)  # its secret never became the key
+    if exposed:
+        async with store.read() as session:
+            _check_length(await _current_row(session))
     _log(found)
     return found
 
@@ -131,6 +138,19 @@ async def _current_row(session: AsyncSession) -> ApiKey | None:
     live = select(ApiKey).where(ApiKey.name == BOOTSTRAP, ApiKey.revoke_time.is_(None))
     row: ApiKey | None = await session.scalar(live.with_for_update())
     return row
+
+
+def _check_length(current: ApiKey | None) -> None:
+    """Raise UmgError(WRONG_STATE) for a valid key with a short secret, which another start on loopback may have made.
+    Only the prefix of the secret is known here, whose length depends on that of the secret.
+    """
+    if current is not None and len(current.prefix) < MIN_EXPOSED_CHARACTERS // SHOWN_SHARE:
+        message = (
+            f"the first key of this database, made {_origin(current)}, has fewer than {MIN_EXPOSED_CHARACTERS} "
+            f"characters, which is too short where other machines can connect: add {REPLACE_FLAG} to replace it by a "
+            f"longer {VARIABLE} or a generated key, or bind 127.0.0.1"
+        )
+        raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="live")
 
 
 def _stamped(row: ApiKey, now: datetime) -> ApiKey:

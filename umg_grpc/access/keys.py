@@ -20,6 +20,8 @@ from umg_grpc.v1 import pb
 KEY_PREFIX = "sk-umg-"
 SECRET_BYTES = 32  # 43 characters
 SHOWN_CHARACTERS = len(KEY_PREFIX) + 4
+SHOWN_SHARE = 4
+"""Smallest quotient of the characters of a secret and those of its prefix."""
 DEFAULT_OVERLAP = timedelta(days=1)
 MAX_OVERLAP = timedelta(days=30)
 
@@ -91,7 +93,7 @@ def shown_prefix(secret: str) -> str:
     """Return the first characters of a secret, as in `sk-umg-AbCd`; at most a quarter of it, since an operator may have
     chosen a short one.
     """
-    return secret[: min(SHOWN_CHARACTERS, len(secret) // 4)]
+    return secret[: min(SHOWN_CHARACTERS, len(secret) // SHOWN_SHARE)]
 
 
 class Keys:

@@ -1,11 +1,12 @@
 """Checks of a start whose callers or providers are on other machines."""
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import structlog
 
-from umg_grpc.access.bootstrap import VARIABLE, configured_secret
+from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
 from umg_grpc.cli.serve import GRPC, Options
 from umg_grpc.config import Address, Config
 from umg_grpc.errors import UmgError
@@ -13,8 +14,8 @@ from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
-MIN_KEY_CHARACTERS = 20
-"""Fewest characters of the first key where callers on other machines could guess it."""
+SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re.IGNORECASE)
+"""Part of the names of headers that carry secrets."""
 
 
 def check_exposure(options: Options, config: Config, environment: Mapping[str, str]) -> None:
@@ -34,19 +35,22 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
     for channel in config.channels:
         parts = urlsplit(channel.base_url)
         is_remote = parts.hostname is not None and not Address(parts.hostname, 0).is_loopback
-        if channel.api_keys and parts.scheme == "http" and is_remote:
+        headers = [name for name in channel.headers if SECRET_HEADER.search(name)]
+        if (channel.api_keys or headers) and parts.scheme == "http" and is_remote:
             logger.warning(
                 "the key of a channel is sent unencrypted: use https in its base_url",
                 channel=channel.name,
                 host=parts.hostname,
+                headers=headers or None,
             )
 
 
 def _check_key(options: Options, variable: str | None, exposed: str) -> None:
     secret = configured_secret(options.data, variable)
-    if secret is not None and len(secret) < MIN_KEY_CHARACTERS:
+    if secret is not None and len(secret) < MIN_EXPOSED_CHARACTERS:
         message = (
-            f"the first key ({VARIABLE}, or bootstrap.key in --data) has fewer than {MIN_KEY_CHARACTERS} characters, "
-            f"which is too short where other machines can connect ({exposed}): set a longer one, or bind 127.0.0.1"
+            f"the first key ({VARIABLE}, or bootstrap.key in --data) has fewer than {MIN_EXPOSED_CHARACTERS} "
+            f"characters, which is too short where other machines can connect ({exposed}): set a longer one, or bind "
+            "127.0.0.1"
         )
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=VARIABLE)

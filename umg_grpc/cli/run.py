@@ -119,7 +119,8 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
         if config.redis is None:
             check_unlimited(await Keys(store).list(), config.models, options.workers)
         variable, replace_key = os.environ.get(VARIABLE), options.replace_bootstrap_key
-        return await ensure_bootstrap(store, options.data, variable, replace=replace_key)
+        exposed = bool(options.exposed)
+        return await ensure_bootstrap(store, options.data, variable, replace=replace_key, exposed=exposed)
     finally:
         await store.aclose()
 

@@ -176,8 +176,8 @@ async def _learn_first_key(service: Service, options: Options, variable: str | N
     if options.share_ports:
         secret = configured_secret(options.data, variable)
     else:
-        replace_key = options.replace_bootstrap_key
-        bootstrap = await ensure_bootstrap(service.store, options.data, variable, replace=replace_key)
+        replace_key, exposed = options.replace_bootstrap_key, bool(options.exposed)
+        bootstrap = await ensure_bootstrap(service.store, options.data, variable, replace=replace_key, exposed=exposed)
         secret = bootstrap.secret
     if secret is not None:
         await service.authenticator.learn(secret)
