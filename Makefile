@@ -95,6 +95,7 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/lint_proto.py
 	$(BIN)/python scripts/check_language.py
+	$(BIN)/python scripts/check_matches.py
 	$(BIN)/python scripts/lock.py --check
 
 proto: $(VENV)/bin/python ## generate gen/ from proto/ again

@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
                 self._begin(exchange.HELD)
                 self._shared.held.add(self)
                 self._hold()
-            case other:
+            case other:  # no model of the benchmark
                 self._unknown(other)
 
     def _embed(self, body: bytes) -> None:

@@ -94,8 +94,9 @@ def _to_umg_error(failure: Exception, request: web.BaseRequest, face: str, reque
                 message += f"; call {meant}, without the slash"
             missing = UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=request.path)
             return missing if meant else _api_not_served(request, matched=False) or missing
-    log.error("unexpected failure", request_id=request_id, exc_info=failure)
-    return internal(request_id)
+        case _:  # no exception that our code raises
+            log.error("unexpected failure", request_id=request_id, exc_info=failure)
+            return internal(request_id)
 
 
 def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | None:

@@ -4,7 +4,7 @@ import hmac
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import grpc
 from aiohttp import hdrs, web
@@ -51,9 +51,7 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return ModelHandlers(route.format, channel).get
         case (
             Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
-        ):
-            return AdminHandlers(route.format, channel, settings).handler(route.shape)
-        case Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS:
+        ) | (Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS):
             return AdminHandlers(route.format, channel, settings).handler(route.shape)
         case Shape.ALIVE:
             return alive
@@ -61,6 +59,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return Ready(settings).answer
         case Shape.METRICS:
             return Metrics(settings).answer
+        case unhandled:
+            assert_never(unhandled)
 
 
 class Generate:

@@ -209,12 +209,11 @@ class Screen:
 
     def end_line(self) -> None:
         """End an unfinished line."""
-        match self._unfinished:
-            case "answers":
-                sys.stdout.write("\n")
-                sys.stdout.flush()
-            case "notes":
-                self._notes.out("")
+        if self._unfinished == "answers":
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        elif self._unfinished == "notes":
+            self._notes.out("")
         self._unfinished = ""
 
 

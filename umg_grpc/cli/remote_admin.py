@@ -95,5 +95,5 @@ def _explained(status: int, body: dict[str, object], gateway: str) -> str:
             return f"{reason}; `umg keys create --admin` makes one, and the first key is one"
         case _ if not message:
             return f"{gateway} answers with status {status}; set --gateway to the HTTP face of a gateway"
-        case _:
+        case _:  # the message of any other status explains itself
             return message

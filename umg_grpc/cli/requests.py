@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC
+from typing import assert_never
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -53,6 +54,8 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: 
         case Format.CSV:
             columns = [*COLUMNS, *counts_of(()), "micro_credits"]
             print_records([_csv_row(record) for record in records], columns, printed)
+        case unhandled:
+            assert_never(unhandled)
 
 
 async def show_request(target: AdminTarget, request_id: str) -> None:

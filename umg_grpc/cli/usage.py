@@ -188,7 +188,7 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
             return entry.channel
         case "operation":
             return OPERATIONS.get(entry.operation, "")
-        case bucket:
+        case bucket:  # all other columns are times
             return entry.start_time.ToDatetime(UTC).strftime(BUCKETS[bucket])
 
 

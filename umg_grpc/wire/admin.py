@@ -127,7 +127,7 @@ def _settings(given: Mapping[str, object]) -> pb.KeySettings:
                 settings.tags.update(value)
             case None:
                 pass
-            case _:
+            case _:  # a number, a flag or a text
                 setattr(settings, name, value)
     return settings
 

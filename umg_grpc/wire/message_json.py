@@ -117,7 +117,7 @@ def _encoded(field: FieldDescriptor, value: object) -> object:
             return to_json(value)
         case int() if field.enum_type is not None:
             return enum_names(field.enum_type).get(value)
-        case _:
+        case _:  # any other scalar is a JSON value already
             return value
 
 

@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 import structlog
@@ -65,8 +65,7 @@ class ContentCapture:
 
     def _part(self, part: pb.Part) -> Json:
         """Return a part as the conventions write it; of media and other kinds only the kind."""
-        kind = part.WhichOneof("kind") or "unknown"
-        match kind:
+        match part.WhichOneof("kind"):
             case "text":
                 return {"type": "text", "content": self._text(part.text.text)}
             case "refusal":
@@ -82,8 +81,12 @@ class ContentCapture:
                 result = part.tool_result
                 text = result.result_json or "\n".join(each.text.text for each in result.parts)
                 return {"type": "tool_call_response", "id": result.call_id, "result": self._text(text)}
-            case _:
+            case "media" | "server_tool_call" | "server_tool_result" | "opaque" as kind:
                 return {"type": kind}
+            case None:
+                return {"type": "unknown"}
+            case unhandled:
+                assert_never(unhandled)
 
     def _text(self, text: str) -> str:
         """Return the redacted text, shortened after that: a cut could hide a secret from the hook."""

@@ -330,7 +330,8 @@ def _both(name: str, one: object, other: object) -> object:
             return [value for value in other if value in one] or other
         case int() | float(), int() | float():
             return max(one, other) if "min" in name.lower() else min(one, other)
-    return other
+        case _:  # two values that cannot be combined
+            return other
 
 
 def _kind_of(merged: Schema, known: Keywords) -> str:

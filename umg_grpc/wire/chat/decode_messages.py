@@ -138,7 +138,7 @@ def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) 
             raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
         case None:
             raise missing(f"{at}.type")
-        case unknown:
+        case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             _add_opaque(raw, unknown, target)
 
 

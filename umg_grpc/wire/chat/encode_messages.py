@@ -372,7 +372,7 @@ def _compact(content: list[object]) -> object:
             return ""
         case [{"type": "text", "text": text}]:
             return text
-        case _:
+        case _:  # several parts, or one that is no text
             return content
 
 

@@ -66,7 +66,7 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
                 tool.custom.format_json = json_object(custom.format, f"{at}.custom.format")
         case None:
             raise missing(f"{at}.type")
-        case unknown:
+        case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "chat", unknown, str(raw, "utf-8")
 
 
@@ -109,7 +109,7 @@ def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
             choice.names.extend(_chosen(tool, f"{at}[{index}]") for index, tool in enumerate(allowed.tools))
         case None:
             raise missing("tool_choice.type")
-        case unknown:
+        case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             choice.opaque.format, choice.opaque.type, choice.opaque.json = "chat", unknown, text.decode()
 
 

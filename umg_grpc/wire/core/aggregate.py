@@ -103,8 +103,22 @@ class StreamAggregator(AnswerAggregator):
                 self._candidate(event.candidate_index).finish(event.finished)
             case None | "opaque" | "part_ended":
                 pass  # not part of a response
-            case _:
+            case (
+                "part_started"
+                | "part_updated"
+                | "text_delta"
+                | "refusal_delta"
+                | "reasoning_delta"
+                | "summary_delta"
+                | "arguments_delta"
+                | "media_delta"
+                | "citation"
+                | "logprobs"
+                | "state"
+            ):
                 self._candidate(event.candidate_index).add_to_part(event)
+            case unhandled:
+                assert_never(unhandled)
 
     def _candidate(self, index: int) -> "_Candidate":
         candidate = self._candidates.get(index)

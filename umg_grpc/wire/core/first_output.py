@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 
@@ -68,7 +68,13 @@ def _fits(value: object, shape: Shape) -> bool:
             return isinstance(value, list) and all(_fits(item, inner) for item in value)
         case frozenset():
             return isinstance(value, str) and value in shape
-    members: object = {} if value is None else value
+        case Mapping():
+            return _members_fit({} if value is None else value, shape)
+        case unhandled:
+            assert_never(unhandled)
+
+
+def _members_fit(members: object, shape: Mapping[str, Shape]) -> bool:
     if not isinstance(members, dict):
         return False
     others = shape.get(OTHERS, Value.EMPTY)

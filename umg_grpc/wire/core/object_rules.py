@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, assert_never
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -340,6 +340,8 @@ def _names_object(text: str, kind: _Kind) -> bool:
             return bool(text) and not is_public(text)
         case _Kind.REFERENCE | _Kind.STORE:
             return bool(text)
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _element(at: _At, index: int) -> _At:

@@ -160,7 +160,7 @@ def _pick_of(info: inspect.Type) -> Pick | None:
             return _pick_of(info.type)
         case inspect.UnionType():
             return next((pick for member in info.types if (pick := _pick_of(member)) is not None), None)
-        case _:
+        case _:  # a scalar or raw JSON has no fields that are searched
             return None
 
 

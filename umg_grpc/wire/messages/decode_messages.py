@@ -233,7 +233,7 @@ def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
                 _pieces(content, media, f"{at}.content")
         case None:
             raise missing(f"{at}.type")
-        case _:
+        case _:  # a source of an unknown type is no file that any provider could be sent
             known = "`base64`, `url`, `file`" if image else "`base64`, `text`, `url`, `file`, `content`"
             raise invalid(f"{at}.type", f"it is none of its values; send one of {known}")
 
@@ -265,7 +265,7 @@ def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
                 _image(raw, media.blocks, f"{at}[{index}]")
             case None:
                 raise missing(f"{at}[{index}].type")
-            case _:
+            case _:  # a document has no other blocks in any provider
                 raise invalid(f"{at}[{index}].type", "expected `text` or `image`; send one of them")
 
 

@@ -68,6 +68,8 @@ class PassthroughDecoder(FrameDecoder):
                 self._read_message_delta(decoded, events)
             case "message_stop":
                 self._done = True
+            case _:  # all other events are passed through unread
+                pass
         return self._after_start(kept)
 
     def _start(self, message: Head, events: list[pb.GenerateEvent]) -> None:

@@ -204,7 +204,7 @@ def _provider_block(block: Raw, report: Report) -> Raw | None:
             return None
         case "text":
             return _without_foreign_citations(block, report)
-        case _:
+        case _:  # the provider decides about blocks of all other types
             return block
 
 

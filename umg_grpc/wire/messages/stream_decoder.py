@@ -186,7 +186,7 @@ class TranslatingDecoder(EventDecoder):
                 yield from self._finished()
             case "ping":
                 pass
-            case unknown:
+            case unknown:  # events grow with the format: an unknown one is kept as raw JSON
                 kept = pb.OpaquePart(format="messages", type=unknown or "", json=data.decode())
                 if self._started:
                     yield pb.GenerateEvent(opaque=kept)
@@ -275,8 +275,8 @@ class TranslatingDecoder(EventDecoder):
                 yield pb.GenerateEvent(part_index=block.part, arguments_delta=text)
             case "tool_call" | "server_tool_call":
                 self._inputs.append(block.pieces, text)
-            case _:
-                pass  # block of a type that only this format has
+            case _:  # block of a type that only this format has
+                pass
 
     def _block_ended(self, block: _Block) -> Iterator[pb.GenerateEvent]:
         if rest := block.joiner.rest():

@@ -87,7 +87,7 @@ class StreamEncoder:
                 data = b"%b%b}}" % (self._text_head, _encode(event.text_delta))
                 frames.append(named_frame(b"content_block_delta", data))
             elif not event.candidate_index:  # this format has one answer
-                frames += self._event(event, kind, events)
+                frames += self._event(event, events)
         return b"".join(frames)
 
     def close(self) -> bytes:
@@ -114,13 +114,11 @@ class StreamEncoder:
         self._closed = True
         return error_frame(error)
 
-    def _event(
-        self, event: pb.GenerateEvent, kind: str | None, message_events: Iterable[pb.GenerateEvent]
-    ) -> Iterator[bytes]:
+    def _event(self, event: pb.GenerateEvent, message_events: Iterable[pb.GenerateEvent]) -> Iterator[bytes]:
         """Yield the frames of an event. `message_events` are all events of the message: a start uses their usage and
         states.
         """
-        match kind:
+        match event.WhichOneof("kind"):
             case "started":
                 yield from self._start_message(event.started, message_events)
             case "usage":
@@ -134,11 +132,24 @@ class StreamEncoder:
                     self._states_read = True
                     self._states.update(_states_of_calls(message_events))
                 yield from self._start_message(pb.GenerationStarted(model=self._request.model), message_events)
-                yield from self._dispatch(event, kind)
+                yield from self._dispatch(event)
                 yield from self._write_waiting()
-            case _:  # all other kinds are events of a part
-                yield from self._dispatch(event, kind)
+            case (
+                "text_delta"
+                | "refusal_delta"
+                | "reasoning_delta"
+                | "summary_delta"
+                | "arguments_delta"
+                | "media_delta"
+                | "citation"
+                | "state"
+                | "part_updated"
+                | "part_ended"
+            ):
+                yield from self._dispatch(event)
                 yield from self._write_waiting()
+            case unhandled:
+                assert_never(unhandled)
 
     def _start_message(
         self, started: pb.GenerationStarted, message_events: Iterable[pb.GenerateEvent]
@@ -167,8 +178,8 @@ class StreamEncoder:
 
     # --- order of the parts
 
-    def _dispatch(self, event: pb.GenerateEvent, kind: str) -> Iterator[bytes]:
-        part, current = event.part_index, self._current
+    def _dispatch(self, event: pb.GenerateEvent) -> Iterator[bytes]:
+        kind, part, current = event.WhichOneof("kind"), event.part_index, self._current
         if kind == "part_started":
             if current is not None and not current.interruptible:
                 yield from self._hold_back(event)
@@ -176,7 +187,7 @@ class StreamEncoder:
             yield from self._interrupt()
             yield from self._start_part(part, event.part_started)
         elif current is not None and current.index == part:
-            yield from self._write_event(current, event, kind)
+            yield from self._write_event(current, event)
         elif part in self._waiting:
             yield from self._hold_back(event)
         elif part in self._interrupted and kind in {"text_delta", "refusal_delta"}:
@@ -185,7 +196,7 @@ class StreamEncoder:
                 return
             yield from self._interrupt()
             self._current = resumed = OpenPart(part, pb.Part(text=pb.TextPart()))
-            yield from self._write_event(resumed, event, kind)
+            yield from self._write_event(resumed, event)
         elif kind == "part_ended":
             self._interrupted.pop(part, None)
         # a citation of a text whose block is ended is lost
@@ -204,7 +215,7 @@ class StreamEncoder:
         while self._waiting and (self._current is None or self._current.interruptible):
             for event in self._waiting.popitem(last=False)[1]:
                 self.retained_bytes -= EVENT_BYTES + event.ByteSize()
-                yield from self._dispatch(event, event.WhichOneof("kind") or "")
+                yield from self._dispatch(event)
             if self._current is not None and self._waiting and self._current.is_complete():
                 yield from self._end_part()
 
@@ -239,8 +250,8 @@ class StreamEncoder:
             case unhandled:
                 assert_never(unhandled)
 
-    def _write_event(self, current: OpenPart, event: pb.GenerateEvent, kind: str) -> Iterator[bytes]:
-        match kind:
+    def _write_event(self, current: OpenPart, event: pb.GenerateEvent) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind
+        match event.WhichOneof("kind"):
             case "text_delta":
                 yield from self._write_text(current, event.text_delta)
             case "refusal_delta":
@@ -265,6 +276,10 @@ class StreamEncoder:
                 current.append_transcript(event.media_delta.transcript)
             case "part_ended":
                 yield from self._end_part()
+            case "started" | "usage" | "finished" | "opaque" | "logprobs" | "part_started" | None:
+                pass  # not sent to an open part by `_event`
+            case unhandled:
+                assert_never(unhandled)
 
     def _open_block(self, current: OpenPart, block: object) -> Iterator[bytes]:
         current.block = self._blocks

@@ -119,7 +119,7 @@ def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str,
         case b"{":
             document.object_json = text = str(raw, "utf-8")
             object_text(text, fields, at)
-        case first:
+        case first:  # JSON of any other type
             got = _KINDS.get(first, "a number")
             raise invalid(at, f"expected a string or an object, got {got}; correct its type")
 

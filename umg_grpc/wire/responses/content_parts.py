@@ -70,7 +70,7 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
             decode_input_audio(audio.data, audio.format, target.parts.add().media, f"{at}.input_audio.data")
         case None:
             raise missing(f"{at}.type")
-        case unknown:
+        case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             opaque = target.parts.add().opaque
             opaque.format, opaque.type, opaque.json = "responses", unknown, str(raw, "utf-8")
 
@@ -316,5 +316,5 @@ def compact_output(content: list[object], result: pb.ToolResult) -> object:
             return result.result_json
         case [{"type": "input_text", "text": text}]:
             return text
-        case _:
+        case _:  # several parts, or one that is no text
             return content

@@ -101,7 +101,7 @@ class InputDecoder:
                 self._reasoning(parse(schema.ReasoningItem, raw, at))
             case None if head.id is None:
                 raise missing(f"{at}.type")
-            case kind:
+            case kind:  # all other types are decoded on their own, unknown ones as raw JSON
                 message = pb.Message(role=pb.ROLE_ASSISTANT)
                 decode_item(raw, kind or "item_reference", message, at)
                 self._add(message)

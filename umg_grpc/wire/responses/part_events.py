@@ -1,6 +1,7 @@
 """Parts of a provider's stream as canonical events: their starts, content that arrives late, their ends."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import part_to_events
@@ -101,8 +102,12 @@ class PartEmitter:
                     sent = ("summary", event.summary_delta.summary_index) in streamed.sent
                 case "state":
                     sent = False
-                case _:
+                case "text_delta" | "refusal_delta" | "arguments_delta" | "media_delta" | "logprobs":
                     sent = bool(streamed.sent)
+                case "started" | "part_updated" | "usage" | "finished" | "opaque" | None:
+                    continue  # no content of a part
+                case unhandled:
+                    assert_never(unhandled)
             if not sent:
                 event.part_index = streamed.part
                 yield event

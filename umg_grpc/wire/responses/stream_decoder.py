@@ -333,8 +333,8 @@ class TranslatingDecoder(EventDecoder):
             case kind if kind in SERVER_TOOLS:
                 part.server_tool_call.call_id, part.server_tool_call.name = item.item_id, SERVER_TOOLS[kind]
                 part.server_tool_call.status = "in_progress"
-            case _:
-                return  # its parts are sent one by one, or the item is sent complete when it is done
+            case _:  # its parts are sent one by one, or the item is sent complete when it is done
+                return
         yield from self._open(item, 0, part)
 
     def _tool_names(self) -> ToolNames:

@@ -62,7 +62,7 @@ def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typ
             choice.names.append(kind if kind in searches else searches[0])
         case None:
             raise missing("tool_choice.type")
-        case unknown:
+        case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             choice.opaque.format, choice.opaque.type, choice.opaque.json = "responses", unknown, text.decode()
 
 

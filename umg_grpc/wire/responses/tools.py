@@ -116,7 +116,7 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
             raise missing(f"{at}.type")
         case kind if kind in CLIENT_TOOLS and client_tools.decode_tool(raw, kind, tool, at):
             pass
-        case unknown:
+        case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "responses", unknown, str(raw, "utf-8")
             tool.opaque.handling = HOSTED.get(unknown, pb.OPAQUE_HANDLING_UNSPECIFIED)
 
