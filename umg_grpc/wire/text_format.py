@@ -34,8 +34,9 @@ class UpstreamRequest(NamedTuple):
 
     path: str  # below the channel's base URL, e.g. `/chat/completions`
     body: bytes
-    headers: Mapping[str, str]  # the format's own, without credentials and content type
+    headers: Mapping[str, str]  # the format's own, without credentials; `Content-Type` of a body that is not JSON
     report: Report  # fields that the format could not express
+    method: str = "POST"
 
 
 class RequestEncoder(Protocol):

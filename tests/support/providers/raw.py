@@ -42,7 +42,7 @@ class Link:
     async def request(self, *, body: bool = True) -> tuple[bytes, bytes]:
         """Read the next request. Return its head and body. Raises IncompleteReadError when there is none."""
         head = await self.reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
         return head, await self.reader.readexactly(length) if body else b""
 
     async def send(self, data: bytes) -> None:

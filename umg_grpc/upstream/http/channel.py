@@ -26,6 +26,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 Decoded = TypeVar("Decoded")
 
+CONTENT_TYPE = "Content-Type"
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
@@ -55,7 +56,7 @@ class Endpoint:
         mapping is cached: callers must not change it.
         """
         if (known := self._headers_by_key_header.get(key_header)) is None:
-            known = {"Content-Type": "application/json", **self.headers, **_credentials(key_header, self.key)}
+            known = {CONTENT_TYPE: "application/json", **self.headers, **_credentials(key_header, self.key)}
             self._headers_by_key_header[key_header] = known
         return known
 
@@ -183,10 +184,14 @@ class HttpChannel:
         else:
             endpoint, left = await self._resolve_endpoint(seconds)
         headers, trace, answer = endpoint.request_headers(key_header), OUTGOING.get(), ANSWER.get()
+        content_type = encoded.headers.get(CONTENT_TYPE)
+        if encoded.headers:  # the operator's headers override those of the format, except the type of its body
+            headers = {**encoded.headers, **headers}
+            if content_type is not None:
+                headers[CONTENT_TYPE] = content_type
         outgoing = Outgoing(
             url=endpoint.base_url + encoded.path,
-            # the operator's headers override those of the format
-            headers={**encoded.headers, **headers} if encoded.headers else headers,
+            headers=headers,
             body=encoded.body,
             deadlines=self._deadlines.within(left),
             proxy=self._proxy,
@@ -195,6 +200,8 @@ class HttpChannel:
             most_bytes=most_bytes,
             on_send=answer.record_send if answer is not None else None,
             head_lines=trace.head_lines if trace is not None else b"",
+            method=encoded.method,
+            is_unique=encoded.method != "POST" or content_type is not None,
         )
         return endpoint, outgoing
 

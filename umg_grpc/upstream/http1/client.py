@@ -14,11 +14,11 @@ import aiohappyeyeballs
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.connection import Connection, Exchange
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
-from umg_grpc.upstream.http1.dns import DnsCache
+from umg_grpc.upstream.http1.dns import Addresses, DnsCache
 from umg_grpc.upstream.http1.faults import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.inflate import inflate
 from umg_grpc.upstream.http1.proxy import TunnelProtocol
-from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
+from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_of
 from umg_grpc.upstream.http1.response import Fetched
 from umg_grpc.upstream.round_budget import RoundBudget
 from umg_grpc.v1 import pb
@@ -96,8 +96,11 @@ class Client:
     async def _send(self, call: Outgoing, *, streams: bool) -> Exchange:
         started = self._loop.time()
         deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
-        origin, head = request_to(call.url, tuple(call.headers.items()), call.proxy, call.tls)
-        head = b"%b%d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
+        origin, head = request_of(call)
+        if call.body or call.method == "POST":
+            head = b"%bContent-Length: %d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
+        else:
+            head = b"%b%b\r\n" % (head, call.head_lines)
         if (pooled := self._take(origin)) is not None:
             try:
                 return await _exchange(pooled, call, head, deadline, streams=streams)
@@ -108,7 +111,7 @@ class Client:
                 self._close_pooled(origin)
                 if not call.repeatable:
                     raise disconnected(f"stale: {fault.cause}") from None
-        connection = await self._connect(origin, deadline, streams=streams)
+        connection = await self._connect(origin, deadline, call.addresses, streams=streams)
         return await _exchange(connection, call, head, deadline, streams=streams)
 
     def _take(self, origin: Origin) -> Connection | None:
@@ -127,7 +130,9 @@ class Client:
         for connection in self._pooled.pop(origin, ()):
             connection.close()
 
-    async def _connect(self, origin: Origin, deadline: ExchangeDeadline, *, streams: bool) -> Connection:
+    async def _connect(
+        self, origin: Origin, deadline: ExchangeDeadline, addresses: Addresses | None, *, streams: bool
+    ) -> Connection:
         name, seconds = "connect", deadline.deadlines.connect
         if streams and (left := deadline.first - self._loop.time()) < seconds:
             name, seconds = "first_byte", left
@@ -136,7 +141,7 @@ class Client:
                 asyncio.timeout_at(deadline.end) as ending,
                 LoadAwareTimeout(seconds, self._lateness) as connecting,
             ):
-                connection = await self._connected(origin)
+                connection = await self._connected(origin, addresses)
         except (OSError, UnicodeError) as error:  # TimeoutError and ssl.SSLError are OSErrors
             if connecting.expired() or ending.expired():
                 raise deadline.deadlines.late("total" if ending.expired() else name, sent=False) from None
@@ -147,11 +152,13 @@ class Client:
             connection.close()
         return connection
 
-    async def _connected(self, origin: Origin) -> Connection:
-        """Return a new connection, through the proxy if there is one."""
+    async def _connected(self, origin: Origin, addresses: Addresses | None) -> Connection:
+        """Return a new connection, through the proxy if there is one. `addresses`: of the provider, None to look them
+        up.
+        """
         connection = Connection(self, origin, self._idle)
         if (proxy := origin.proxy) is None:
-            await self._dial(origin.server, origin.tls, lambda: connection)
+            await self._dial(origin.server, origin.tls, lambda: connection, addresses)
             return connection
         if not origin.server.secure:
             await self._dial_proxy(proxy, origin.tls, lambda: connection)
@@ -178,11 +185,16 @@ class Client:
             raise failed from None
 
     async def _dial(
-        self, server: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]
+        self,
+        server: Server,
+        tls: ssl.SSLContext | None,
+        protocol: Callable[[], SomeProtocol],
+        addresses: Addresses | None = None,
     ) -> tuple[asyncio.Transport, SomeProtocol]:
         """Return a new connection to a server, with TLS if the server uses it."""
         try:
-            addresses = await self._dns.addresses(server.host, server.port)
+            if addresses is None:
+                addresses = await self._dns.addresses(server.host, server.port)
             opened = await aiohappyeyeballs.start_connection(
                 addresses, happy_eyeballs_delay=SECOND_ADDRESS_SECONDS, interleave=1
             )
@@ -222,7 +234,7 @@ async def _exchange(
     """Send the request. Return the exchange with its head, or all of its response."""
     if streams:
         deadline.start_read(deadline.first)
-    exchange = connection.begin(deadline, None if streams else call.most_bytes)
+    exchange = connection.begin(deadline, None if streams else call.most_bytes, has_body=call.method != "HEAD")
     if call.on_send is not None:
         call.on_send()
     try:

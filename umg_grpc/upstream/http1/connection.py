@@ -97,9 +97,15 @@ class Exchange:
         self._raise_fault()
 
     async def refusal(self) -> bytes:
-        """Return the body of an error response, as far as it arrives and within its size limit."""
-        await self.receive_all()
-        return (await inflate(self.response, MAX_ERROR_BODY_BYTES)).body
+        """Return the body of an error response, as far as it arrives and within its size limit. A success with another
+        status than the caller expects is an error response too.
+        """
+        response = self.response
+        response.is_unexpected, response.limit = True, MAX_ERROR_BODY_BYTES
+        if response.size <= MAX_ERROR_BODY_BYTES:
+            self._connection.resume_reading()
+            await self.receive_all()
+        return (await inflate(response, MAX_ERROR_BODY_BYTES)).body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it arrives, decompressed, one item for each read. Raise UmgError when the connection breaks
@@ -209,13 +215,13 @@ class Connection(asyncio.Protocol):
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         self.connection_made(secured)
 
-    def begin(self, deadline: ExchangeDeadline, most_bytes: int | None) -> Exchange:
-        """Return a new exchange. `most_bytes`: limit of the response, None for a stream. Raise
-        UmgError(UPSTREAM_UNREACHABLE) if the connection was closed.
+    def begin(self, deadline: ExchangeDeadline, most_bytes: int | None, *, has_body: bool = True) -> Exchange:
+        """Return a new exchange. `most_bytes`: limit of the response, None for a stream. `has_body`: False for a
+        response to HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the connection was closed.
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
-        self._exchange = exchange = Exchange(self, self._parser.start(most_bytes), deadline)
+        self._exchange = exchange = Exchange(self, self._parser.start(most_bytes, has_body=has_body), deadline)
         self.set_deadline(deadline.next)
         return exchange
 

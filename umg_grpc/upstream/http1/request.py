@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.dns import Addresses
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 
 USER_AGENT = "unified-model-gateway"
@@ -36,6 +37,9 @@ class Outgoing(NamedTuple):
     most_bytes: int = MAX_RESPONSE_BYTES  # limit of a whole response
     on_send: Callable[[], None] | None = None  # called immediately before the request is written
     head_lines: bytes = b""  # header lines of this request alone, each with its line break; `headers` are cached
+    method: str = "POST"
+    is_unique: bool = False  # no further request has this URL and these headers, which are therefore not cached
+    addresses: Addresses | None = None  # addresses to connect to; None looks up those of the host
 
 
 class Server(NamedTuple):
@@ -64,12 +68,22 @@ class Request(NamedTuple):
     """Common part of all requests to a URL with the same headers."""
 
     origin: Origin
-    head: bytes  # up to the value of Content-Length
+    head: bytes  # without the length of the body and the empty line
+
+
+def request_of(call: Outgoing) -> Request:
+    """Return the common part of a request and others like it, from the cache unless the request is unique."""
+    common = request_to.__wrapped__ if call.is_unique else request_to
+    return common(call.url, tuple(call.headers.items()), call.proxy, call.tls, call.method)
 
 
 @lru_cache(maxsize=1024)
 def request_to(
-    url: str, fields: tuple[tuple[str, str], ...], proxy: str | None = None, tls: ssl.SSLContext | None = None
+    url: str,
+    fields: tuple[tuple[str, str], ...],
+    proxy: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    method: str = "POST",
 ) -> Request:
     """Return the common part of requests to a URL with these headers. A proxy gets the request itself, with the whole
     URL, if the provider is reached without TLS. Raise ValueError for an invalid URL or header.
@@ -81,7 +95,7 @@ def request_to(
     host = given.get("host", parts.host_port_subcomponent)
     is_forwarded = via is not None and not server.secure
     target = f"{parts.origin()}{parts.raw_path_qs}" if is_forwarded else parts.raw_path_qs
-    lines = [f"POST {target} HTTP/1.1", f"Host: {host}", *(credentials if is_forwarded else ())]
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(credentials if is_forwarded else ())]
     lines += [f"{name}: {value}" for name, value in given.items() if name.lower() not in OURS]
     lines += [f"{name}: {value}" for name, value in DEFAULT_HEADERS.items() if name not in given]
     if any(FORBIDDEN.search(line) for line in lines):
@@ -89,7 +103,7 @@ def request_to(
     place = f"{parts.host_subcomponent}:{parts.port}"
     connect = (f"CONNECT {place} HTTP/1.1", f"Host: {place}", f"User-Agent: {USER_AGENT}", *credentials, "", "")
     origin = Origin(server, tls, None if via is None else _server(via), "\r\n".join(connect).encode())
-    return Request(origin, "\r\n".join((*lines, "Content-Length: ")).encode())
+    return Request(origin, "\r\n".join((*lines, "")).encode())
 
 
 def _server(url: URL) -> Server:

@@ -66,8 +66,10 @@ class Response:
     incomplete or malformed.
     """
 
-    def __init__(self, most_bytes: int | None) -> None:
-        """Create a response. `most_bytes`: limit of its body, None for a stream."""
+    def __init__(self, most_bytes: int | None, *, has_body: bool = True) -> None:
+        """Create a response. `most_bytes`: limit of its body, None for a stream. `has_body`: False for HEAD."""
+        self.has_body = has_body
+        self.is_unexpected = False  # a success that counts as an error response
         self.has_head = False
         self.status = 0
         self.fields: list[tuple[bytes, bytes]] = []
@@ -83,7 +85,7 @@ class Response:
     @property
     def refused(self) -> bool:
         """Whether the response is an error response, whose head was received."""
-        return self.has_head and self.status != 200
+        return self.has_head and (self.is_unexpected or not 200 <= self.status < 300)
 
     @property
     def headers(self) -> Headers:
@@ -129,12 +131,12 @@ class ResponseParser:
         self._fields: list[tuple[bytes, bytes]] = []
         self.response = Response(None)
 
-    def start(self, most_bytes: int | None = MAX_RESPONSE_BYTES) -> Response:
+    def start(self, most_bytes: int | None = MAX_RESPONSE_BYTES, *, has_body: bool = True) -> Response:
         """Return the next response, which `feed` fills; the parser releases the last one. `most_bytes`: limit of its
-        body, None for a stream.
+        body, None for a stream. `has_body`: False for a response to HEAD, after which the connection is not reused.
         """
         self._fields = []
-        self.response = Response(most_bytes)
+        self.response = Response(most_bytes, has_body=has_body)
         return self.response
 
     def feed(self, data: bytes) -> bool:
@@ -178,13 +180,14 @@ class ResponseParser:
         response = self.response
         response.has_head = True
         response.status = status
-        if status != 200:
+        if response.refused:
             response.limit = MAX_ERROR_BODY_BYTES
+        response.complete = not response.has_body  # the parser itself expects the body that the head describes
         response.fields, self._fields = self._fields, []  # trailers of a chunked body are ignored
         for name, value in response.fields:
             length = len(name)  # compared first, since only few names have one of the two lengths
             if length == len("content-length") and name.lower() == b"content-length":
-                response.content_length = int(value)
+                response.content_length = int(value) if response.has_body else 0
             elif length == len("content-encoding") and name.lower() == b"content-encoding":
                 encodings = [encoding.strip().lower() for encoding in value.split(b",")]
                 response.encodings = (*reversed(encodings), *response.encodings)
