@@ -71,16 +71,16 @@ ANSWERS = [
     Answered("two answers", HELLO + HELLO, kept=False),
     Answered("an offer of another protocol", sized(b"hello", LINE + b"Upgrade: h2\r\nConnection: Upgrade, Keep-Alive\r\n")),
     Answered("another protocol", b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nxyz", status=101, body=b"", kept=False),
-    Answered("gzip", sized(gzip.compress(b"hello"), GZIP)),
-    Answered("gzip, twice", sized(gzip.compress(b"he") + gzip.compress(b"llo"), GZIP)),
-    Answered("gzip in deflate", sized(zlib.compress(gzip.compress(b"hello")), LINE + b"Content-Encoding: gzip, Deflate\r\n")),
-    Answered("gzip in deflate, in two headers", sized(zlib.compress(gzip.compress(b"hello")), GZIP + b"Content-Encoding: deflate\r\n")),
+    Answered("gzip", sized(gzip.compress(b"hello", mtime=0), GZIP)),
+    Answered("gzip, twice", sized(gzip.compress(b"he", mtime=0) + gzip.compress(b"llo", mtime=0), GZIP)),
+    Answered("gzip in deflate", sized(zlib.compress(gzip.compress(b"hello", mtime=0)), LINE + b"Content-Encoding: gzip, Deflate\r\n")),
+    Answered("gzip in deflate, in two headers", sized(zlib.compress(gzip.compress(b"hello", mtime=0)), GZIP + b"Content-Encoding: deflate\r\n")),
     Answered("gzip, empty", sized(b"", GZIP), body=b""),
     Answered("deflate", sized(zlib.compress(b"hello"), DEFLATE)),
     Answered("deflate without its head", sized(deflated(b"hello"), DEFLATE)),
     Answered("an encoding that is none", sized(b"hello", LINE + b"Content-Encoding: identity\r\n")),
     Answered("a long refusal", sized(LONG, SORRY), body=LONG[:-1], status=500, kept=False),
-    Answered("a long refusal, in gzip", sized(gzip.compress(LONG), SORRY + b"Content-Encoding: gzip\r\n"), body=LONG[:-1], status=500),
+    Answered("a long refusal, in gzip", sized(gzip.compress(LONG, mtime=0), SORRY + b"Content-Encoding: gzip\r\n"), body=LONG[:-1], status=500),
     Answered("a long refusal without end", SORRY + b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + LONG, body=LONG[:-1], status=500, kept=False),
 ]  # fmt: skip
 
@@ -163,7 +163,7 @@ FAILED = [
 ]  # fmt: skip
 UNDECODABLE = [
     Failed("gzip that is none", sized(b"hello", GZIP), "UPSTREAM_CUT", then=""),
-    Failed("half a gzip", sized(gzip.compress(b"hello")[:-9], GZIP), "UPSTREAM_CUT", then=""),
+    Failed("half a gzip", sized(gzip.compress(b"hello", mtime=0)[:-9], GZIP), "UPSTREAM_CUT", then=""),
     Failed("brotli", sized(b"hello", LINE + b"Content-Encoding: br\r\n"), "UPSTREAM_CUT", then=""),
 ]
 
@@ -221,8 +221,8 @@ def test_a_body_over_the_limit_fails_also_when_it_was_small_on_its_way(run: Run)
         for body, sent in (
             (fits, sized(fits)),
             (long, sized(long)),
-            (fits, sized(gzip.compress(fits), GZIP)),
-            (long, sized(gzip.compress(long), GZIP)),
+            (fits, sized(gzip.compress(fits, mtime=0), GZIP)),
+            (long, sized(gzip.compress(long, mtime=0), GZIP)),
         ):
             async with provider(answering(sent)) as made, Client.opened() as client:
                 call = outgoing(made)._replace(most_bytes=limit)
