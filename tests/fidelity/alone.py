@@ -20,10 +20,10 @@ from tests.fidelity.sample import PNG, Alone, config
 
 # Canonical fields that no body sets, so that there is nothing to measure.
 UNMEASURED = {
-    "Part.text.logprobs": "likelihoods of an earlier answer, which no provider reads",
+    "Part.text.logprobs": "probabilities of an earlier answer, which no provider reads",
     "GenerateRequest.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
     "GenerateRequest.thread.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
-    "GenerateRequest.model": "the operator says what it is called upstream; its suffix is the family's to read",
+    "GenerateRequest.model": "the config has its id at the provider; the rules of the family read its suffix",
     "GenerateRequest.messages": "all that follows",
     "GenerateRequest.source": "the body itself",
     "GenerationService.Generate": "whether to stream",
@@ -32,21 +32,21 @@ UNMEASURED = {
     "SourceDocument.format": "the body itself",
     "SourceDocument.body": "the body itself",
     "SourceDocument.headers": "go with the body to its own format alone",
-    "OPAQUE_HANDLING_CARRIED": "what it holds is measured as the tools that it declares",
+    "OPAQUE_HANDLING_CARRIED": "its content is measured as the tools that it declares",
     "ReasoningState.format": "follows from the face",
     "ReasoningState.channel": "set by the gateway",
     "ServerToolCall.format": "follows from the face",
     "ServerToolResult.format": "follows from the face",
 }
 
-NOISE = "changes no answer"
+NOISE = "has no effect on the answer"
 ALONE = (
     Alone("chat", "`prompt_cache_breakpoint`", chat({"type": "text", "text": "x", "prompt_cache_breakpoint": {"type": "ephemeral"}}), NOISE),
     Alone("chat", "`search_parameters.sources`", {"search_parameters": {"mode": "on", "sources": [{"type": "web"}]}}),
     Alone("chat", "`search_parameters.from_date`", {"search_parameters": {"mode": "on", "from_date": "2026-01-01"}}),
     Alone("chat", "`search_parameters.to_date`", {"search_parameters": {"mode": "on", "to_date": "2026-01-01"}}),
     Alone("chat", "`search_parameters.max_search_results`", {"search_parameters": {"mode": "on", "max_search_results": 3}}),
-    Alone("chat", "a field that nobody knows", {"x_new": 1}),
+    Alone("chat", "an unknown field", {"x_new": 1}),
     Alone("responses", "`background`: false", {"background": False}, NOISE),
     Alone("responses", "`reasoning.context`", {"reasoning": {"effort": "high", "context": "auto"}}),
     Alone("responses", "`reasoning.mode`", {"reasoning": {"effort": "high", "mode": "auto"}}),
@@ -56,7 +56,7 @@ ALONE = (
     Alone("responses", "`tools[].output_schema`", {"tools": [{"type": "function", "name": "f", "parameters": PROPERTIES, "output_schema": PROPERTIES}]}),
     Alone("responses", "`tools[].allowed_callers`", {"tools": [{"type": "function", "name": "f", "parameters": PROPERTIES, "allowed_callers": ["direct"]}]}),
     Alone("responses", "`web_search.external_web_access`", {"tools": [{"type": "web_search", "external_web_access": False}]}),
-    Alone("responses", "a field that nobody knows", {"x_new": 1}),
+    Alone("responses", "an unknown field", {"x_new": 1}),
     Alone("messages", "`mcp_servers`", {"mcp_servers": [{"type": "url", "url": "https://a.example", "name": "a"}]}),
     Alone("messages", "`container`", {"container": "container_1"}),
     Alone("messages", "`context_management`", {"context_management": {"edits": []}}),
@@ -65,12 +65,12 @@ ALONE = (
     Alone("messages", "`tools[].input_examples`", {"tools": [{"name": "f", "input_schema": PROPERTIES, "input_examples": [{"city": "Uri"}]}]}),
     Alone("messages", "`tools[].eager_input_streaming`", {"tools": [{"name": "f", "input_schema": PROPERTIES, "eager_input_streaming": True}]}),
     Alone("messages", "`tool_use.caller`", answered(TOOL_RESULT)["messages"] | {"messages": [ASK, {"role": "assistant", "content": [{**TOOL_USE, "caller": {"type": "direct"}}]}, {"role": "user", "content": [TOOL_RESULT]}]}, NOISE),
-    Alone("messages", "a field that nobody knows", {"x_new": 1}),
+    Alone("messages", "an unknown field", {"x_new": 1}),
     Alone("native", "`systemInstruction.role`", {"systemInstruction": {"role": "user", "parts": [{"text": "x"}]}}, NOISE),
     Alone("native", "`functionDeclarations[].response`", {"tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": PROPERTIES, "response": SUBSET}]}]}),
     Alone("native", "`functionDeclarations[].responseJsonSchema`", {"tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": PROPERTIES, "responseJsonSchema": PROPERTIES}]}]}),
     Alone("native", "`googleSearchRetrieval.dynamicRetrievalConfig`", {"tools": [{"googleSearchRetrieval": {"dynamicRetrievalConfig": {"mode": "MODE_DYNAMIC", "dynamicThreshold": 0.5}}}]}),
-    Alone("native", "`speechConfig` save the voice's name", config(speechConfig={"languageCode": "de-DE"})),
+    Alone("native", "`speechConfig`, except the name of the voice", config(speechConfig={"languageCode": "de-DE"})),
     Alone("native", "any other `responseMimeType`", config(responseMimeType="application/yaml")),
     Alone("native", "`videoMetadata`", parts({"inlineData": {"mimeType": "image/png", "data": PNG}, "videoMetadata": {"fps": 1}})),
     Alone("native", "`functionResponse.willContinue`", {"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "sunny"}, "willContinue": False}}]}]}),

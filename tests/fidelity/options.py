@@ -15,14 +15,14 @@ SAMPLING = (
     sample("`max_output_tokens` below 16", "max_output_tokens", chat={"max_tokens": 5}, messages={"max_tokens": 5}, native=config(maxOutputTokens=5)),
     sample("`stop_sequences`", "stop_sequences", chat={"stop": ["END"]}, messages={"stop_sequences": ["END"]}, native=config(stopSequences=["END"])),
     sample("`stop_sequences`, more than four", "stop_sequences", messages={"stop_sequences": list("abcde")}, native=config(stopSequences=list("abcde"))),
-    sample("`candidate_count` of 1", "candidate_count", chat={"n": 1}, native=config(candidateCount=1), ignored="what the others make"),
+    sample("`candidate_count` of 1", "candidate_count", chat={"n": 1}, native=config(candidateCount=1), ignored="providers of the other formats make one candidate"),
     sample("`candidate_count` above 1", "candidate_count", chat={"n": 2}, native=config(candidateCount=2)),
     sample("`seed`", "seed", chat={"seed": 7}, native=config(seed=7)),
     sample("`presence_penalty`", "presence_penalty", chat={"presence_penalty": 0.5}, native=config(presencePenalty=0.5)),
     sample("`frequency_penalty`", "frequency_penalty", chat={"frequency_penalty": 0.5}, native=config(frequencyPenalty=0.5)),
     sample("`logit_bias`", "logit_bias", chat={"logit_bias": {"50256": -100}}),
     sample("`logprobs`", "logprobs", chat={"logprobs": True}, responses={"include": ["message.output_text.logprobs"]}, native=config(responseLogprobs=True)),
-    sample("`logprobs`: false", "logprobs", chat={"logprobs": False}, native=config(responseLogprobs=False), ignored="what is not asked for does not come"),
+    sample("`logprobs`: false", "logprobs", chat={"logprobs": False}, native=config(responseLogprobs=False), ignored="the default of the other formats"),
     sample("`top_logprobs`", "top_logprobs", chat={"logprobs": True, "top_logprobs": 3}, responses={"include": ["message.output_text.logprobs"], "top_logprobs": 3}, native=config(responseLogprobs=True, logprobs=3)),
 )
 
@@ -139,7 +139,7 @@ TOOLS = (
     sample("function `native_schema`", f"{FUNCTION}.parameters_json", "Tool.function.native_schema", native={"tools": [{"functionDeclarations": [{"name": "f", "parameters": SUBSET}]}]}, ignored="written as JSON schema that allows the same values"),
     sample("function `strict`", f"{FUNCTION}.strict", "Tool.function.strict", **without(functions(strict=True), "native")),
     sample("a name that the target does not allow", f"{FUNCTION}.name", "Tool.function.name", native={"tools": [{"functionDeclarations": [{"name": "a.b:c", "parametersJsonSchema": PROPERTIES}]}]}, instead=dict.fromkeys(("chat", "responses", "messages"), (f"{FUNCTION}.name", "a_b_c"))),
-    sample("`face_hints.legacy_functions`", "face_hints.legacy_functions", "FaceHints.legacy_functions", also="GenerateRequest.face_hints", chat={"functions": [{"name": "f", "parameters": PROPERTIES}]}, ignored="the older spelling of the same tools; the answer is in it"),
+    sample("`face_hints.legacy_functions`", "face_hints.legacy_functions", "FaceHints.legacy_functions", also="GenerateRequest.face_hints", chat={"functions": [{"name": "f", "parameters": PROPERTIES}]}, ignored="an older spelling of the same tools, which the answer has too"),
     sample("custom `name`", "tools[0].custom.name", "Tool.custom.name", chat={"tools": [{"type": "custom", "custom": {"name": "c"}}]}, responses={"tools": [{"type": "custom", "name": "c"}]}, elsewhere={"messages": f"{FUNCTION}.name", "native": f"{FUNCTION}.name"}),
     sample("custom `description`", "tools[0].custom.description", "Tool.custom.description", chat={"tools": [{"type": "custom", "custom": {"name": "c", "description": "Does c"}}]}, responses={"tools": [{"type": "custom", "name": "c", "description": "Does c"}]}, elsewhere={"messages": f"{FUNCTION}.description", "native": f"{FUNCTION}.description"}),
     sample("custom `format_json`", "tools[0].custom.format_json", "Tool.custom.format_json", chat={"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}}}]}, responses={"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}}]}),
@@ -170,10 +170,10 @@ TOOLS = (
     sample("`tool_choice`: validated", "tool_choice.mode", "TOOL_CHOICE_MODE_VALIDATED", **tools(native=calling("VALIDATED"))),
     sample("`tool_choice`: a tool of the provider (`opaque`)", "tool_choice.opaque.type", "ToolChoice.opaque", responses={"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}], "tool_choice": {"type": "file_search"}}),
     sample("`parallel_tool_calls`: false", "parallel_tool_calls", **tools(chat={"parallel_tool_calls": False}, responses={"parallel_tool_calls": False}, messages={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}})),
-    sample("`parallel_tool_calls`: true", "parallel_tool_calls", **tools(chat={"parallel_tool_calls": True}, responses={"parallel_tool_calls": True}, messages={"tool_choice": {"type": "auto", "disable_parallel_tool_use": False}}), ignored="what native does"),
+    sample("`parallel_tool_calls`: true", "parallel_tool_calls", **tools(chat={"parallel_tool_calls": True}, responses={"parallel_tool_calls": True}, messages={"tool_choice": {"type": "auto", "disable_parallel_tool_use": False}}), ignored="the only behaviour of native"),
     sample("`max_tool_calls`", "max_tool_calls", responses={"max_tool_calls": 3}),
     sample("`search`", "search", "GenerateRequest.search", chat={"web_search_options": {}}, instead={"responses": ("tools[].web_search.declared_type", "web_search"), "messages": ("tools[].web_search.declared_type", "web_search_20250305"), "native": ("tools[].web_search.declared_type", "googleSearch")}),
-    sample("`search.mode`: off", "search.mode", "SearchOptions.mode", also="SEARCH_MODE_OFF", chat={"search_parameters": {"mode": "off"}}, ignored="nothing searches unasked"),
+    sample("`search.mode`: off", "search.mode", "SearchOptions.mode", also="SEARCH_MODE_OFF", chat={"search_parameters": {"mode": "off"}}, ignored="no provider of the other formats searches by default"),
     sample("`search.mode`: auto", "search.mode", "SEARCH_MODE_AUTO", chat={"search_parameters": {"mode": "auto"}}, instead={"responses": ("tools[].web_search.declared_type", "web_search"), "messages": ("tools[].web_search.declared_type", "web_search_20250305"), "native": ("tools[].web_search.declared_type", "googleSearch")}),
     sample("`search.mode`: on", "search.mode", "SEARCH_MODE_ON", chat={"search_parameters": {"mode": "on"}}, instead={"responses": ("tools[].web_search.declared_type", "web_search"), "messages": ("tools[].web_search.declared_type", "web_search_20250305"), "native": ("tools[].web_search.declared_type", "googleSearch")}),
     sample("`search.context_size`", "search.context_size", "SearchOptions.context_size", chat={"web_search_options": {"search_context_size": "high"}}, elsewhere={"responses": "tools[0].web_search.context_size"}, named=("search_context_size",)),
@@ -216,14 +216,14 @@ REASONING = (
         )
         for effort in ("none", "minimal", "low", "medium", "high", "xhigh")
     ),
-    sample("`effort`, as messages says it", "reasoning.effort", "ReasoningOptions.effort", messages={"output_config": {"effort": "high"}}),
+    sample("`effort`, of a messages body", "reasoning.effort", "ReasoningOptions.effort", messages={"output_config": {"effort": "high"}}),
     sample("`level`: low", "reasoning.level", "ReasoningOptions.level", chat={"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}, native=thinks(thinkingLevel="LOW"), elsewhere={"chat": "reasoning.effort", "responses": "reasoning.effort"}),
     sample("`level`: high", "reasoning.level", "ReasoningOptions.level", chat={"generationConfig": {"thinkingConfig": {"thinkingLevel": "HIGH"}}}, native=thinks(thinkingLevel="HIGH"), elsewhere={"chat": "reasoning.effort", "responses": "reasoning.effort"}),
     sample("`include_thoughts`: true", "reasoning.include_thoughts", "ReasoningOptions.include_thoughts", chat=google(include_thoughts=True, thinking_budget=2000), native=thinks(includeThoughts=True, thinkingBudget=2000), instead={"responses": ("reasoning.summary", "auto"), "messages": ("reasoning.mode", "2")}),
     sample("`summary`: auto", "reasoning.summary", "ReasoningOptions.summary", responses={"reasoning": {"effort": "high", "summary": "auto"}}, instead={"native": ("reasoning.include_thoughts", "True")}),
     sample("`summary`: detailed", "reasoning.summary", "ReasoningOptions.summary", responses={"reasoning": {"effort": "high", "summary": "detailed"}}, instead={"native": ("reasoning.include_thoughts", "True")}),
-    sample("`display`: omitted", "reasoning.display", "ReasoningOptions.display", messages={"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}}, ignored="thoughts are shown there only where they are asked for"),
-    sample("`face_hints.thinking_to_content`", "face_hints.thinking_to_content", "FaceHints.thinking_to_content", chat={"vendorn_thinking_to_content": True}, ignored="the gateway writes the answer so, whoever gives it"),
+    sample("`display`: omitted", "reasoning.display", "ReasoningOptions.display", messages={"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}}, ignored="native shows thoughts only on request"),
+    sample("`face_hints.thinking_to_content`", "face_hints.thinking_to_content", "FaceHints.thinking_to_content", chat={"vendorn_thinking_to_content": True}, ignored="the gateway encodes the answer in this way, for every provider"),
 )
 
 # --- form of the answer
@@ -239,16 +239,16 @@ def schema(**options: Json) -> dict[str, Body]:
 
 SCHEMA = "response_format.json_schema"
 FORM = (
-    sample("`response_format`: text", "response_format.text", "ResponseFormat.text", also="GenerateRequest.response_format", chat={"response_format": {"type": "text"}}, responses={"text": {"format": {"type": "text"}}}, native=config(responseMimeType="text/plain"), ignored="what every answer is"),
+    sample("`response_format`: text", "response_format.text", "ResponseFormat.text", also="GenerateRequest.response_format", chat={"response_format": {"type": "text"}}, responses={"text": {"format": {"type": "text"}}}, native=config(responseMimeType="text/plain"), ignored="every answer is text by default"),
     sample("`response_format`: json", "response_format.json", "ResponseFormat.json", chat={"response_format": {"type": "json_object"}}, responses={"text": {"format": {"type": "json_object"}}}, native=config(responseMimeType="application/json")),
     sample("`json_schema.schema_json`", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.schema_json", **schema(), messages={"output_config": {"format": {"type": "json_schema", "schema": PROPERTIES}}}, native=config(responseMimeType="application/json", responseJsonSchema=PROPERTIES)),
     sample("`json_schema.native_schema`", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.native_schema", native=config(responseMimeType="application/json", responseSchema=SUBSET), ignored="written as JSON schema that allows the same values"),
     sample("`json_schema.name`", f"{SCHEMA}.name", "ResponseFormat.json_schema.name", **schema()),
     sample("`json_schema.description`", f"{SCHEMA}.description", "ResponseFormat.json_schema.description", **schema(description="A city")),
-    sample("`json_schema.strict`: true", f"{SCHEMA}.strict", "ResponseFormat.json_schema.strict", **schema(strict=True), ignored="every schema is held to there"),
+    sample("`json_schema.strict`: true", f"{SCHEMA}.strict", "ResponseFormat.json_schema.strict", **schema(strict=True), ignored="messages enforces every schema"),
     sample("`enum_text`", "response_format.enum_text.schema_json", "ResponseFormat.enum_text", native=config(responseMimeType="text/x.enum", responseSchema={"type": "STRING", "enum": ["a", "b"]})),
     sample("`verbosity`", "verbosity", chat={"verbosity": "low"}, responses={"text": {"verbosity": "low"}}),
-    sample("`output_modalities`: text", "output_modalities", chat={"modalities": ["text"]}, native=config(responseModalities=["TEXT"]), ignored="what every answer is"),
+    sample("`output_modalities`: text", "output_modalities", chat={"modalities": ["text"]}, native=config(responseModalities=["TEXT"]), ignored="every answer is text by default"),
     sample("`output_modalities`: image", "output_modalities", native=config(responseModalities=["TEXT", "IMAGE"])),
     sample("`output_modalities`: audio", "output_modalities", chat={"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "mp3"}}, native=config(responseModalities=["AUDIO"])),
     sample("`image_output.aspect_ratio`", "image_output.aspect_ratio", native=config(imageConfig={"aspectRatio": "16:9"})),
@@ -262,12 +262,12 @@ FORM = (
 
 ENVELOPE_KEYS = (
     sample("`conversation_id`", "conversation_id", responses={"conversation": "conv_1"}),
-    sample("`store`: true", "store", chat={"store": True}, responses={"store": True}, native={"store": True}, ignored="the gateway keeps what a responses caller stores"),
-    sample("`store`: false", "store", chat={"store": False}, responses={"store": False}, native={"store": False}, ignored="nothing is stored there"),
-    sample("`include`: reasoning.encrypted_content", "include", responses={"include": ["reasoning.encrypted_content"]}, ignored="what state there is always comes"),
+    sample("`store`: true", "store", chat={"store": True}, responses={"store": True}, native={"store": True}, ignored="the gateway itself stores the responses of callers of this format"),
+    sample("`store`: false", "store", chat={"store": False}, responses={"store": False}, native={"store": False}, ignored="providers of the other formats store nothing"),
+    sample("`include`: reasoning.encrypted_content", "include", responses={"include": ["reasoning.encrypted_content"]}, ignored="providers of the other formats always return their state"),
     sample("`include`: any other", "include", responses={"include": ["file_search_call.results"]}),
     sample("`truncation`: auto", "truncation", also="TRUNCATION_AUTO", responses={"truncation": "auto"}),
-    sample("`truncation`: disabled", "truncation", also="TRUNCATION_DISABLED", responses={"truncation": "disabled"}, ignored="what every other format does"),
+    sample("`truncation`: disabled", "truncation", also="TRUNCATION_DISABLED", responses={"truncation": "disabled"}, ignored="the only behaviour of the other formats"),
     sample("`cached_content`", "cached_content", native={"cachedContent": "cachedContents/1"}),
     sample("`cache_control`", "cache_control.ttl", "GenerateRequest.cache_control", also="CacheControl.ttl CACHE_TTL_ONE_HOUR", messages={"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
     sample("`cache_control` for five minutes", "cache_control.ttl", "CACHE_TTL_FIVE_MINUTES", messages={"cache_control": {"type": "ephemeral", "ttl": "5m"}}),
@@ -283,9 +283,9 @@ ENVELOPE_KEYS = (
     sample("`service_tier`: auto", "service_tier", chat={"service_tier": "auto"}, responses={"service_tier": "auto"}, messages={"service_tier": "auto"}),
     sample("`service_tier`: flex", "service_tier", chat={"service_tier": "flex"}, responses={"service_tier": "flex"}, native={"serviceTier": "flex"}),
     sample("`service_tier`: standard_only", "service_tier", messages={"service_tier": "standard_only"}),
-    sample("`face_hints.include_usage`", "face_hints.include_usage", "FaceHints.include_usage", chat={"stream": True, "stream_options": {"include_usage": True}}, ignored="every provider is asked for it, and the others always tell it"),
-    sample("`include_obfuscation`: true", "include_obfuscation", chat={"stream": True, "stream_options": {"include_obfuscation": True}}, responses={"stream": True, "stream_options": {"include_obfuscation": True}}, ignored="padding, which is no part of the answer"),
-    sample("`incremental_output`: true", "incremental_output", chat={"parameters": {"incremental_output": True}}, ignored="how every stream is"),
+    sample("`face_hints.include_usage`", "face_hints.include_usage", "FaceHints.include_usage", chat={"stream": True, "stream_options": {"include_usage": True}}, ignored="the gateway requests usage from every chat provider, and the others always report it"),
+    sample("`include_obfuscation`: true", "include_obfuscation", chat={"stream": True, "stream_options": {"include_obfuscation": True}}, responses={"stream": True, "stream_options": {"include_obfuscation": True}}, ignored="padding, which is not part of the answer"),
+    sample("`incremental_output`: true", "incremental_output", chat={"parameters": {"incremental_output": True}}, ignored="the form of every stream"),
     sample("`incremental_output`: false", "incremental_output", chat={"parameters": {"incremental_output": False}}),
 )
 

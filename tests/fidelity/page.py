@@ -9,19 +9,19 @@ from tests.fidelity.sample import FORMATS, Sample
 PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 
 INTRODUCTION = """\
-# What becomes of each field on its way to a provider of another format
+# Fields of requests to providers of another format
 
-Measured, not written: `make fidelity` makes this page anew, and `tests/docs/test_fidelity.py` fails when it differs from what the codecs do. For each field a least body that sets it is decoded by its face, encoded for a provider of each format, and what that provider is told is decoded again and compared.
+`make fidelity` generates this page from measurements, and `tests/docs/test_fidelity.py` fails when the page differs from them. For each field a minimal body that sets it is decoded by its face and encoded for a provider of each format; the provider's body is decoded again, and its value of the field is compared with the caller's.
 
 | Cell | Meaning |
 |---|---|
-| `=` | exact: the provider is told the same |
-| `~ x` | said as `x` instead; where that is not the same, `x-umg-dropped` names it |
-| `dropped` | not said, and named in `x-umg-dropped`; refused under `x-umg-strict: true` |
-| `400` | refused: the answer would be another without it |
-| `-` | there is nothing to say: below the table stands why |
+| `=` | exact: the provider receives the same value |
+| `~ x` | sent as `x` instead; where the meaning differs, `x-umg-dropped` names the field |
+| `dropped` | not sent, and named in `x-umg-dropped`; refused with `x-umg-strict: true` |
+| `400` | refused, because the answer would be different without the field |
+| `-` | nothing has to be sent, for the reason below the table |
 
-A provider of the caller's own format is always told the same (`=`, measured too), so its cells are left out unless it is the only format that has the field. "Said by" names the faces whose bodies can hold the field; where they differ, a cell names the face. The fields are those of [fields.md](fields.md).
+A provider of the caller's own format always receives the same value (`=`, measured too), so its cells are left out unless it is the only format that has the field. "Faces" are the formats whose bodies can have the field; where their results differ, a cell names the face. The fields are those of [fields.md](fields.md).
 """
 
 # Paths in the canonical request -> plain words.
@@ -66,11 +66,11 @@ def render() -> str:
 
 
 def _table(title: str, rows: list[Row]) -> str:
-    head = ["| Field | Said by | to chat | to responses | to messages | to native |", "|---|---|---|---|---|---|"]
+    head = ["| Field | Faces | to chat | to responses | to messages | to native |", "|---|---|---|---|---|---|"]
     lines = [f"## {title}", "", *head, *map(_line, rows), ""]
     why = dict.fromkeys(f"{row.sample.row}: {row.sample.ignored}" for row in rows if _is_silent(row))
     if why:
-        lines += ["Why nothing is said (`-`):", "", *(f"- {reason}" for reason in why), ""]
+        lines += ["Reasons for `-`:", "", *(f"- {reason}" for reason in why), ""]
     return "\n".join(lines)
 
 
