@@ -167,7 +167,7 @@ after {delay:.0f} ms.
 
 - *of the capacity* is the share of the capacity just before the load: the median of the rounds; *spread* has the
   least and the greatest of them. Below the capacity it cannot exceed the offered share.
-- The share is less than 100 % above the capacity, since refusals take time as well, and so do new connections.
+- The share is less than 100 % above the capacity, since refusals and new connections also take time.
 - *good p99* is bounded above the capacity by the queue: `overload.queue` calls (256) wait at most, and each of them for
   the calls before it.
 - Absolute figures belong to the machine and the versions above. Compare shares, and figures of one run.

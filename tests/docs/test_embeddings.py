@@ -53,7 +53,7 @@ async def test_the_table_of_models_is_the_catalogue() -> None:
             str(model.input_token_limit),
         ]
         expected.append(row)
-    assert sorted(rows(PAGE, "The models that are there")) == sorted(expected)
+    assert sorted(rows(PAGE, "Built-in models")) == sorted(expected)
 
 
 async def test_the_retrieval_results_are_those_of_the_page() -> None:
@@ -71,7 +71,7 @@ async def test_the_retrieval_results_are_those_of_the_page() -> None:
 
 async def test_vectors_have_length_one_and_similar_texts_have_similar_vectors(call: ApiClient) -> None:
     texts = ["A cat sleeps on the sofa.", "The kitten naps on the couch.", "Interest rates went up."]
-    for cells in rows(PAGE, "The models that are there"):
+    for cells in rows(PAGE, "Built-in models"):
         if cells[1].startswith("embeds"):
             [model] = quoted(cells[0])
             vectors = [
@@ -280,7 +280,9 @@ async def test_a_dropped_field_is_reported_as_documented(case: DroppedField) -> 
     codecs: dict[str, Any] = EMBEDDING_FORMATS | RERANK_FORMATS
     request, notes = codecs[case.face].decode_request(json.dumps(case.more).encode(), {})
     [row] = [
-        cells for cells in rows(PAGE, "What a provider cannot be told") if case.id in (*quoted(cells[0]), cells[0])
+        cells
+        for cells in rows(PAGE, "Fields that a provider does not support")
+        if case.id in (*quoted(cells[0]), cells[0])
     ]
     if not case.header:
         assert row[2] == "400"
@@ -295,7 +297,9 @@ async def test_a_dropped_field_is_reported_as_documented(case: DroppedField) -> 
 
 async def test_every_documented_dropped_field_has_a_test() -> None:
     documented = {
-        name for cells in rows(PAGE, "What a provider cannot be told") for name in quoted(cells[0]) or [cells[0]]
+        name
+        for cells in rows(PAGE, "Fields that a provider does not support")
+        for name in quoted(cells[0]) or [cells[0]]
     }
     assert documented == {case.id for case in DROPPED_FIELDS}
 

@@ -108,15 +108,15 @@ async def test_every_key_of_a_model_is_in_the_tables() -> None:
 
 
 async def test_every_configurable_quirk_is_in_its_table() -> None:
-    documented = [key for cells in rows(PAGE, "What real providers refuse") for key in quoted(cells[0])]
+    documented = [key for cells in rows(PAGE, "Restrictions of real providers") for key in quoted(cells[0])]
     assert sorted(documented) == sorted(QuirksEntry.__struct_fields__)
     assert set(QuirksEntry.__struct_fields__) <= {field.name for field in fields(Quirks)}
     choices = set(
-        quoted(next(cells[1] for cells in rows(PAGE, "What real providers refuse") if "search_with" in cells[0]))
+        quoted(next(cells[1] for cells in rows(PAGE, "Restrictions of real providers") if "search_with" in cells[0]))
     )
     assert set(get_args(SearchWithFunctions)) <= choices
     for caching in get_args(Channel.__annotations__["prompt_caching"]):
-        assert f"`prompt_caching: {caching}`" in " ".join(section(PAGE, "What real providers refuse").split())
+        assert f"`prompt_caching: {caching}`" in " ".join(section(PAGE, "Restrictions of real providers").split())
 
 
 async def test_the_batch_sizes_are_those_of_the_page() -> None:
@@ -216,7 +216,7 @@ async def test_dropped_fields_are_in_the_header_and_refused_by_strict_calls(call
     reply = await call("/v1/messages", body)
     assert (reply.status, reply.headers["x-umg-dropped"]) == (200, "speed, top_k")
     assert "`top_k, reasoning.effort=budget_tokens 24576, eager_input_streaming x9`" in section(
-        PAGE, "What a provider cannot be told"
+        PAGE, "Fields that a provider does not support"
     )
     assert (await call("/v1/messages", body, **{"x-umg-strict": "true"})).status == 400
     refused = await call("/v1/messages", chat("famO-5", max_tokens=5, new_field=1))

@@ -96,7 +96,7 @@ def test_the_keys_of_a_model_are_those_of_its_entry() -> None:
 
 
 def test_every_failure_is_in_the_table() -> None:
-    assert [quoted(cells[0])[0] for cells in rows(PAGE, "What a failure means")] == [f.value for f in Failure]
+    assert [quoted(cells[0])[0] for cells in rows(PAGE, "Kinds of failures")] == [f.value for f in Failure]
 
 
 def test_the_documented_precedence_of_failures_is_that_of_the_code() -> None:
@@ -105,7 +105,7 @@ def test_the_documented_precedence_of_failures_is_that_of_the_code() -> None:
 
 
 def test_the_table_has_the_consequences_of_each_failure() -> None:
-    table = {quoted(cells[0])[0]: cells for cells in rows(PAGE, "What a failure means")}
+    table = {quoted(cells[0])[0]: cells for cells in rows(PAGE, "Kinds of failures")}
     for failure in Failure:
         _, _, counts, following, again, _ = table[failure.value]
         assert (again == "later") == (failure in failure_policy.REPEATABLE), failure
@@ -139,12 +139,12 @@ def counted() -> dict[str, set[str]]:
 
 
 def test_every_figure_is_in_the_table_with_its_labels() -> None:
-    documented = {name: set(quoted(cells[1])) for cells in rows(PAGE, "Figures") for name in quoted(cells[0])}
+    documented = {name: set(quoted(cells[1])) for cells in rows(PAGE, "Metrics") for name in quoted(cells[0])}
     assert documented == LEVELS | counted()
 
 
 def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
-    [cells] = [cells for cells in rows(PAGE, "Figures") if "umg_refused_total" in cells[0]]
+    [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_refused_total" in cells[0]]
     assert overload.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
 
 
@@ -294,4 +294,4 @@ async def explained(served: Served, config: Path, data: Path) -> None:
     code, out, _ = await run("models", "--explain", "fast", "--face", "chat", *where)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[-2:]] == ["main", "backup"]
-    assert "well" in out
+    assert "healthy" in out
