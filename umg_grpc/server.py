@@ -28,7 +28,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metrics import (
-    CHANNEL_KEYS_RESTING,
+    CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
     DATABASE_UP,
     KNOWN_KEYS,
@@ -155,7 +155,7 @@ class Service:
         metrics.watch_channels(shared.health.snapshot)
         metrics.watch(CHANNEL_QUEUE, lambda: {(name,): slots.waiting for name, slots in shared.slots.items()})
         metrics.watch(
-            CHANNEL_KEYS_RESTING, lambda: {(name,): resting() for name, resting in channels.suspended_keys.items()}
+            CHANNEL_PAUSED_KEYS, lambda: {(name,): count() for name, count in channels.suspended_keys.items()}
         )
 
     def register(self, server: grpc.aio.Server) -> None:

@@ -111,11 +111,11 @@ async def test_the_list_of_models_reads_the_states_where_the_config_has_the_metr
         assert await setting.call(served) == 200
         taken = listener(served).split("/")[2]
         setting.write(f"{{address: '{taken}', key: '${{METRICS_KEY}}'}}")
-        for key, state in ((METRICS_KEY, "well"), ("another-0123456789", "-")):
+        for key, state in ((METRICS_KEY, "healthy"), ("another-0123456789", "-")):
             _, out, _ = await run("models", *config, environment={**ENVIRONMENT, "METRICS_KEY": key})
             [row] = [line for line in out.splitlines() if "famO-5" in line]
             assert row.split()[-1] == state
         setting.write("{key: '${METRICS_KEY}'}")
         _, out, _ = await run("models", *config, "--http", taken, environment=ENVIRONMENT)
         [row] = [line for line in out.splitlines() if "famO-5" in line]
-        assert row.split()[-1] == "well"
+        assert row.split()[-1] == "healthy"

@@ -78,7 +78,7 @@ PINNED = "not asked: not one of the key's channels"
 NOT_EMBEDDING = ("main|m|-|not asked: it cannot embed texts", "other|real|-|not asked: it cannot embed texts")
 EXPLAINED = [
     Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
-    Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, speaks messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
+    Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, supports messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
     Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}")),
     Explained("what a pattern serves", ("open-1",), (GENERATES, "main|open-1|-|priority 0")),
 ]  # fmt: skip
@@ -89,7 +89,7 @@ async def test_the_order_of_the_channels_is_explained(case: Explained, with_keys
     code, out, err = await run("models", "--explain", *case.arguments, *NOBODY, *with_keys)
     rows = ["|".join(cells) for cells in table(out)]
     assert (code, err) == (0, "")
-    assert [row for row in rows if row != "channel|model there|state|why it has this place"] == list(case.rows)
+    assert [row for row in rows if row != "channel|upstream model|state|reasons"] == list(case.rows)
 
 
 @dataclass(frozen=True)

@@ -351,7 +351,7 @@ async def test_the_commands_of_operators_connect_with_tls(
             code, out, err = await run("chat", "--grpc", served.grpc, *flags, *key)
             assert code != 0, (out, err)
         http = served.url.partition("//")[2]
-        assert states(http, certificate=str(files.certificate)) == {("sandbox", MODEL): "well"}
+        assert states(http, certificate=str(files.certificate)) == {("sandbox", MODEL): "healthy"}
         files.replace()
         assert states(http, certificate=str(files.folder / "version-1" / "tls.crt")) == {}
         code, out, err = await run("models", "--config", str(config), "--http", http)

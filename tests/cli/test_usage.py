@@ -169,7 +169,7 @@ async def test_models_are_listed_with_their_channels(place: Place) -> None:
     table, _, failures = out.partition("last failures")
     rows = [line.split("  ") for line in table.splitlines()]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-    state = "well" if "--gateway" in flags else "-"
+    state = "healthy" if "--gateway" in flags else "-"
     assert [(row[0], *row[-3:]) for row in cells[1:]] == [
         ("famO-5-mini", "sandbox (famO-5-mini)", "1000 / 2000", state),
         ("famX-4", "sandbox (famX-4)", "none", state),

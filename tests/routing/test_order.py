@@ -171,9 +171,9 @@ class Reasons:
 
 
 REASONS = [
-    Reasons("nothing wished", ANY, ("priority 0, weight 3 of 4", "priority 0, weight 1 of 4", "priority 0, no weight: after those that have one", "priority 1")),
-    Reasons("a format", RoutePreferences(protocol="messages"), ("priority 0, speaks messages", "priority 0, translated to chat", "priority 0, translated to chat, no weight: after those that have one", "priority 1, translated to chat")),
-    Reasons("all at once", RoutePreferences(state_channel="d", prompt_cache_channel="b", affinity="x", is_healthy=all_healthy_but("a").is_healthy), ("made what the call goes on from, priority 1, by affinity", "priority 0, served the conversation's beginning, by affinity", "priority 0, by affinity, no weight: after those that have one", "not well now, priority 0, by affinity")),
+    Reasons("nothing wished", ANY, ("priority 0, weight 3 of 4", "priority 0, weight 1 of 4", "priority 0, no weight: after the channels that have one", "priority 1")),
+    Reasons("a format", RoutePreferences(protocol="messages"), ("priority 0, supports messages", "priority 0, translated to chat", "priority 0, translated to chat, no weight: after the channels that have one", "priority 1, translated to chat")),
+    Reasons("all at once", RoutePreferences(state_channel="d", prompt_cache_channel="b", affinity="x", is_healthy=all_healthy_but("a").is_healthy), ("made the state that the call continues, priority 1, by affinity", "priority 0, served the beginning of the conversation, by affinity", "priority 0, by affinity, no weight: after the channels that have one", "circuit breaker open, priority 0, by affinity")),
 ]  # fmt: skip
 
 

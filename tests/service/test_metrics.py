@@ -22,7 +22,7 @@ from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service.metrics import (
-    CHANNEL_KEYS_RESTING,
+    CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
     GATE_CALLS,
     GATE_QUEUE,
@@ -105,7 +105,7 @@ def test_gauges_are_read_at_each_scrape() -> None:
     metrics.watch(GATE_CALLS, lambda: {(): calls[0]})
     metrics.watch(GATE_QUEUE, lambda: {(): 1})
     metrics.watch(CHANNEL_QUEUE, lambda: queues)
-    metrics.watch(CHANNEL_KEYS_RESTING, lambda: {("main",): 1})
+    metrics.watch(CHANNEL_PAUSED_KEYS, lambda: {("main",): 1})
     first = lines(metrics)
     assert first >= {"umg_gate_calls 3.0", "umg_gate_queue 1.0", 'umg_channel_queue{channel="main"} 2.0'}
     assert first >= {'umg_channel_queue{channel="gone"} 1.0', 'umg_channel_keys_resting{channel="main"} 1.0'}
@@ -236,10 +236,10 @@ async def test_the_command_line_reads_the_states_in_words() -> None:
     watched.seconds += 0.5
     async with served(watched.metrics) as http:
         assert await asyncio.to_thread(states, http) == {
-            ("main", "fine"): "well",
-            ("main", "probed"): "about to be tried again",
-            ("main", '"quoted"'): "well",
-            ("spare", "broken"): "resting 60 s",
+            ("main", "fine"): "healthy",
+            ("main", "probed"): "half-open",
+            ("main", '"quoted"'): "healthy",
+            ("spare", "broken"): "paused 60 s",
         }
 
 
@@ -302,7 +302,7 @@ def test_metrics_of_workers_are_summed_without_the_gauges_of_ended_ones(tmp_path
         'umg_channel_state{channel="other",model="m"} 1.0',
         'umg_channel_rest_seconds{channel="other",model="m"} 60.0',
     }
-    _, metric_lines = worker("4", "is well")
+    _, metric_lines = worker("4", "is healthy")
     assert metric_lines >= {
         "umg_gate_calls 7.0",
         'umg_channel_state{channel="other",model="m"} 1.0',
@@ -310,7 +310,7 @@ def test_metrics_of_workers_are_summed_without_the_gauges_of_ended_ones(tmp_path
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
     }
     mark_process_dead(first, tmp_path)
-    _, metric_lines = worker("5", "is well")
+    _, metric_lines = worker("5", "is healthy")
     assert metric_lines >= {
         "umg_gate_calls 9.0",
         'umg_channel_calls{channel="main"} 0.0',
@@ -338,7 +338,7 @@ asyncio.run(main())
 
 def test_the_last_counts_of_an_ended_worker_are_kept(tmp_path: Path) -> None:
     environment = {**os.environ, SHARED_FOLDER: str(tmp_path)}
-    for script, arguments in ((ENDING, []), (WORKER, ["1", "is well"])):
+    for script, arguments in ((ENDING, []), (WORKER, ["1", "is healthy"])):
         command = [sys.executable, "-W", "error", "-c", script, *arguments]
         metric_lines = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     assert 'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0' in metric_lines.splitlines()

@@ -7,25 +7,25 @@ from math import ceil
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from umg_grpc.service.metrics import CHANNEL_REST, CHANNEL_STATE
+from umg_grpc.service.metrics import CHANNEL_PAUSE, CHANNEL_STATE
 from umg_grpc.service.resilience.circuit_breaker import State
 
 WAIT_SECONDS = 1.0
-STATE_NAMES: dict[int, str] = {State.CLOSED: "well", State.OPEN: "resting", State.HALF_OPEN: "about to be tried again"}
+STATE_NAMES: dict[int, str] = {State.CLOSED: "healthy", State.OPEN: "paused", State.HALF_OPEN: "half-open"}
 
 Pair = tuple[str, str]
 """Channel and upstream model id."""
 
 
 def states(http: str, key: str | None = None, certificate: str | None = None) -> dict[Pair, str]:
-    """Return the circuit breaker states by channel and upstream model id, for example `well` or `resting 4 s`.
+    """Return the circuit breaker states by channel and upstream model id, for example `healthy` or `paused 4 s`.
 
     Only channels that the gateway has called have a state. Empty if no gateway answers at `http` (HOST:PORT), or if
     `key` is not the key of its metrics. With `certificate`, a PEM file, the gateway is called with TLS, and has to have
     this certificate.
     """
     families = _families(http, key, certificate)
-    open_seconds = _values(families.get(CHANNEL_REST.name))
+    open_seconds = _values(families.get(CHANNEL_PAUSE.name))
     states = _values(families.get(CHANNEL_STATE.name))
     return {pair: state_text(state, open_seconds.get(pair, 0)) for pair, state in states.items()}
 

@@ -133,7 +133,7 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
             refusals.append(error)
         else:
             print(f"to {VERBS[operation]}:")
-            print_table(("channel", "model there", "state", "why it has this place"), rows)
+            print_table(("channel", "upstream model", "state", "reasons"), rows)
     if len(refusals) == len(operations):
         raise refusals[0]
 

@@ -22,7 +22,7 @@ PAGE_SIZE = 1000
 REASONS = enum_names(pb.ErrorReason.DESCRIPTOR)
 TABLE = ("time", "request", "key", "model", "channel", "outcome", "ms", "attempts", "input", "output", "credits")
 ATTEMPTS = (
-    *("channel", "model there", "after ms", "ms", "status", "outcome"),
+    *("channel", "upstream model", "after ms", "ms", "status", "outcome"),
     *("kind", "code", "request id there", "message"),
 )
 COLUMNS = (

@@ -218,19 +218,19 @@ def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights:
     """Yield the reasons for a position, the most important first. `weights`: sum over all channels of the rank."""
     channel = target.channel
     if rank.unhealthy:
-        yield "not well now"
+        yield "circuit breaker open"
     if not rank.not_state_channel:
-        yield "made what the call goes on from"
+        yield "made the state that the call continues"
     yield f"priority {channel.priority}"
     if preferences.protocol:
         formats = ", ".join(channel.protocols)
-        yield f"translated to {formats}" if rank.needs_translation else f"speaks {preferences.protocol}"
+        yield f"translated to {formats}" if rank.needs_translation else f"supports {preferences.protocol}"
     if channel.name == preferences.prompt_cache_channel:
-        yield "served the conversation's beginning"
+        yield "served the beginning of the conversation"
     if preferences.affinity:
         yield "by affinity"
     if rank.weightless:
-        yield "no weight: after those that have one"
+        yield "no weight: after the channels that have one"
     elif channel.weight != weights:
         yield f"weight {channel.weight} of {weights}"
 

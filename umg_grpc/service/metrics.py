@@ -75,14 +75,16 @@ class Level:
 
 
 CHANNEL_STATE = Level(
-    "umg_channel_state", "0 well, 1 resting, 2 about to be tried again.", ("channel", "model"), "livemax"
+    "umg_channel_state", "Circuit breaker: 0 closed, 1 open, 2 half-open.", ("channel", "model"), "livemax"
 )
-CHANNEL_REST = Level("umg_channel_rest_seconds", "Seconds left of its rest.", ("channel", "model"), "livemax")
-CHANNEL_CALLS = Level("umg_channel_calls", "Attempts under way.", ("channel",))
+CHANNEL_PAUSE = Level(
+    "umg_channel_rest_seconds", "Seconds until the circuit breaker is half-open.", ("channel", "model"), "livemax"
+)
+CHANNEL_CALLS = Level("umg_channel_calls", "Attempts in flight.", ("channel",))
 CHANNEL_QUEUE = Level("umg_channel_queue", "Calls that wait for a place at the channel.", ("channel",))
-CHANNEL_KEYS_RESTING = Level("umg_channel_keys_resting", "Keys that are left alone for now.", ("channel",), "livemax")
-GATE_CALLS = Level("umg_gate_calls", "Calls under way.")
-GATE_QUEUE = Level("umg_gate_queue", "Calls that wait to be let in.")
+CHANNEL_PAUSED_KEYS = Level("umg_channel_keys_resting", "Keys that are paused.", ("channel",), "livemax")
+GATE_CALLS = Level("umg_gate_calls", "Calls in flight.")
+GATE_QUEUE = Level("umg_gate_queue", "Calls that wait for a place in the process.")
 DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", of_workers="livemin")
 REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
 WRITES_WAITING = Level("umg_writes_waiting", "Writes that the database or Redis has not taken yet.", ("store",))
@@ -128,8 +130,8 @@ class Metrics:
             "umg_channel_failures", "Failures of providers, by kind and HTTP status.", "channel", "kind", "status"
         )
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
-        self._hedges = self._counter("umg_hedges", "Second channels asked beside a slow one.", "model", "won")
-        self._cache = self._counter("umg_cache", "Looks for a kept answer.", "outcome")
+        self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
+        self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
         self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
         self._firsts = defaultdict[tuple[str, str, str], Observations](Observations)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
@@ -197,7 +199,7 @@ class Metrics:
     def watch_channels(self, snapshot: Callable[[], Iterable[BreakerState]]) -> None:
         """Set the function that reads the circuit breakers of the channels."""
         self.watch(CHANNEL_STATE, lambda: self._max_by_label({s[:2]: s.state for s in snapshot()}))
-        self.watch(CHANNEL_REST, lambda: self._max_by_label({s[:2]: s.rest for s in snapshot()}))
+        self.watch(CHANNEL_PAUSE, lambda: self._max_by_label({s[:2]: s.rest for s in snapshot()}))
         self.watch(CHANNEL_CALLS, lambda: _calls(snapshot()))
 
     def start(self) -> None:

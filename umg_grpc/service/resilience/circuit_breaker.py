@@ -194,7 +194,7 @@ class CircuitBreakers:
     def _record_success(self, circuit: _Circuit, channel: str, model: str) -> None:
         if circuit.until:
             self._close(circuit)
-            logger.info("channel is well again", channel=channel, upstream_model=model)
+            logger.info("circuit breaker closed", channel=channel, upstream_model=model)
         else:
             circuit.consecutive_failures = 0
             circuit.calls[self._window_index(circuit)] += 1
@@ -283,7 +283,7 @@ class CircuitBreakers:
 def _log_open(channel: str, model: str, seconds: float, error: UmgError) -> None:
     """Write the log line of a circuit breaker that opened."""
     logger.warning(
-        "channel is left alone",
+        "circuit breaker opened",
         channel=channel,
         upstream_model=model,
         seconds=seconds,
