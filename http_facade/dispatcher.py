@@ -1,11 +1,12 @@
 """Dispatcher of requests to the handlers of their routes: connection limit, error responses, CORS, access log."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import grpc
 from aiohttp import HttpVersion11, hdrs, web
 
+from http_facade import credentials
 from http_facade.connections import Connection, connection_of
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
@@ -15,7 +16,7 @@ from http_facade.response_start import begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from umg_grpc.errors import overloaded
+from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.models import shape_for
@@ -68,20 +69,35 @@ class Dispatcher:
             if known.admitted:
                 self._settings.gate.leave()
             if not known.rejected and not (known.is_called and self._settings.calls_are_logged):
-                # the route and not the path, which may contain a secret of the caller
-                trace = trace_context(request)
-                write = log.info if route is None or route.needs_key else log.debug
-                write(
-                    "request",
-                    method=request.method,
-                    route=None if route is None else route.name,
-                    status=status,
-                    ms=round((time.perf_counter() - started) * 1000, 1),
-                    request_id=known.request_id,
-                    trace_id=trace.trace_id if trace is not None else None,
-                    failure=known.failure,
-                )
+                self._log(request, route, status, time.perf_counter() - started)
         return response
+
+    def _log(self, request: web.BaseRequest, route: Route | None, status: int, seconds: float) -> None:
+        """Log a request for which the service was not called, or that the service logs elsewhere."""
+        known, trace = exchange(request), trace_context(request)
+        write = log.info if route is None or route.needs_key else log.debug
+        write(
+            "request",
+            method=request.method,
+            # the route and not the path, which may contain a secret of the caller
+            route=None if route is None else route.name,
+            status=status,
+            ms=round(seconds * 1000, 1),
+            request_id=known.request_id,
+            trace_id=trace.trace_id if trace is not None else None,
+            failure=known.failure,
+            **self._key_fields(request, route),
+        )
+
+    def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
+        """Return the fields of the caller's key; none without a key that is known here."""
+        if route is None or not route.needs_key:
+            return {}
+        try:
+            authorization = credentials.credentials(request.headers, request.query, route.format)
+        except UmgError:
+            return {}
+        return {} if authorization is None else self._settings.key_fields(authorization)
 
     def _preflight(self, request: web.BaseRequest) -> web.Response | None:
         """Apply the rules for pages of other origins. Return the answer to a preflight request, None for any other."""

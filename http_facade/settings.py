@@ -1,6 +1,6 @@
 """Settings of the HTTP face, and the load shedder that it uses."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -89,6 +89,8 @@ class Settings:
     """Whether the service logs each call in the same log, so that the face does not."""
     is_cached_key: Callable[[str], bool] = lambda _: False
     """Returns whether the service has recently validated this `authorization`; never raises and never waits."""
+    key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
+    """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
     budget: Budget = field(default_factory=Budget)
     """Memory budget of the streams in flight for the text that their last events repeat."""
     gate: LoadShedder = field(default_factory=NoLoadShedder)

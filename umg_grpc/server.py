@@ -1,7 +1,7 @@
 """Construction of the service from the config, and the gRPC server. All objects of the service are built here."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -39,7 +39,7 @@ from umg_grpc.service.metrics import (
 )
 from umg_grpc.service.pipeline.answers import Memory
 from umg_grpc.service.pipeline.generation import GenerationPipeline
-from umg_grpc.service.pipeline.interceptors import AuthenticationInterceptor, LoggingInterceptor
+from umg_grpc.service.pipeline.interceptors import KEY, KEY_PREFIX, AuthenticationInterceptor, LoggingInterceptor
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.service.resilience.overload import LoadShedder, OverloadInterceptor
@@ -177,6 +177,11 @@ class Service:
     def is_cached_key(self, authorization: str) -> bool:
         """Return whether the key in `authorization` is valid according to the cache, without a look-up."""
         return self._authentication_interceptor.is_cached(authorization)
+
+    def key_fields(self, authorization: str) -> Mapping[str, str]:
+        """Return the fields of the key in a log line; none for a key that is not in the cache."""
+        found = self._authentication_interceptor.reference(authorization)
+        return {} if found is None else {KEY: found.key_id, KEY_PREFIX: found.prefix}
 
     def reload(self, config: Config) -> Changes:
         """Apply the channels and models of another config to calls that start later. Return the changes, of which some

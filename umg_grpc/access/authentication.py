@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller import Caller, KeyReference
 from umg_grpc.access.keys import Key, Keys, hash_secret
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -21,7 +21,7 @@ from umg_grpc.v1 import pb
 FRESH_SECONDS = 1.0  # age up to which a known caller is served without a lookup
 STALE_SECONDS = 4.0  # age up to which it is served during a background lookup; an older one waits for the lookup
 REFUSED_SECONDS = 5.0  # time in which an invalid secret is not looked up again
-RETRY_SECONDS = 1.0  # time between two lookups while the database is unavailable
+RETRY_SECONDS = 1.0  # time between two lookups while the database is unavailable, and that of `Retry-After`
 KNOWN_WAIT_SECONDS = 1.0  # longest time that a known caller waits for the database
 UNKNOWN_WAIT_SECONDS = 5.0  # the same for an unknown one
 QUERY_SECONDS = 5.0
@@ -51,6 +51,15 @@ class _Known:
 
     caller: Caller
     checked: float
+
+
+class _Refused(NamedTuple):
+    """Invalid secret with the time of its lookup, on the monotonic clock."""
+
+    rejection: _Rejection
+    checked: float
+    key: KeyReference | None
+    """Revoked key with the secret; None for an unknown secret."""
 
 
 Value = TypeVar("Value")
@@ -83,7 +92,7 @@ class Authenticator:
         self._monotonic = monotonic
         self._now = now
         self._known: dict[str, _Known] = {}
-        self._refused: dict[str, tuple[_Rejection, float]] = {}
+        self._refused: dict[str, _Refused] = {}
         self._queued: dict[str, asyncio.Future[_Outcome]] = {}
         self._in_flight: dict[str, asyncio.Future[_Outcome]] = {}
         self._work = asyncio.Event()
@@ -125,6 +134,14 @@ class Authenticator:
         caller = self._from_memory(hash_secret(secret))
         return caller if caller is not None and not self._expired(caller) else None
 
+    def reference(self, secret: str) -> KeyReference | None:
+        """Return the reference to the key with this secret, also to an expired or a revoked one, if it is in memory."""
+        digest = hash_secret(secret)
+        if (known := self._known.get(digest)) is not None:
+            return KeyReference(known.caller.key_id, known.caller.key_prefix)
+        refused = self._refused.get(digest)
+        return None if refused is None else refused.key
+
     async def learn(self, secret: str) -> None:
         """Look a key up before its first use, so that it stays valid if the database becomes unavailable. An invalid
         key stays invalid.
@@ -146,7 +163,8 @@ class Authenticator:
         if outcome is None:
             outcome = await self._look_up(digest)
         if outcome is None:
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, "the API key cannot be checked at the moment; try again")
+            message = "the API key cannot be checked at the moment; try again"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=f"{RETRY_SECONDS:g}")
         if isinstance(outcome, _Rejection):
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, outcome.value)
         if self._expired(outcome):
@@ -171,8 +189,10 @@ class Authenticator:
         return known.caller
 
     def _rejection(self, digest: str) -> _Rejection | None:
-        rejection, checked = self._refused.get(digest, (None, 0.0))
-        return rejection if self._monotonic() - checked <= REFUSED_SECONDS else None
+        refused = self._refused.get(digest)
+        if refused is None or self._monotonic() - refused.checked > REFUSED_SECONDS:
+            return None
+        return refused.rejection
 
     def _request_lookup(self, digest: str) -> asyncio.Future[_Outcome]:
         """Return the future result of the secret's lookup, which is queued unless one is in flight."""
@@ -250,15 +270,17 @@ class Authenticator:
                 future.set_result(outcomes.get(digest))
 
     def _last_check(self, digest: str) -> float:
-        known = self._known.get(digest)
-        return known.checked if known is not None else self._refused.get(digest, (None, float("-inf")))[1]
+        found = self._known.get(digest) or self._refused.get(digest)
+        return float("-inf") if found is None else found.checked
 
     def _record_result(self, digest: str, key: Key | None, checked: float) -> _Outcome:
         """Store the result of a secret's lookup. Return it."""
         if key is None or key.revoke_time is not None:
             self._known.pop(digest, None)
-            rejection = _Rejection.UNKNOWN if key is None else _Rejection.REVOKED
-            _put_bounded(self._refused, digest, (rejection, checked), MAX_REFUSED)
+            rejection, reference = _Rejection.UNKNOWN, None
+            if key is not None:
+                rejection, reference = _Rejection.REVOKED, KeyReference(key.key_id, key.prefix)
+            _put_bounded(self._refused, digest, _Refused(rejection, checked, reference), MAX_REFUSED)
             return rejection
         self._refused.pop(digest, None)
         caller = caller_of(key)

@@ -3,11 +3,20 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from umg_grpc.access.permissions import ADMIN, OPERATIONS, model_operations
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wildcards import matcher
+
+
+class KeyReference(NamedTuple):
+    """Reference to a key for the log, valid or not."""
+
+    key_id: str
+    prefix: str
+    """Beginning of the key, by which its holder recognises it."""
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,7 @@ def _app(
         is_draining=lambda: state.is_draining,
         calls_are_logged=service is not None,
         is_cached_key=service.is_cached_key if service is not None else lambda _: False,
+        key_fields=service.key_fields if service is not None else lambda _: {},
         gate=gate,
         connections=_connections(config, files),
         head_seconds=config.overload.head,

@@ -1,6 +1,7 @@
 """Background tasks, which run beside the calls until their owner closes them."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -22,7 +23,8 @@ def reason_of(error: Exception) -> str:
 
 class Background:
     """Background task that runs a step at each `wake`, and every `every` seconds, until `aclose`. A step that fails is
-    logged and retried with back-off.
+    retried with back-off. The log has the first failure and the end of an outage of the database, and every other
+    failure.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Background:
         self._at_end = at_end
         self._woken = asyncio.Event()
         self._ending = asyncio.Event()
+        self._failing_since: float | None = None
         self._task = asyncio.create_task(self._run(), name=work)
 
     def wake(self) -> None:
@@ -68,12 +71,17 @@ class Background:
     async def _try_step(self) -> bool:
         try:
             await self._step()
-        except Exception as error:  # after any error, the step has to be repeated
-            expected = isinstance(
-                error, SQLAlchemyError | OSError
-            )  # the database is unavailable: a traceback is useless
-            logger.warning(f"{self._work} failed", reason=reason_of(error), exc_info=not expected)
+        except (SQLAlchemyError, OSError) as error:  # the database is unavailable: a traceback is useless
+            if self._failing_since is None:
+                self._failing_since = time.monotonic()
+                logger.warning(f"{self._work} failed; it is repeated until it succeeds", reason=reason_of(error))
             return False
+        except Exception as error:  # after any error, the step has to be repeated
+            logger.warning(f"{self._work} failed", reason=reason_of(error), exc_info=True)
+            return False
+        if self._failing_since is not None:
+            seconds, self._failing_since = time.monotonic() - self._failing_since, None
+            logger.info(f"{self._work} succeeds again", seconds=round(seconds, 1))
         return True
 
 

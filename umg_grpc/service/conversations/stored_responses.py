@@ -341,7 +341,7 @@ async def _reading() -> AsyncGenerator[None, None]:
     except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
         logger.warning("stored responses cannot be read", reason=reason_of(error))
         message = "stored responses cannot be read at the moment; try again"
-        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message) from error
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from error
 
 
 def _is_id(response_id: str) -> bool:

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from umg_grpc.access.budgets import Reservation
-from umg_grpc.access.caller import Caller
+from umg_grpc.access.caller import Caller, KeyReference
 from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import Prices
@@ -40,6 +40,7 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)  # initial metadata to send
     report: Report | None = None  # fields that the provider of the selected attempt was not sent
     known_caller: Caller | None = None
+    rejected_key: KeyReference | None = None  # expired or revoked, for the log
     ends_at: float = inf  # the caller's deadline, on the monotonic clock
     # for the log, the metrics and the usage record
     model: str = ""
@@ -81,6 +82,15 @@ class Call:
     def seconds_left(self) -> float:
         """Return the seconds until the caller's deadline; infinite without one."""
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
+
+    @property
+    def upstream_status(self) -> int:
+        """HTTP status of the attempt whose answer the caller got, else of the last one; 0 if none had a status."""
+        if not (records := self.ended_attempts):
+            return 0
+        if records[-1].reason:  # of a hedge that lost, or a failure
+            return next((record.status for record in records if not record.reason), records[-1].status)
+        return records[-1].status
 
     def release(self, *, cancelled: bool) -> None:
         """End the call's use of the limits of its key and model. A call that was cancelled before its usage was

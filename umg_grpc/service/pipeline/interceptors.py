@@ -10,6 +10,7 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.caller import KeyReference
 from umg_grpc.access.permissions import required_scopes
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError, internal, shutting_down
@@ -23,11 +24,13 @@ from umg_grpc.service.telemetry.interface import Attribute, Telemetry
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.trace_context import OUTGOING, trace_context_of
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
 logger = structlog.get_logger()
 
+KEY, KEY_PREFIX = "key", "key_prefix"  # fields of the log
 OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served without credentials
 
 
@@ -145,8 +148,11 @@ class LoggingInterceptor(Interceptor):
             call.span.end(_span_attributes(call), call.usage if not call.is_cached else None, failure)
         if failure is not None and failure.cause in REFUSALS:
             return  # the load shedder logs one line per second for all of them
-        usage = call.usage
-        facts = failure.facts.log_fields() if failure is not None and failure.facts is not None else {}
+        usage, model = call.usage, call.model
+        facts: dict[str, str | int | None] = {"upstream_status": call.upstream_status or None}
+        if failure is not None:
+            model = model or echo(failure.metadata.get("model", ""))
+            facts = failure.facts.log_fields() if failure.facts is not None else facts
         logger.info(
             "call",
             method=call.method.removeprefix(OWN_PREFIX),
@@ -157,11 +163,10 @@ class LoggingInterceptor(Interceptor):
             cause=(failure.cause or None) if failure else None,
             ms=round(seconds * 1000, 1),
             first_ms=round(call.first_output_seconds * 1000, 1) if call.first_output_seconds is not None else None,
-            key=call.known_caller.key_id if call.known_caller else None,
-            key_prefix=call.known_caller.key_prefix if call.known_caller else None,
-            model=call.model or None,
+            **_key_fields(call),
+            model=model or None,
             channel=call.channel or None,
-            attempts=call.attempts if call.attempts > 1 else None,
+            attempts=call.attempts or None,
             abandoned=call.abandoned or None,
             input_tokens=usage.input_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
@@ -232,6 +237,11 @@ class AuthenticationInterceptor(Interceptor):
         scheme, _, secret = authorization.partition(" ")
         return scheme.lower() == "bearer" and self._authenticator.cached(secret.strip()) is not None
 
+    def reference(self, authorization: str) -> KeyReference | None:
+        """Return the reference to the key, valid or not, if it is in the cache of the authenticator."""
+        scheme, _, secret = authorization.partition(" ")
+        return self._authenticator.reference(secret.strip()) if scheme.lower() == "bearer" else None
+
     async def _authenticate(self, call: Call, required: frozenset[str]) -> None:
         """Set the caller. Raise UmgError for a key that is not valid, or that has none of the required scopes."""
         scheme, _, secret = call.metadata.get("authorization", "").partition(" ")
@@ -239,7 +249,11 @@ class AuthenticationInterceptor(Interceptor):
             message = "the credentials are of an unknown scheme; send `authorization: Bearer YOUR_KEY`"
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
         secret = secret.strip()
-        caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
+        try:
+            caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
+        except UmgError:
+            call.rejected_key = self._authenticator.reference(secret)
+            raise
         call.known_caller = caller
         caller.check_scopes(required)
 
@@ -255,6 +269,13 @@ def _open(method: str, context: Context) -> Call:
     call = Call(method, metadata, trusted, request_id, _notes(context), trace)
     CURRENT.set(call)
     return call
+
+
+def _key_fields(call: Call) -> dict[str, str]:
+    """Return the fields of the key in the log line of a call, also of a key that was rejected."""
+    if (caller := call.known_caller) is not None:
+        return {KEY: caller.key_id, KEY_PREFIX: caller.key_prefix}
+    return {} if call.rejected_key is None else {KEY: call.rejected_key.key_id, KEY_PREFIX: call.rejected_key.prefix}
 
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:

@@ -156,7 +156,7 @@ async def _errors() -> AsyncGenerator[None, None]:
         yield
     except (SQLAlchemyError, OSError):  # TimeoutError is an OSError
         message = "the database does not answer; try again"
-        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message) from None
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
     except UmgError as error:
         field = error.metadata.get("field", "")
         if field not in pb.KeySettings.DESCRIPTOR.fields_by_name:
