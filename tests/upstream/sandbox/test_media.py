@@ -32,7 +32,7 @@ def media(kind: "pb.MediaKind.ValueType", **fields: object) -> pb.Part:
     return pb.Part(media=pb.MediaPart(kind=kind, **fields))
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF"])
 def test_the_answer_contains_type_and_size_of_an_image(kind: str) -> None:
     answer = generate(make_request(user("What is it?", image(picture(kind)))))
     assert f"Image 1: image/{kind.lower()}, 64 x 48 pixels." in answer.text
@@ -42,6 +42,11 @@ def test_the_answer_contains_type_and_size_of_an_image(kind: str) -> None:
 
 def test_the_type_of_an_image_is_detected_from_its_bytes() -> None:
     assert "image/jpeg, 8 x 8 pixels" in generate(make_request(user(image(picture("JPEG", (8, 8)), "image/png")))).text
+
+
+def test_the_type_of_an_image_without_a_readable_size_is_named() -> None:
+    answer = generate(make_request(user(image(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"))))
+    assert "Image 1: image/heic, whose size the sandbox cannot read." in answer.text
 
 
 def test_images_are_found_in_messages_and_tool_results() -> None:
@@ -79,7 +84,7 @@ def test_an_enormous_image_is_measured_and_never_decoded() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"not an image", picture("PNG")[:20], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBPVP8 "]
+    "data", [b"not an image", picture("PNG")[:20], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBPVP8 ", b"BM", b"II*\0"]
 )
 def test_a_broken_image_is_refused_by_its_path(data: bytes) -> None:
     error = refused(make_request("Hi", user("and", image(data))))

@@ -10,6 +10,7 @@ from PIL import Image
 
 from umg_grpc.upstream.sandbox.vocabulary import digest
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.image_files import AVIF, BMP, HEIC, TIFF, read_header, sniff_image
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.media import sniff
 from umg_grpc.wire.report import untranslatable
@@ -21,10 +22,9 @@ BYTES_A_TOKEN = 1000
 FIRST_WORDS = 80
 """Maximum characters of a text that an answer repeats."""
 
-# Supported formats. Some other formats of Pillow start programs or are no raster images.
-IMAGE_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+# Formats of Pillow for the types whose headers `image_files` does not read.
+_MEASURED = {BMP: "BMP", TIFF: "TIFF", AVIF: "AVIF"}
 _PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
-_HEIF = re.compile(rb"....ftyp(?:heic|heix|mif1|msf1|hevc)", re.DOTALL)
 _NAMES = {
     pb.MEDIA_KIND_IMAGE: "Image",
     pb.MEDIA_KIND_AUDIO: "Audio",
@@ -93,19 +93,22 @@ def _inspect_data(media: pb.MediaPart, at: str) -> MediaDescription:
 
 def _image(data: bytes, at: str) -> str:
     """Return type and size of an image. Reads only its header, so that a large image costs nothing."""
-    Image.init()
-    for name in IMAGE_FORMATS:
-        if name not in Image.OPEN:
-            continue
-        factory, accepts = Image.OPEN[name]
-        if accepts is None or accepts(data[:16]) is not True:
-            continue
-        try:
-            # not Image.open: it warns about or rejects images that would be large when decoded
-            with factory(BytesIO(data), "") as image:
-                return f"{Image.MIME.get(name, 'image')}, {image.size[0]} x {image.size[1]} pixels"
-        except Exception:  # noqa: S112 - the exceptions of readers on broken files are not documented
-            continue
-    if _HEIF.match(data[:12]):
+    mime = sniff_image(data)
+    if mime == HEIC:
         return "image/heic, whose size the sandbox cannot read"
-    raise invalid(at, "the image cannot be read; send a whole PNG, JPEG, GIF or WebP file")
+    size = _measure(data, mime) if mime in _MEASURED else None
+    if size is None:
+        header = read_header(data, at)
+        size = (header.width, header.height)
+    return f"{mime}, {size[0]} x {size[1]} pixels"
+
+
+def _measure(data: bytes, mime: str) -> tuple[int, int] | None:
+    """Return the size of an image as Pillow reads it, None if Pillow cannot read it."""
+    Image.init()
+    try:
+        # not Image.open: it warns about or rejects images that would be large when decoded
+        with Image.OPEN[_MEASURED[mime]][0](BytesIO(data), "") as image:
+            return image.size
+    except Exception:  # the exceptions of readers on broken files are not documented
+        return None

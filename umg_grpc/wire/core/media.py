@@ -5,6 +5,7 @@ import binascii
 from urllib.parse import unquote_to_bytes
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.image_files import sniff_image
 from umg_grpc.wire.core.json import JsonObject, invalid
 
 FETCHED = ("http", "https", "gs")
@@ -29,13 +30,6 @@ _ALIASES = {
     "audio/x-wav": "audio/wav",
     "audio/wave": "audio/wav",
 }
-_SIGNATURES = [
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"BM", "image/bmp"),
-    (b"%PDF-", "application/pdf"),
-]
 
 
 def is_data_url(url: str) -> bool:
@@ -92,9 +86,11 @@ def normal_mime(mime: str) -> str:
 
 def sniff(data: bytes) -> str:
     """Return the media type by the signature of the first bytes, "" for an unknown signature."""
-    if data[:4] == b"RIFF":
-        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], "")
-    return next((mime for signature, mime in _SIGNATURES if data.startswith(signature)), "")
+    if data.startswith(b"%PDF-"):
+        return "application/pdf"
+    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
+        return "audio/wav"
+    return sniff_image(data)
 
 
 def decode_image(url: str, media: pb.MediaPart, field: str) -> None:

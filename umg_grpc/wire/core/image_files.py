@@ -1,0 +1,175 @@
+"""Headers of image files: the media type by its signature, and the size in pixels. No pixel is decoded."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from umg_grpc.wire.core.json import invalid
+
+PNG, JPEG, GIF, WEBP = "image/png", "image/jpeg", "image/gif", "image/webp"
+BMP, TIFF, AVIF, HEIC = "image/bmp", "image/tiff", "image/avif", "image/heic"
+
+ACCEPTED_TYPES = (PNG, JPEG, GIF, WEBP)
+"""Media types that all image models accept as input (image document, "Limits")."""
+MAX_PIXELS = 64 * 2**20
+"""Maximum pixels of an input image, 8192 x 8192: a file of some kilobytes may contain billions of pixels."""
+
+MAX_BLOCKS = 20_000
+"""Maximum segments or blocks before the image data, so that reading a hostile header takes some milliseconds at most.
+Files of cameras have some dozens.
+"""
+
+_ACCEPTED = "PNG, JPEG, GIF or WebP"
+_SIGNATURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), PNG),
+    (re.compile(rb"\xff\xd8\xff"), JPEG),
+    (re.compile(rb"GIF8[79]a"), GIF),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), WEBP),
+    (re.compile(rb"BM"), BMP),
+    (re.compile(rb"II[*+]\0|MM\0[*+]"), TIFF),
+    (re.compile(rb"....ftypavi[fs]", re.DOTALL), AVIF),
+    (re.compile(rb"....ftyp(?:hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL), HEIC),
+)
+
+_START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
+_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # of JPEG; the others are tables
+_WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
+_GIF_EXTENSION, _GIF_IMAGE = 0x21, 0x2C
+
+
+@dataclass(frozen=True)
+class ImageHeader:
+    """Media type and size of an image file."""
+
+    mime_type: str
+    width: int
+    height: int
+
+    @property
+    def pixels(self) -> int:
+        """Number of pixels."""
+        return self.width * self.height
+
+
+def sniff_image(data: bytes) -> str:
+    """Return the media type of an image file by its signature, "" for anything else. BMP, TIFF, AVIF and HEIC are
+    recognised too, so that an error can name them.
+    """
+    head = data[:16]
+    return next((mime for signature, mime in _SIGNATURES if signature.match(head)), "")
+
+
+def read_header(data: bytes, field: str) -> ImageHeader:
+    """Return the media type and the size of an image file. Raise UmgError(INVALID_FIELD) for other files, for images
+    of other types than `ACCEPTED_TYPES`, and for broken headers.
+    """
+    mime = sniff_image(data)
+    if mime not in _SIZES:
+        found = f"the file is of type {mime}" if mime else "the file is not an image"
+        raise invalid(field, f"{found}; send a {_ACCEPTED} file")
+    try:
+        width, height = _SIZES[mime](data)
+    except (IndexError, _BrokenHeaderError):
+        raise invalid(field, f"the {mime} file is broken: its header is incomplete; send the whole file") from None
+    if not width or not height:
+        raise invalid(field, f"the {mime} file is {width} x {height} pixels and therefore empty; send another image")
+    return ImageHeader(mime, width, height)
+
+
+def check_image(data: bytes, field: str, max_pixels: int = MAX_PIXELS) -> ImageHeader:
+    """Return the header as `read_header` does. Raise UmgError(INVALID_FIELD) in addition for an image of more than
+    `max_pixels`, which would take too much memory when decoded.
+    """
+    header = read_header(data, field)
+    if header.pixels > max_pixels:
+        size = f"{header.width} x {header.height} pixels"
+        raise invalid(field, f"the image is {size}, and at most {max_pixels} pixels are accepted; send a smaller one")
+    return header
+
+
+class _BrokenHeaderError(Exception):
+    """Header without the fields that the format requires."""
+
+
+def _big(data: bytes, start: int, length: int) -> int:
+    return int.from_bytes(_slice(data, start, length), "big")
+
+
+def _little(data: bytes, start: int, length: int) -> int:
+    return int.from_bytes(_slice(data, start, length), "little")
+
+
+def _slice(data: bytes, start: int, length: int) -> bytes:
+    piece = data[start : start + length]
+    if len(piece) < length:
+        raise _BrokenHeaderError
+    return piece
+
+
+def _png_size(data: bytes) -> tuple[int, int]:
+    if data[12:16] != b"IHDR":
+        raise _BrokenHeaderError
+    return _big(data, 16, 4), _big(data, 20, 4)
+
+
+def _jpeg_size(data: bytes) -> tuple[int, int]:
+    """Return the size in the frame header, which is somewhere before the first scan. A second frame header is an error:
+    readers disagree on which of them is valid.
+    """
+    sizes, place = list[tuple[int, int]](), 2
+    for _ in range(MAX_BLOCKS):
+        marker = data[place + 1]
+        if data[place] != 0xFF or marker == _END_OF_IMAGE:
+            break
+        if marker == _START_OF_SCAN and len(sizes) == 1:
+            return sizes[0]
+        if marker in _FRAME_HEADERS:
+            sizes.append((_big(data, place + 7, 2), _big(data, place + 5, 2)))
+        if marker == 0xFF:  # a fill byte before the marker
+            place += 1
+        elif marker in _WITHOUT_LENGTH:
+            place += 2
+        else:
+            place += 2 + max(_big(data, place + 2, 2), 2)
+    raise _BrokenHeaderError
+
+
+def _gif_size(data: bytes) -> tuple[int, int]:
+    """Return the size of the logical screen, extended to the first frame as readers do."""
+    width, height, flags = _little(data, 6, 2), _little(data, 8, 2), data[10]
+    place = 13 + (3 * 2 ** (1 + (flags & 7)) if flags & 0x80 else 0)  # after the colour table
+    inside = False
+    for _ in range(MAX_BLOCKS):
+        if inside:  # blocks with their lengths, up to an empty one
+            inside = data[place] > 0
+            place += 1 + data[place]
+        elif data[place] == _GIF_EXTENSION:
+            inside, place = True, place + 2
+        elif data[place] == _GIF_IMAGE:
+            left, top, wide, high = (_little(data, place + offset, 2) for offset in (1, 3, 5, 7))
+            return max(width, left + wide), max(height, top + high)
+        else:
+            break
+    raise _BrokenHeaderError
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    """Return the size of the canvas of an extended file, else that of the bitstream."""
+    match data[12:16]:
+        case b"VP8X":
+            return 1 + _little(data, 24, 3), 1 + _little(data, 27, 3)
+        case b"VP8L" if data[20] == 0x2F:
+            bits = _little(data, 21, 4)
+            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+        case b"VP8 " if data[23:26] == b"\x9d\x01\x2a":
+            return _little(data, 26, 2) & 0x3FFF, _little(data, 28, 2) & 0x3FFF
+        case _:  # any other first chunk
+            raise _BrokenHeaderError
+
+
+_SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
+    PNG: _png_size,
+    JPEG: _jpeg_size,
+    GIF: _gif_size,
+    WEBP: _webp_size,
+}
