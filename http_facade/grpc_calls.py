@@ -15,15 +15,20 @@ from http_facade.cors import Cors
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_strict, timeout_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 
 REQUEST_ID_HEADER = istr("x-request-id")
-MESSAGES_REQUEST_ID = istr("request-id")  # the header that clients of the messages format read
+REQUEST_ID_HEADERS = (
+    REQUEST_ID_HEADER,
+    *(istr(codec.request_id_header) for codec in FORMATS.values() if codec.request_id_header),
+)
+"""Response headers with the request id, of which clients of each format read theirs."""
 STRICT = istr("x-umg-strict")
 TIMEOUT_HEADER, CACHE_HEADER = istr(TIMEOUT), istr(CACHE)
 TRACEPARENT_HEADER, TRACESTATE_HEADER = istr(TRACEPARENT), istr(TRACESTATE)
-RESPONSE_HEADER_PREFIXES = ("x-umg-", "x-ratelimit-", "anthropic-ratelimit-", "retry-after")
+RESPONSE_HEADER_PREFIXES = ("x-umg-", "retry-after", *{codec.rate_limit_prefix for codec in FORMATS.values()})
 """Prefixes of the initial metadata that becomes response headers."""
 
 MIN_TIMEOUT_SECONDS = 0.001

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from http_facade.errors import error_response
-from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER
+from http_facade.grpc_calls import REQUEST_ID_HEADERS
 from http_facade.routes import model_call_route
 from umg_grpc.errors import UmgError
 from umg_grpc.request_ids import is_request_id, new_request_id
@@ -114,13 +114,12 @@ class Refusals:
 def encode_http(answer: web.Response, request_id: str, *, close: bool) -> bytes:
     """Return a response as HTTP/1.1 bytes."""
     body = answer.body if isinstance(answer.body, bytes) else b""
-    headers = {
+    headers: dict[str, object] = {
         **answer.headers,
         hdrs.CONTENT_LENGTH: len(body),
         hdrs.DATE: formatdate(usegmt=True),
         hdrs.SERVER: SERVER,
-        REQUEST_ID_HEADER: request_id,
-        MESSAGES_REQUEST_ID: request_id,
+        **dict.fromkeys(REQUEST_ID_HEADERS, request_id),
         hdrs.CONNECTION: "close" if close else "keep-alive",
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

@@ -3,7 +3,7 @@
 from aiohttp import hdrs, web
 
 from http_facade.connections import connection_of
-from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange
+from http_facade.grpc_calls import REQUEST_ID_HEADERS, exchange
 from http_facade.overload_refusals import SERVER
 
 
@@ -13,7 +13,8 @@ async def begin_response(request: web.BaseRequest, response: web.StreamResponse)
     known.is_begun = True
     headers = response.headers
     headers[hdrs.SERVER] = SERVER
-    headers[REQUEST_ID_HEADER] = headers[MESSAGES_REQUEST_ID] = known.request_id
+    for name in REQUEST_ID_HEADERS:
+        headers[name] = known.request_id
     if known.cors is not None:
         known.cors.add_headers(request.headers, response)
     connection = connection_of(request)

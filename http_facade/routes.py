@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import all_formats
 
 DEFAULT_FORMAT = "chat"
 """Format of the error bodies for paths that match no route."""
@@ -82,6 +82,8 @@ NATIVE_ACTIONS = (
 )
 """Actions of native paths: (action, shape, format, whether the answer is a stream)."""
 ACTIONS = tuple(action for action, *_ in NATIVE_ACTIONS)
+ACTIONS_FORMAT = NATIVE_ACTIONS[0][2]
+"""Format of the error bodies for unknown actions."""
 # a path that ends with an action is no model resource, and has another method
 MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
 
@@ -225,18 +227,14 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
     return None
 
 
-ERROR_FORMATS = (
-    ("/v1/messages/count_tokens", "count_tokens"),
-    ("/v1/models", "models"),
-    ("/v2/", "rerank_v2"),
-)
-
-
 def error_format(method: str, path: str) -> str:
-    """Return the format of the error body for a path that matches no route: that of the API with its prefix."""
+    """Return the format of the error body for a path that matches no route: that of the route or of the API with the
+    longest prefix of the path.
+    """
     if path.startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
-        return "native"
-    rows = [*ERROR_FORMATS, *((prefix, codec.name) for codec in FORMATS.values() for prefix in codec.error_paths)]
+        return ACTIONS_FORMAT
+    rows = [(row.path, row.error_format) for row in ROUTES]
+    rows += ((prefix, codec.name) for codec in all_formats() for prefix in codec.error_paths)
     return max(
         (row for row in rows if path.startswith(row[0])), key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT)
     )[1]

@@ -26,6 +26,11 @@ FORMATS: dict[str, TextFormat] = {
 }
 
 
+def all_formats() -> tuple[AnyFormat, ...]:
+    """Return the rows of all operations."""
+    return (*FORMATS.values(), *EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values())
+
+
 def codec_of(name: str) -> AnyFormat | None:
     """Return the row of a format of any operation; None for an unknown name."""
     return FORMATS.get(name) or EMBEDDING_FORMATS.get(name) or RERANK_FORMATS.get(name)

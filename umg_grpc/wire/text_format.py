@@ -11,7 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.object_rules import ObjectRules
-from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
+from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
@@ -165,13 +165,24 @@ class TextFormat:
     """Rules that find the members of a body which name objects in the provider's account."""
     conversation_field: str
     """Member of a body that holds the conversation."""
+    instruction_fields: tuple[str, ...] = ()
+    """Members of a body that hold instructions beside the conversation, and are encoded again when it is."""
     key_header: str = "authorization"
     """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
     """
 
+    provider_name: str = ""
+    """Name in telemetry (`gen_ai.provider.name`) of providers that speak the format, for hosts that are not well known;
+    "" for `umg.<format>`.
+    """
+
     # only in some formats
+    request_id_header: str = ""
+    """Response header from which clients of the format read the request id, besides `x-request-id`."""
     rate_limit_headers: RateLimitHeaders = rate_limit_headers
     """Response headers from which clients of the format read the limits of their key."""
+    rate_limit_prefix: str = RATE_LIMIT_PREFIX
+    """Beginning of the names of these headers."""
     key_headers: tuple[str, ...] = ()
     """Headers that hold a caller's key besides `Authorization`, in order (text document, Authentication rule 3)."""
     key_parameter: str = ""

@@ -80,10 +80,14 @@ class UnaryFormat(Generic[Request, Response]):
     key_header: str = "authorization"
     """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
     """
+    provider_name: str = ""
+    """Name in telemetry of providers that speak the format, as in `TextFormat`."""
     key_headers: tuple[str, ...] = ()
     """Headers that hold a caller's key besides `Authorization`, in order (text document, Authentication rule 3)."""
     key_parameter: str = ""
     """Query parameter that holds a caller's key."""
+    error_paths: tuple[str, ...] = ()
+    """Beginnings of paths whose errors have the format's bodies, although no route has the path."""
     takes_tokens: bool = False
     """Whether the inputs may be tokens instead of texts."""
     name_model: Callable[[Request, str], None] | None = None

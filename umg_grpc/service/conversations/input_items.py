@@ -10,18 +10,9 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS
 from umg_grpc.v1 import pb
+from umg_grpc.wire.responses.item_references import ITEM_PREFIXES, MESSAGE_PREFIX
 
 PAGE_SIZE = 20
-
-# Prefixes of item ids in the responses format, by kind of part.
-PREFIXES = {
-    "tool_call": "fc",
-    "tool_result": "fco",
-    "reasoning": "rs",
-    "server_tool_call": "ws",
-    "server_tool_result": "ws",
-}
-MESSAGE_PREFIX = "msg"
 
 
 def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
@@ -57,7 +48,7 @@ def items_of(message: pb.Message) -> Iterator[pb.Message]:
         return
     run = list[pb.Part]()
     for part in message.parts:
-        alone = part.WhichOneof("kind") in PREFIXES
+        alone = part.WhichOneof("kind") in ITEM_PREFIXES
         if run and (alone or part.message_id != run[0].message_id):
             yield _item(message, run, run[0].message_id or message.message_id)
             run = []
@@ -118,4 +109,4 @@ def _set_id(item: pb.Message, item_id: str) -> None:
 
 def _prefix(item: pb.Message) -> str:
     kind = item.parts[0].WhichOneof("kind") if item.parts else None
-    return PREFIXES.get(kind or "", MESSAGE_PREFIX)
+    return ITEM_PREFIXES.get(kind or "", MESSAGE_PREFIX)

@@ -14,17 +14,12 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.object_rules import UNKNOWN, ObjectRules, is_public
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import TextFormat
 
 SHOWN_CHARACTERS = 128
 INSTRUCTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
 _FILE_SCHEME = "fileid://"
 _FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
-
-# Canonical field in `RequestNotes.edited` -> members of the body that an upstream of the same format gets encoded again
-REENCODED_MEMBERS = {
-    "messages": ("messages", "input", "contents", "systemInstruction", "system_instruction", "system"),
-    "previous_response_id": ("previous_response_id",),
-}
 
 
 class AccountObject(NamedTuple):
@@ -44,17 +39,17 @@ def account_objects(
     (`wire/core/object_rules.py`), since it contains members that have no canonical form.
     """
     source = request.source
-    own = source.format if source.format in FORMATS and source.format in protocols else ""
-    if own and not notes.edited and _names_nothing(FORMATS[own].objects, source.body):
+    own = FORMATS.get(source.format) if source.format in protocols else None
+    if own is not None and not notes.edited and _names_nothing(own.objects, source.body):
         return []
     named = list[AccountObject]()
-    if own:
-        skipped = [name for edited in notes.edited for name in REENCODED_MEMBERS.get(edited, ())]
-        named = [AccountObject(*found) for found in FORMATS[own].objects.in_body(source.body, skipped)]
+    if own is not None:
+        found_in_body = own.objects.in_body(source.body, _reencoded_members(own, notes.edited))
+        named = [AccountObject(*found) for found in found_in_body]
     named.extend(_in_instructions(request))
     found = {each.id for each in named}
     named.extend([each for each in _in_fields(request) if each.id not in found])
-    if own and "messages" not in notes.edited:
+    if own is not None and "messages" not in notes.edited:
         return named
     named += _in_tools(request, protocols)
     for index, part in enumerate(request.instructions):
@@ -70,6 +65,12 @@ def account_objects(
                     AccountObject(at + inner, name) for inner, name in _in_part(part, protocols, from_model=from_model)
                 )
     return named
+
+
+def _reencoded_members(own: TextFormat, edited: Collection[str]) -> list[str]:
+    """Return the members of the body that are encoded again for an upstream of the same format."""
+    members = [own.conversation_field, *own.instruction_fields] if "messages" in edited else []
+    return [*members, "previous_response_id"] if "previous_response_id" in edited else members
 
 
 def _names_nothing(rules: ObjectRules, body: bytes) -> bool:

@@ -11,6 +11,7 @@ from umg_grpc.config import Channel
 from umg_grpc.routing import EMBED, GENERATE, RERANK, Operation, Target
 from umg_grpc.service.telemetry.interface import Request
 from umg_grpc.v1 import pb
+from umg_grpc.wire import codec_of
 
 Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]
 
@@ -35,18 +36,6 @@ HOSTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Well-known providers by the end of their host."""
-FLAVOURS: Mapping[str, str] = MappingProxyType(
-    {
-        "chat": "openai",
-        "responses": "openai",
-        "embeddings": "openai",
-        "messages": "anthropic",
-        "native": "gcp.gemini",
-        "native_embeddings": "gcp.gemini",
-        "rerank": "cohere",
-    }
-)
-"""Providers by the wire format, for other hosts: the conventions name the flavour where the provider is not known."""
 USAGE = (
     ("gen_ai.usage.input_tokens", "input_tokens"),
     ("gen_ai.usage.output_tokens", "output_tokens"),
@@ -58,12 +47,15 @@ USAGE = (
 
 @lru_cache(maxsize=1024)
 def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
-    """Return the name of a provider, its host and its port; "" and 0 for one in this process."""
+    """Return the name of a provider, its host and its port; "" and 0 for one in this process. For a host that is not
+    well known it is the name of the wire format's provider, as the conventions require.
+    """
     url = URL(base_url) if base_url else None
     host = (url.host or "") if url is not None else ""
     name = next((name for end, name in HOSTS.items() if host == end or host.endswith(f".{end}")), None)
     port = (url.port or 0) if url is not None else 0
-    return name or FLAVOURS.get(protocol, f"umg.{protocol}"), host, port
+    codec = codec_of(protocol)
+    return name or (codec.provider_name if codec is not None else "") or f"umg.{protocol}", host, port
 
 
 def target_attributes(operation: Operation, target: Target) -> Attributes:

@@ -32,5 +32,6 @@ CHAT = TextFormat(
     has_no_output=has_no_output,
     objects=OBJECTS,
     conversation_field="messages",
+    provider_name="openai",
     unreturned_reasoning=b'"reasoning_content"',
 )

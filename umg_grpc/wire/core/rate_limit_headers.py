@@ -32,6 +32,8 @@ class RateLimits:
         return [(name, status) for name, status in pairs if status is not None]
 
 
+RATE_LIMIT_PREFIX = "x-ratelimit-"
+
 RateLimitHeaders: TypeAlias = Callable[[RateLimits, datetime], dict[str, str]]
 """(limits, current time) -> response headers."""
 
@@ -40,7 +42,7 @@ def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
     """Return `x-ratelimit-*`, with the time until the reset as a duration in seconds (`12s`)."""
     headers = {}
     for name, status in limits.named:
-        headers[f"x-ratelimit-limit-{name}"] = str(status.limit)
-        headers[f"x-ratelimit-remaining-{name}"] = str(status.remaining)
-        headers[f"x-ratelimit-reset-{name}"] = f"{math.ceil(status.reset_seconds)}s"
+        headers[f"{RATE_LIMIT_PREFIX}limit-{name}"] = str(status.limit)
+        headers[f"{RATE_LIMIT_PREFIX}remaining-{name}"] = str(status.remaining)
+        headers[f"{RATE_LIMIT_PREFIX}reset-{name}"] = f"{math.ceil(status.reset_seconds)}s"
     return headers

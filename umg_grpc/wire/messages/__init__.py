@@ -6,7 +6,7 @@ from umg_grpc.wire.messages.field_paths import wire_path
 from umg_grpc.wire.messages.first_output import has_no_output
 from umg_grpc.wire.messages.object_rules import OBJECTS
 from umg_grpc.wire.messages.passthrough import PassthroughDecoder
-from umg_grpc.wire.messages.rate_limit_headers import rate_limit_headers
+from umg_grpc.wire.messages.rate_limit_headers import RATE_LIMIT_PREFIX, rate_limit_headers
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.messages.response import can_express, decode_response, encode_count, encode_response
 from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
@@ -36,7 +36,11 @@ MESSAGES = TextFormat(
     has_no_output=has_no_output,
     objects=OBJECTS,
     conversation_field="messages",
+    instruction_fields=("system",),
+    provider_name="anthropic",
+    request_id_header="request-id",
     rate_limit_headers=rate_limit_headers,
+    rate_limit_prefix=RATE_LIMIT_PREFIX,
     key_headers=("x-api-key",),
     error_paths=("/v1/messages",),
     has_threads=True,

@@ -4,13 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 from umg_grpc.wire.core.rate_limit_headers import RateLimits
 
+RATE_LIMIT_PREFIX = "anthropic-ratelimit-"
+
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
     """Return `anthropic-ratelimit-*`, with the time of the reset in RFC 3339, in whole seconds rounded up."""
     headers = {}
     for name, status in limits.named:
         reset = now.astimezone(UTC) + timedelta(seconds=status.reset_seconds, microseconds=999_999)
-        headers[f"anthropic-ratelimit-{name}-limit"] = str(status.limit)
-        headers[f"anthropic-ratelimit-{name}-remaining"] = str(status.remaining)
-        headers[f"anthropic-ratelimit-{name}-reset"] = f"{reset:%Y-%m-%dT%H:%M:%SZ}"
+        headers[f"{RATE_LIMIT_PREFIX}{name}-limit"] = str(status.limit)
+        headers[f"{RATE_LIMIT_PREFIX}{name}-remaining"] = str(status.remaining)
+        headers[f"{RATE_LIMIT_PREFIX}{name}-reset"] = f"{reset:%Y-%m-%dT%H:%M:%SZ}"
     return headers

@@ -40,6 +40,7 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     decode_response=decode_response,
     decode_error=partial(errors.decode_error, too_long=TOO_LONG),
     objects=OBJECTS,
+    provider_name="gcp.gemini",
     key_header="x-goog-api-key",
     key_headers=("x-vendorg-api-key", "x-goog-api-key"),
     key_parameter="key",

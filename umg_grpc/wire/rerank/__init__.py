@@ -26,6 +26,7 @@ RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     decode_response=decode_response,
     decode_error=decode_error,
     objects=ObjectRules(free=frozenset({"documents", "rank_fields"}), words=WORDS | {"query"}),
+    provider_name="cohere",
 )
 RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     RERANK,
@@ -34,4 +35,5 @@ RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     encode_response=encode_response_v2,
     encode_error=encode_error_v2,
     encode_request=partial(encode_request, V2),
+    error_paths=("/v2/",),
 )

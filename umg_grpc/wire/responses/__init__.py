@@ -32,6 +32,7 @@ RESPONSES = TextFormat(
     has_no_output=has_no_output,
     objects=OBJECTS,
     conversation_field="input",
+    provider_name="openai",
     error_paths=("/v1/responses",),
     stores_by_default=True,
     decode_count=decode_count,

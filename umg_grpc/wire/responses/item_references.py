@@ -15,6 +15,16 @@ from umg_grpc.wire.responses.response import encode_response
 
 RESPONSE_PREFIX = "resp_"
 CORE_CHARACTERS = 32  # of a response id of ours, after its prefix: the ids of its items contain all of them
+ITEM_PREFIXES = {
+    "tool_call": "fc",
+    "tool_result": "fco",
+    "reasoning": "rs",
+    "server_tool_call": "ws",
+    "server_tool_result": "ws",
+}
+"""Beginnings of the ids of input items, by the kinds of parts that are items of their own."""
+MESSAGE_PREFIX = "msg"
+"""Beginning of the ids of all other items."""
 
 _OWN_ITEM = re.compile(rf"[a-z]+_{OURS}([0-9a-f]{{{CORE_CHARACTERS}}})_[0-9]+")
 
