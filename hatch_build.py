@@ -25,13 +25,13 @@ class GenerateHook(BuildHookInterface[Any]):
     """Runs before every wheel, editable or not."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Writes `gen/`. Fails the build when a .proto does not compile."""
+        """Write `gen/`. Fail the build when a .proto does not compile."""
         if self.target_name == "wheel":
             generate(Path(self.root))
 
 
 def generate(root: Path) -> None:
-    """Replaces `gen/` below `root` as a whole, so that a removed .proto leaves no module behind."""
+    """Replace `gen/` below `root` as a whole, so that a removed .proto leaves no module behind."""
     made = root / "gen.new"
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
@@ -46,7 +46,7 @@ def generate(root: Path) -> None:
 
 
 def compile_protos(root: Path, arguments: list[str], others: list[str]) -> None:
-    """Runs protoc over all our files and `others`. Raises RuntimeError when it fails (it prints why)."""
+    """Run protoc over all our files and `others`. Raise RuntimeError when it fails (it prints why)."""
     from grpc_tools import protoc
 
     # protoc finds its plugins on PATH; an isolated build has them there already, a virtualenv that is not activated has

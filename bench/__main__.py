@@ -5,7 +5,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from bench.command import count, run_to_end, seconds, tell
+from bench.command import count, print_progress, run_to_end, seconds
 from bench.harness import Plan
 from bench.report import as_json, as_table, document
 from bench.run import cores, run
@@ -26,10 +26,10 @@ def main() -> int:
 
     async def measure_all() -> None:
         where = cores()
-        results = await run(plan, scenarios, where, tell) if scenarios else []
+        results = await run(plan, scenarios, where, print_progress) if scenarios else []
         costs = list[Cost]()
         if translating:
-            for some in rounds(plan.rounds, LITTLE if arguments.quick else FULL, tell):
+            for some in rounds(plan.rounds, LITTLE if arguments.quick else FULL, print_progress):
                 costs += some
                 await asyncio.sleep(0)  # a signal can cancel the task here
         made = document(plan, where, results, costs)

@@ -30,7 +30,7 @@ def run_to_end(measure: Callable[[], Awaitable[None]]) -> int:
     return 0
 
 
-def tell(line: str) -> None:
+def print_progress(line: str) -> None:
     """Print a line about the progress to standard error."""
     print(line, file=sys.stderr, flush=True)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 
 from bench import arrivals, exchange
-from bench.command import count, run_to_end, seconds, tell
+from bench.command import count, print_progress, run_to_end, seconds
 from bench.curve import CONNECTIONS, Level, Load, Run, as_page, as_table
 from bench.harness import Bench, Cores, Note, Plan, Target
 from bench.processes import BenchError
@@ -55,13 +55,13 @@ async def measure(size: Size, where: Cores) -> Run:
                 await first_call(session, target)
                 plan = Plan(rounds=1, seconds=size.seconds, warmup=size.warmup, held=0)
                 bench = Bench(plan, where, upstream, session, folder)
-                tell(f"round {number} of {size.rounds}")
+                print_progress(f"round {number} of {size.rounds}")
                 for factor in FACTORS:
                     capacity, repeated = await _capacity(bench, target)
                     repetitions += repeated
                     report = await bench.offer(target, factor * capacity, size.seconds)
                     loads[factor].append(Load(capacity, report))
-                    tell(_progress(factor, capacity, report))
+                    print_progress(_progress(factor, capacity, report))
                 notes += bench.notes
     levels = [Level(factor, tuple(loads[factor])) for factor in FACTORS]
     return Run(size.seconds, size.rounds, tuple(levels), tuple(notes), repetitions)
@@ -78,7 +78,7 @@ async def _capacity(bench: Bench, target: Target) -> tuple[float, int]:
         except BenchError as error:
             if "status 503" not in str(error) or repeated == ATTEMPTS - 1:
                 raise
-            tell("  refusals in the closed loop, which is repeated")
+            print_progress("  refusals in the closed loop, which is repeated")
         else:
             # a starved gateway may answer none, but an open loop needs a rate
             return max(1, report.window_answers) / report.window_seconds, repeated
@@ -99,7 +99,7 @@ def _write(run: Run, where: Cores, folder: Path) -> None:
 
     folder.joinpath("overload.md").write_text(as_page(run, where))
     draw(run, folder / "overload.svg")
-    tell(f"{folder / 'overload.md'} and overload.svg are written")
+    print_progress(f"{folder / 'overload.md'} and overload.svg are written")
 
 
 def main() -> int:

@@ -60,7 +60,7 @@ def cores() -> Cores:
     return Cores(allowed[-1], allowed[0]) if len(allowed) > 1 else Cores(None, None)
 
 
-async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, tell: Callable[[str], None]) -> list[Result]:
+async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, progress: Callable[[str], None]) -> list[Result]:
     """Return all results in the order of measurement. Raises BenchError if anything failed."""
     allow_files()
     results: list[Result] = []
@@ -75,7 +75,7 @@ async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, tell: Cal
                 for scenario in scenarios:
                     # The order alternates between rounds, so that a drift of the machine affects both targets.
                     for target in pairs[scenario.local] if number % 2 else pairs[scenario.local][::-1]:
-                        tell(f"round {number} of {plan.rounds}: {scenario.name}, {target.name}")
+                        progress(f"round {number} of {plan.rounds}: {scenario.name}, {target.name}")
                         bench = Bench(plan, where, upstream, session, folder)
                         figures = await scenario.run(bench, target)
                         answers = bench.answers.get(target.name, 0)

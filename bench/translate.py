@@ -63,14 +63,14 @@ class Work(Generic[T]):
     batch: int = BATCH
 
 
-def rounds(count: int, amount: Amount, tell: Callable[[str], None]) -> Iterator[list[Cost]]:
+def rounds(count: int, amount: Amount, progress: Callable[[str], None]) -> Iterator[list[Cost]]:
     """Yield the costs of all pairs, pair by pair and round by round, so that a drift of the machine affects all pairs.
 
     Raises BenchError on an output without the expected text.
     """
     known = samples()
     for number in range(1, count + 1):
-        tell(f"round {number} of {count}: {NAME}")
+        progress(f"round {number} of {count}: {NAME}")
         for face, upstream in PAIRS:
             yield [
                 measured(face, upstream, _request(face, upstream, REQUEST, [known[face].small] * amount.requests)),

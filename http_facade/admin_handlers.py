@@ -19,12 +19,12 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.message_json import from_query, to_json
 
 SELF = "self"
-"""Id of a key in a path that stands for the calling key."""
+"""Id in a path that means the calling key itself."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """Method of `umg.v1.AdminService` that serves an operation."""
+    """RPC of `umg.v1.AdminService` behind a path, with the codec of its bodies."""
 
     name: str
     request: type[Message]

@@ -36,7 +36,7 @@ def make_app(channel: grpc.aio.Channel, settings: Settings, rows: Sequence[Route
 class Runner(web.ServerRunner):
     """Runner that serves clients on our own connections.
 
-    It cancels the handler of a client that disconnected, and leaves decompression to the face (which knows the limit)
+    It cancels the handler of a client that disconnected, and leaves decompression to the face (which has the limit)
     and the access log to the dispatcher. `cleanup` waits `Settings.drain_seconds` for the answers in flight.
     """
 

@@ -1,6 +1,6 @@
 """Client connections: their limit, their timeouts, and errors that are sent without a handler.
 
-A `Connection` stands between the event loop and aiohttp's protocol. It hands all events on and only observes bytes and
+A `Connection` is between the event loop and aiohttp's protocol. It hands all events on and only observes bytes and
 time, so it depends on nothing of aiohttp but that its protocol is one of asyncio.
 """
 
@@ -35,7 +35,7 @@ class Connections:
     """Open connections and their limit. A call makes the protocol of a new connection."""
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], settings: Settings) -> None:
-        """`make_protocol` makes the HTTP protocol that serves one connection."""
+        """Create a server; `make_protocol` returns the HTTP protocol of one connection."""
         self.settings = settings
         self.cors = Cors(settings.cors_origins)
         self.refusals = Refusals()

@@ -135,8 +135,10 @@ class Generate:
         return events.response
 
     async def _end_failed(self, request: web.BaseRequest, encoded: EncodedStream, failure: Exception) -> bytes:
-        """Return the frames that end a stream with an error. In a frame of its own: that of `_stream` is in the
-        traceback of the failure, and its reference to the error would be a cycle with all bytes of the stream.
+        """Return the frames that end a stream with an error.
+
+        A function of its own, because a variable of `_stream` with the error would be a reference cycle, by the
+        traceback of the error, which keeps all bytes of the stream in memory.
         """
         error = explain(failure, request, self._face)
         exchange(request).failure = error.name

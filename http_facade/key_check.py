@@ -19,7 +19,7 @@ MAX_RECENT = 4096
 class KeyCheck:
     """Checker of the keys of the requests on one route.
 
-    A service in the same process answers at once for the keys that it knows (`Settings.is_cached_key`). For any other
+    A service in the same process answers at once for the keys in its memory (`Settings.is_cached_key`). For any other
     key, and for every key if the service is in another process, the face calls the service; for a valid key at most
     once a second.
     """

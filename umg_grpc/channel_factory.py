@@ -47,7 +47,7 @@ class ChannelFactory:
     """Factory of the channels of a config."""
 
     def __init__(self, client: Client, engine: WordLlamaEngine, local: LocalSource | None) -> None:
-        """`local` is None without a local text model."""
+        """Create a factory; `local` is None without a local text model."""
         self._client = client
         self._engine = engine
         self._local = local

@@ -1,7 +1,7 @@
 """Rules of the model families: the fields of a request that a family rejects, and the changes to the rest.
 
 The text document defines six families, by the prefixes of its example ids, whose fields and reasoning controls differ
-from model to model. No codec knows a family: a codec records where fields were written
+from model to model. No codec depends on a family: a codec records where fields were written
 (`RequestNotes.family`); `apply` checks them once, before the first channel is tried, and records its changes
 (`RequestNotes.edited`), so that a provider of the caller's own format receives the same as any other.
 
@@ -315,8 +315,8 @@ def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Convert reasoning options of other formats to the form that the model has: a level or a budget. An effort is kept
-    as well: providers of formats without budgets read it.
+    """Convert reasoning options of other formats to the form that the model has: a level or a budget. An effort is also
+    kept, since providers of formats without budgets read it.
     """
     effort = reasoning.effort
     if model.levels:
@@ -339,7 +339,7 @@ def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None
 
 def _switch_off(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
     """Turn reasoning off in the tier's own form, as if the body did; the level tier has no level for off. The effort is
-    set as well, as in `_convert_to_tier`.
+    also set, as in `_convert_to_tier`.
     """
     reasoning.ClearField("level")
     reasoning.effort = "none"

@@ -119,7 +119,7 @@ class InProcessContext(Context):
     """Context of an in-process call as its servicer gets it (`grpc.aio.ServicerContext`)."""
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
-        """`attachment`: object that the caller passes by reference, beside the request."""
+        """Create the context; `attachment` is an object that the caller passes by reference, beside the request."""
         self.pairs = pairs  # metadata of the request; faster to read than `invocation_metadata`
         self.attachment = attachment
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -212,7 +212,7 @@ class InProcessCall(grpc.aio.Call):
         return False
 
     def done(self) -> bool:
-        """Return False: only the consumer knows the end of the call."""
+        """Return False: the call ends only when its consumer stops."""
         return False
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> Never:

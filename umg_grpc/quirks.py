@@ -106,7 +106,7 @@ class Row:
     models: str = ""
     """Pattern of the beginning of the provider's model id, after a vendor's name (`vendor/`, `vendor.`)."""
     family: str = ""
-    """Family of the model; a family that the operator sets matches as well as an id that matches `models`."""
+    """Family of the model; a row matches by the family that the operator sets, or by the id."""
     hosts: str = ""
     """Pattern of the domain of the channel's `base_url`; it includes all subdomains."""
     protocols: tuple[str, ...] = ()

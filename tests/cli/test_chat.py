@@ -366,7 +366,7 @@ def test_a_summary_has_the_reason_of_an_answer_that_ended_early() -> None:
 
 
 def test_what_is_not_set_is_not_sent() -> None:
-    request = Conversation("m").ask("hi").request
+    request = Conversation("m").request("hi").request
     assert not request.instructions
     assert not request.HasField("max_output_tokens")
     assert not request.HasField("temperature")

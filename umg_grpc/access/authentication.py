@@ -71,8 +71,8 @@ _Outcome = Caller | _Rejection | None
 class Authenticator:
     """Authenticator of callers by the hashes of their secrets, from `start` to `aclose`.
 
-    All live keys, at most `MAX_KNOWN`, are loaded at the start and again every few seconds, so that every process knows
-    them while the database is unavailable; known callers then stay valid until their keys expire.
+    All live keys, at most `MAX_KNOWN`, are loaded at the start and again every few seconds, so that every process has
+    them while the database is unavailable; these callers then stay valid until their keys expire.
 
     A known caller is served from memory and looked up in the background, at most once a second. So a revoked key is
     rejected after 5 seconds at most, or after a second if it is used all the time. One task makes all lookups, many
@@ -307,7 +307,7 @@ class Authenticator:
 
 
 def caller_of(key: Key) -> Caller:
-    """Return the caller that a key stands for."""
+    """Return the caller of a key: its id, permissions and limits."""
     return Caller(
         key_id=key.key_id,
         name=key.name,

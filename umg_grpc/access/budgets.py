@@ -83,7 +83,7 @@ class Budgets:
     def __init__(
         self, store: Store, holder: str, directory: str, now: Callable[[], datetime], monotonic: Callable[[], float]
     ) -> None:
-        """`holder`: name of this process in the usage records. `directory`: id of its data directory."""
+        """Create accounts for a process: `holder` is its name in the usage records, `directory` the id of its data."""
         self._accounts = BudgetAccounts(store)
         self._holder = holder
         self._directory = directory

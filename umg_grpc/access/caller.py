@@ -26,13 +26,13 @@ class Caller:
     key_id: str
     name: str
     model_patterns: tuple[str, ...]
-    """Allowed model ids, in which `*` stands for any characters; empty allows every model."""
+    """Allowed model ids, in which `*` matches any characters; empty allows every model."""
     requests_per_minute: int | None
     """Rate limit; None is unlimited."""
     expires_at: float | None
     """Unix seconds from which on the key is rejected; None is never."""
     channels: tuple[str, ...] = ()
-    """Names of the allowed channels, in which `*` stands for any characters; empty allows every channel."""
+    """Names of the allowed channels, in which `*` matches any characters; empty allows every channel."""
     show_route: bool = False
     """Whether responses name the channel that served the call, and the reason for its selection (`x-umg-route`)."""
 

@@ -8,7 +8,7 @@ MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those o
 
 
 class Limited(Protocol):
-    """Subject of limits, None being unlimited."""
+    """Limits of a key or a model; None is unlimited."""
 
     @property
     def limit_id(self) -> str:

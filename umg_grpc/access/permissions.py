@@ -37,8 +37,9 @@ _METHODS: Mapping[str, frozenset[str]] = {  # a key may read itself; the service
 
 
 def required_scopes(method: str) -> frozenset[str]:
-    """Return the scopes of which a key needs one to call `/umg.v1.Service/Method`. Raise KeyError for a service without
-    a row, which thereby cannot be served.
+    """Return the scopes that permit calls of `/umg.v1.Service/Method`; a key needs one of them.
+
+    Raise KeyError for a service without a row, so that no service can be served without one.
     """
     name = method.rpartition(".")[2]
     return _METHODS.get(name) or _SERVICES[name.partition("/")[0]]

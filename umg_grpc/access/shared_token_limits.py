@@ -132,7 +132,7 @@ class SharedTokenLimits:
         return key.second
 
     def correct(self, key_id: str, second: int, difference: int) -> None:
-        """Add the difference between the actual and the taken tokens of a call."""
+        """Add the difference between the actual and the reserved tokens of a call."""
         if difference:
             self._keys.setdefault(key_id, _Key(0)).corrections[second] += difference
 

@@ -96,7 +96,7 @@ class Conversation:
     temperature: float | None = None
     turns: list[pb.Message] = field(default_factory=list)
 
-    def ask(self, question: str) -> pb.StreamGenerateRequest:
+    def request(self, question: str) -> pb.StreamGenerateRequest:
         """Return the request for the answer to a question."""
         request = pb.GenerateRequest(
             model=self.model,
@@ -318,7 +318,7 @@ class Chat:
     async def _answer(self, question: str) -> None:
         """Print the streamed answer. An answer stopped by Ctrl-C is kept in the conversation, a failed one is not."""
         answer, began = Answer(), time.perf_counter()
-        call = self._generation.StreamGenerate(self._conversation.ask(question), metadata=self._credentials)
+        call = self._generation.StreamGenerate(self._conversation.request(question), metadata=self._credentials)
         try:
             async for message in call:
                 for piece in answer.feed(message):

@@ -1,4 +1,4 @@
-"""Ownership of listening ports: one gateway for a port, and the process that has a port which is taken."""
+"""Listening ports: exclusive use by one gateway, and the name of the process that has a taken port."""
 
 import os
 import socket

@@ -30,7 +30,7 @@ class RemoteAdmin:
     @classmethod
     @asynccontextmanager
     async def opened(cls, gateway: str, key: str) -> "AsyncGenerator[RemoteAdmin, None]":
-        """Yield a client of the gateway at a URL. Raise CommandError for another text."""
+        """Yield a client of the gateway at a URL. Raise CommandError if it is no URL of HTTP."""
         parts = urlsplit(gateway)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise CommandError(

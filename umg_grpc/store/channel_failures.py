@@ -48,7 +48,7 @@ class ChannelFailures:
     """Writer of the file. Failures are merged with those of the other processes."""
 
     def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
-        """`data`: directory of the gateway's data."""
+        """Create the file in `data`, the directory of the gateway's data."""
         self._data = data
         self._path = data / FILE_NAME
         self._now = now

@@ -61,8 +61,8 @@ class Journal:
         return self._size + sum(self._closed.values())
 
     def append(self, *records: bytes) -> bool:
-        """Append records, which contain no line end, by one system call. Return False if they are rejected: the journal
-        is full, or the disk is.
+        """Append records, which contain no line end, by one system call. Return False if the journal or the disk is
+        full.
         """
         lines = b"\n".join((*records, b""))
         try:
@@ -101,8 +101,8 @@ class Journal:
                 path.unlink(missing_ok=True)
 
     def _open_segment(self) -> None:
-        """Open a new segment under its lock. Raise OSError. A process that delivers the others may lock and delete the
-        file before the lock is taken here, and another file is opened.
+        """Open a new segment under its lock. Raise OSError. If another process deletes the file
+        before it is locked here, another file is opened.
         """
         if self.waiting_bytes >= self._waiting_bytes:
             raise OSError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")

@@ -198,4 +198,4 @@ def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model:
     format, since the channel is not sent the part.
     """
     if opaque.format in protocols and (codec := FORMATS.get(opaque.format)) is not None:
-        yield from (name for _, name in codec.objects.in_json(opaque.json, said=from_model))
+        yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

@@ -26,7 +26,7 @@ class AttemptOutcomes:
     """
 
     def __init__(self, call: Call, model: PublicModel, requested_model: str, shared: Resilience) -> None:
-        """`requested_model`: id or alias of the model in the request."""
+        """Create the record of a call; `requested_model` is the id or alias in the request."""
         self._call = call
         self._model = model.id
         self._requested_model = requested_model

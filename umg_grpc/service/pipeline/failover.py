@@ -38,7 +38,7 @@ class FailoverLoop(Generic[AttemptT]):
         encoder: RequestEncoder[AttemptT],
         shared: Resilience,
     ) -> None:
-        """`requested_model`: id or alias of the model in the request. `shared`: state of all calls."""
+        """Create the loop of a call; `requested_model` is the id or alias in the request."""
         self._call = call
         self._model = model
         self._requested_model = requested_model

@@ -37,7 +37,7 @@ class FailureLog:
         self._channels_of_refused_keys: list[str] = []
 
     def add(self, error: UmgError, channel: str = "") -> None:
-        """Add a failure of the channel; without a channel, one for which no provider was called."""
+        """Add a failure of a channel; `channel` is empty if no provider was called."""
         self._failures.append(error)
         if channel:
             self.route.append(f"{channel}: {error.failure.value if error.failure else error.name.lower()}")

@@ -206,8 +206,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
     async def _open_thread(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
     ) -> Thread | None:
-        """Open the thread of the request. Return None for an unknown one if the operator shares the account of a
-        provider that may have it.
+        """Find the stored thread that the request continues, and lock it for this call.
+
+        Return None for a thread that is not stored but may exist at the provider, whose account all keys share.
         """
         request = decoded.canonical
         threads, owner = self._memory.threads, call.caller.key_id

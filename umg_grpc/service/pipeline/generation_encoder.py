@@ -89,8 +89,8 @@ class GenerationEncoder:
         *,
         stream: bool,
     ) -> None:
-        """`upstreams`: by channel, as of the start of the call: a reload of the config replaces them.
-        `state_channels`: see `Origin`.
+        """Create the encoder of a call with the upstreams at its start, by channel, since a reload of the config
+        replaces them. `state_channels`: see `Origin`.
         """
         self._admitted = admitted
         self._owner = admitted.call.caller.key_id

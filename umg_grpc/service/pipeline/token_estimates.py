@@ -10,16 +10,17 @@ Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest
 BYTES_PER_TOKEN = 4
 """Average of English text in common vocabularies."""
 MEDIA_TOKENS = 1000
-"""Tokens of one image or document, of which only the model knows the actual number."""
+"""Tokens of one image or document, whose actual number depends on the model."""
 UNKNOWN_OUTPUT_TOKENS = 128_000
-"""Most tokens of an answer of a model whose maximum is not known; that of most large models."""
+"""Maximum tokens of an answer, for models whose maximum is not known: the maximum of most large models."""
 DEFAULT_OUTPUT_TOKENS = 1000
 """Tokens of an answer whose request states no maximum."""
 
 
 def estimate_tokens(request: Request, model: pb.Model) -> TokenEstimate:
-    """Return the estimated tokens of the request, and the maximum of its answer: a caller may state a maximum far above
-    that of the model, which must not reserve a whole budget.
+    """Return the estimated tokens of the input, and the maximum tokens of the output.
+
+    The maximum is the caller's, but no more than the model's, so that a high value does not reserve a whole budget.
     """
     body = request.source.body
     size = len(body) or request.ByteSize()  # which encodes the request, and so takes longer than the length of a body

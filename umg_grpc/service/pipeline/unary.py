@@ -38,7 +38,7 @@ class UnaryPipeline(
         formats: Mapping[str, UnaryFormat[RequestT, ResponseT]],
         upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]],
     ) -> None:
-        """`formats`: by face. `upstreams`: returns the current upstreams by channel."""
+        """Create a pipeline; `formats` are by face, and `upstreams` returns the current upstreams by channel."""
         super().__init__(context, operation, response_type)
         self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = formats
         self._upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]] = upstreams

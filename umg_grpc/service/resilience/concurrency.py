@@ -20,15 +20,15 @@ class ConcurrencyLimiter:
     """
 
     def __init__(
-        self, most: int, queue: int, wait: float, what: str, now: Callable[[], float] = time.monotonic
+        self, most: int, queue: int, wait: float, resource: str, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow `most` calls in flight and `queue` waiting calls, each waiting at most `wait` seconds. `what` names the
-        limited resource in error messages: `the gateway`.
+        """Allow `most` calls in flight and `queue` waiting calls, each waiting at most `wait` seconds. `resource`
+        is the name of the limited resource in error messages, e.g. `the gateway`.
         """
         self._free = most
         self._queue = queue
         self._wait = wait
-        self._what = what
+        self._resource = resource
         self._now = now
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self.most = most
@@ -119,7 +119,7 @@ class ConcurrencyLimiter:
         return length / self.most * (len(self._waiting) + 1)
 
     def _full_error(self) -> UmgError:
-        return overloaded(f"{self._what} has as many calls under way as it takes").with_failure(Failure.NOT_SENT)
+        return overloaded(f"{self._resource} has as many calls under way as it takes").with_failure(Failure.NOT_SENT)
 
 
 def _reject(turn: asyncio.Future[bool]) -> None:

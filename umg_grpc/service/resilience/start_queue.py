@@ -21,8 +21,8 @@ WINDOW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class WarmUp:
-    """First seconds from the first call on, in which a process still imports modules and opens connections: its lag
-    then says nothing about its capacity.
+    """Time after the first call in which the lag is ignored, because the process still imports modules and opens
+    connections.
     """
 
     seconds: float

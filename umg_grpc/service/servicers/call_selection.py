@@ -19,7 +19,7 @@ PositionT = TypeVar("PositionT", bound="Position")
 
 
 class Position(msgspec.Struct, array_like=True):
-    """End of a page: the span of the first page in microseconds, so that all pages have the same one."""
+    """Position at the end of a page: the time span of the list, in microseconds, which all pages share."""
 
     since: int
     until: int

@@ -1,4 +1,4 @@
-"""Channels of the config as messages, with the health that this process and the file of failures know."""
+"""Channels of the config as messages, with their health, from this process and the file of last failures."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -33,8 +33,8 @@ class ChannelReport:
         breakers: Callable[[], Sequence[BreakerState]],
         failures: Callable[[], Sequence[LastFailure]],
     ) -> None:
-        """`breakers`: returns the circuit breakers of this process. `failures`: reads the last failures, which
-        blocks.
+        """Create the report: `breakers` returns the circuit breakers of this process, `failures` reads the last
+        failures, which blocks.
         """
         self._channels = channels
         self._breakers = breakers

@@ -24,17 +24,17 @@ SMALL_BYTES = 16 * 2**10
 class EmbeddingServicer(rpc.EmbeddingServiceServicer):
     """Servicer of `umg.v1.EmbeddingService`."""
 
-    def __init__(self, pipeline: UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse], most_inputs: int) -> None:
-        """`most_inputs`: maximum number of inputs of a call."""
+    def __init__(self, pipeline: UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse], max_inputs: int) -> None:
+        """Create the servicer; a call may have at most `max_inputs` inputs."""
         self._pipeline = pipeline
-        self._most_inputs = most_inputs
+        self._max_inputs = max_inputs
 
     async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
         """Return one vector for each input, from the first channel with an answer."""
         admitted = await self._pipeline.admit(request)
         call, request, model = admitted.call, admitted.request, admitted.model
-        if len(request.inputs) > self._most_inputs:
-            problem = f"{len(request.inputs)} are more than the {self._most_inputs} that one call may have; send fewer"
+        if len(request.inputs) > self._max_inputs:
+            problem = f"{len(request.inputs)} are more than the {self._max_inputs} that one call may have; send fewer"
             raise invalid("inputs", problem)
         _check_dimensions(request, model.described)
         if any(given.HasField("tokens") for given in request.inputs):

@@ -14,17 +14,17 @@ from umg_grpc.wire.core.json import invalid
 class RerankServicer(rpc.RerankServiceServicer):
     """`umg.v1.RerankService`."""
 
-    def __init__(self, pipeline: UnaryPipeline[pb.RerankRequest, pb.RerankResponse], most_documents: int) -> None:
-        """`most_documents`: maximum number of documents of a call."""
+    def __init__(self, pipeline: UnaryPipeline[pb.RerankRequest, pb.RerankResponse], max_documents: int) -> None:
+        """Create the servicer; a call may have at most `max_documents` documents."""
         self._pipeline = pipeline
-        self._most_documents = most_documents
+        self._max_documents = max_documents
 
     async def Rerank(self, request: pb.RerankRequest, context: Context) -> pb.RerankResponse:
         """Return the documents ranked by the first channel with an answer."""
         admitted = await self._pipeline.admit(request)
         call, request, model = admitted.call, admitted.request, admitted.model
-        if len(request.documents) > self._most_documents:
-            problem = f"{len(request.documents)} are more than the {self._most_documents} of one call; send fewer"
+        if len(request.documents) > self._max_documents:
+            problem = f"{len(request.documents)} are more than the {self._max_documents} of one call; send fewer"
             raise invalid("documents", problem)
         response = _in_order(await self._pipeline.answer(admitted), request)
         response.model = request.model

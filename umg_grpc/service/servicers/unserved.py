@@ -19,26 +19,28 @@ UNSERVED = {
 }
 
 
-def not_served(what: str) -> UmgError:
+def not_served(operation: str) -> UmgError:
     """Return the error of an operation that this version does not implement."""
-    return UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, f"this version of the gateway does not serve {what}")
+    return UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, f"this version of the gateway does not serve {operation}")
 
 
 def add_unserved(server: grpc.aio.Server) -> None:
     """Register every method of the services above, which fails with UNIMPLEMENTED and the reason NOT_IMPLEMENTED."""
-    for name, what in UNSERVED.items():
+    for name, operation in UNSERVED.items():
         service = Default().FindServiceByName(name)
-        server.add_registered_method_handlers(name, {method.name: _handler(method, what) for method in service.methods})
+        server.add_registered_method_handlers(
+            name, {method.name: _handler(method, operation) for method in service.methods}
+        )
 
 
-def _handler(method: MethodDescriptor, what: str) -> Handler:
+def _handler(method: MethodDescriptor, operation: str) -> Handler:
     async def answer(request: object, context: Context) -> Never:
-        raise not_served(what)
+        raise not_served(operation)
 
     async def stream(request: object, context: Context) -> AsyncGenerator[object, None]:
         for message in NO_MESSAGES:  # makes this a generator
             yield message
-        raise not_served(what)
+        raise not_served(operation)
 
     # the types of grpc's stubs are those of the threaded server; see `inprocess`
     behavior: Any = stream if method.server_streaming else answer

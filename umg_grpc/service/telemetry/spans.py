@@ -56,7 +56,7 @@ class OtelTelemetry:
     """Source of spans, and instruments of the metrics. Its providers export both in threads of their own."""
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider, content: ContentCapture | None = None) -> None:
-        """`content`: None records no content."""
+        """Create the instruments; with `content` None no content is recorded."""
         self.content = content
         release = version("unified-model-gateway")
         self.tracer = tracers.get_tracer(SCOPE, release)
@@ -123,7 +123,7 @@ class OtelCallSpan:
 
 
 class OtelAttemptSpan:
-    """Span of one attempt, see `AttemptSpan`. It is exported at the end of the call, which knows its usage."""
+    """Span of one attempt, see `AttemptSpan`. It is exported at the end of the call, when its usage is known."""
 
     def __init__(
         self, telemetry: OtelTelemetry, operation: Operation, target: Target, parameters: Attributes, parent: Context

@@ -85,7 +85,7 @@ class HttpEmbedding:
         if len(request.inputs) <= most:
             return self._unary.prepare(request, model, notes)
         if codec.name == request.source.format:
-            report = Report()  # the parts omit fields of the caller's body that only the provider knows
+            report = Report()  # the parts omit fields of the caller's body that the gateway does not decode
             notes.report_uncarried(report)
         else:  # field paths with the positions of the whole batch
             report = codec.encode_request(request, model, notes).report

@@ -72,9 +72,9 @@ class Client:
         return await inflate(response, call.most_bytes)
 
     async def open(self, call: Outgoing) -> Exchange:
-        """Return an exchange whose head was received, within the first-byte deadline. Raise UmgError as `fetch` does.
-        The caller has to close it: closing it before the end of the body closes the connection, which stops the
-        provider.
+        """Send the request and return the exchange once the head of the response was received. Raise UmgError as
+        `fetch` does. The caller has to close the exchange: before the end of the body this closes the connection, which
+        stops the provider.
         """
         return await self._send(call, streams=True)
 

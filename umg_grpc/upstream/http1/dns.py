@@ -20,7 +20,7 @@ class DnsCache:
         self._rotation = itertools.count()
 
     async def addresses(self, host: str, port: int) -> Addresses:
-        """Return at least one address; those of a host are rotated. Raise OSError."""
+        """Return the addresses of a host, at least one, in rotated order. Raise OSError."""
         until, lookup = self._lookups.get((host, port), (0.0, None))
         if lookup is None or until < self._loop.time():
             lookup = self._loop.create_task(self._look_up(host, port))

@@ -1,6 +1,6 @@
-"""Deterministic simulated provider whose answers say that they are simulated: for tests, and for users without keys.
+"""Deterministic simulated provider, for tests and for users without keys. Its answers state that they are simulated.
 
-Text: `SandboxText`, a channel whose answers follow from the prompt alone. Marks in the last user turn select a fault:
+Text: `SandboxText`, a channel whose answers depend on the prompt alone. Marks in the last user turn select a fault:
 `[[fail]]` (500), `[[fail:mid]]` (the stream breaks off), `[[fail:429]]`, `[[slow]]`, `[[refuse]]`, `[[block]]` (the
 prompt is blocked), `[[redacted]]` (the reasoning is redacted).
 

@@ -68,7 +68,7 @@ def failed() -> UmgError:
 
 
 def busy() -> UmgError:
-    """Return the error of a provider that answers with status 429."""
+    """Return the error of a provider whose rate limit is reached (status 429)."""
     message = "the provider's rate limit is reached (simulated); try again in 1 s"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, message, retry_after_seconds="1")
     return error.with_failure(Failure.OVERLOADED)

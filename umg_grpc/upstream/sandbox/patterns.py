@@ -24,7 +24,7 @@ MAX_MEMORY = 2**20
 _CODE = re.compile(r"(\\[^u])|\\u([0-9a-fA-F]{4})", re.DOTALL)
 _REPEAT = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|[*+]", re.DOTALL)  # group 1: where * and + are literal
 _COUNT = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}", re.DOTALL)
-_MALFORMED = ("missing ", "unexpected ", "no argument ")  # beginnings of the errors of RE2 that ECMA 262 has as well
+_MALFORMED = ("missing ", "unexpected ", "no argument ")  # beginnings of the errors of RE2 that ECMA 262 has too
 _OF_ECMA = ("[]", "[^]")  # classes that RE2 reads differently
 _ONCE = {"*": "{0}", "+": "{1}"}
 _CONTROLS = dict.fromkeys((*range(32), 127), "x")
@@ -41,7 +41,7 @@ class Expression(Protocol):
         ...
 
     def possiblematchrange(self, most: int) -> tuple[bytes, bytes]:
-        """Return the beginnings, in at most `most` bytes, of the least and the greatest match."""
+        """Return the prefixes, of at most `most` bytes, of the smallest and the greatest match."""
         ...
 
 

@@ -347,7 +347,7 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
     """
     for message in reversed(messages):
         if not isinstance(message, dict):
-            continue  # raw message with a role that only its provider knows
+            continue  # raw message with a role that the gateway does not decode
         if message["role"] == "user":
             return
         calls = message.get("tool_calls")

@@ -1,4 +1,4 @@
-"""Error bodies of chat: canonical errors -> caller."""
+"""Error bodies of chat, encoded from canonical errors for callers."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Edits of a chat caller's own body for a provider of the same format. One example is fields of our document only."""
+"""Edits of a chat caller's body for a chat provider, for example the removal of fields that only this gateway has."""
 
 from collections.abc import Mapping
 

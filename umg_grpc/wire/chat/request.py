@@ -67,7 +67,7 @@ COPIED_FIELDS = (
 )
 _copied_fields = attrgetter(*COPIED_FIELDS)
 
-# (name in the body, canonical name); of the two limits the newer one wins, so it stands last.
+# (name in the body, canonical name); of the two limits the newer one takes precedence, so it is last.
 WHOLE_NUMBERS = (
     ("n", "candidate_count"),
     ("top_logprobs", "top_logprobs"),
@@ -111,7 +111,7 @@ del WIRE_NAMES["top_k"]  # the providers of the format itself reject it
 # Models whose providers reject `max_tokens` in favour of its newer name; others may not know the newer name.
 NEWER_LIMIT = re.compile(r"(?:.*/)?(?:famO-|gpt-[5-9]|o[1-9](?:-|$))")
 MAX_STOPS = 4
-ASK_FOR_JSON = "Answer in JSON."  # providers reject `json_object` unless a message mentions JSON
+JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless a message mentions JSON
 
 DEFAULT_AUDIO_FORMAT = "wav"  # audio format where the request has none
 
@@ -310,7 +310,7 @@ def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
     if fields.get("response_format") == {"type": "json_object"}:
         messages = fields["messages"]
         if isinstance(messages, list) and b"json" not in msgspec.json.encode(messages).lower():
-            messages.insert(0, {"role": "system", "content": ASK_FOR_JSON})
+            messages.insert(0, {"role": "system", "content": JSON_INSTRUCTION})
 
 
 def _encode_messages(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:

@@ -49,7 +49,7 @@ class AnswerAggregator(ABC):
 
     @abstractmethod
     def response(self) -> pb.GenerateResponse:
-        """Return the response as received so far. Only the reader of the stream knows whether it is complete."""
+        """Return the response as received so far. It may be incomplete."""
 
 
 class StreamAggregator(AnswerAggregator):
@@ -281,9 +281,7 @@ class _Part:
         self._kept = pb.TextPart()  # citations and log probabilities
 
     def shorten(self, share: float) -> None:
-        """Release the end of the part's texts, so that `share` of them is left, and all its media, citations and
-        logprobs.
-        """
+        """Cut the part's texts to the fraction `share`, and remove media, citations and logprobs, to free memory."""
         for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
             pieces.shorten(int(pieces.size * share))
         self._data.clear()

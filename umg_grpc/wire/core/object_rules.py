@@ -85,7 +85,7 @@ _PREFIXED = re.compile(
 )
 _PROVIDER_FILE = re.compile(r"(?:^|/)v\d\w*/+(?:files|cachedContents|fileSearchStores)/", re.IGNORECASE)
 _PROVIDER_HOSTS = (".googleapis.com", ".cloud.google.com")
-_OPEN_HOSTS = frozenset({"storage.googleapis.com"})  # hosts where anyone may publish a file
+_OPEN_HOSTS = frozenset({"storage.googleapis.com"})  # hosts of files that are public
 _MAX_NAME_CHARACTERS = 2048  # characters of an object's name; texts, media and addresses may be longer
 _MAX_KINDS = 4096
 _NUMBERS = (int, float)
@@ -252,14 +252,14 @@ class ObjectRules:
         self._members(members, "", None, found, False, skipped)
         return found
 
-    def in_json(self, text: str, *, said: bool = False) -> list[NamedObject]:
-        """Return the objects that a part of a body names. `said`: whether the part is in a turn of the model."""
+    def in_json(self, text: str, *, from_model: bool = False) -> list[NamedObject]:
+        """Return the objects that a part of a body names. `from_model`: whether the part is in a turn of the model."""
         try:
             value = decode_every(text)
         except (ValueError, RecursionError):
             return [NamedObject("", UNKNOWN)]
         found = list[NamedObject]()
-        self._value(value, _Kind.VALUE, "", None, found, said)
+        self._value(value, _Kind.VALUE, "", None, found, from_model)
         return found
 
     def _members(

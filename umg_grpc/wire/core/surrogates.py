@@ -53,7 +53,7 @@ def replace_halves(document: bytes) -> bytes:
 
 
 def unescape_halves(document: bytes) -> bytes:
-    """Return the output of `escape_halves` with its halves joined, and U+FFFD for every half that stands alone."""
+    """Return the output of `escape_halves` with its halves joined, and U+FFFD for every half without its other half."""
     return _HELD.sub(_restored, document.decode()).encode()
 
 

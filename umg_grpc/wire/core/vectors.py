@@ -48,7 +48,7 @@ def json_pieces(
 
 
 def slices(body: bytes) -> Iterator[bytes]:
-    """Yield a body that is encoded already in pieces of `SLICE_BYTES`."""
+    """Yield the pieces, of `SLICE_BYTES` each, of an encoded body."""
     for start in range(0, len(body), SLICE_BYTES):
         yield body[start : start + SLICE_BYTES]
 

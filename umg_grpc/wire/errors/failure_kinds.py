@@ -49,7 +49,7 @@ class Evidence(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A kind and its evidence. It matches where all conditions that are set match."""
+    """Conditions of a failure kind; a failure has the kind if it satisfies all conditions that are set."""
 
     kind: FailureKind
     reasons: Collection["pb.ErrorReason.ValueType"] = ()

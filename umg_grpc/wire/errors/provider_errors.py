@@ -223,7 +223,7 @@ def from_provider(
         case _:  # all other reasons of the table are errors of the request
             message = clean(error.message) or f"the provider refused the request (status {status})"
             metadata = _request_metadata(row.reason, error, metadata, too_long)
-    # the upstream masks the message: only it knows the key
+    # the upstream masks the message, since it has the key
     kind = kind_of(Evidence(row.reason, status, error, page=error.page))
     facts = ProviderFailure(kind, provider_status, _stated_code(error), error.message)
     return UmgError(row.reason, message, **metadata).with_failure(row.failure).with_facts(facts)

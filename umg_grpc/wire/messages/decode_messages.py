@@ -28,7 +28,7 @@ UNSIGNED = "umg.unsigned"
 """Signature of reasoning that came without one. No provider of the format accepts it."""
 
 OUR_CALL = "srvtoolu_umg_"
-"""Prefix of the id of a search that a provider of another format ran. No provider of this format knows the id."""
+"""Prefix of the id of a search that a provider of another format ran. Providers of this format reject the id."""
 
 RESULT_OF = re.compile(r"(?!mcp_)(\w+)_tool_result")
 

@@ -22,7 +22,7 @@ from umg_grpc.wire.messages.tools import encode_cache
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
-ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; other turns may stand between them
+ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; other turns may be between them
 MAX_CACHE_MARKS = 4
 
 NO_RESULT = "(no result)"
@@ -101,7 +101,7 @@ class TurnEncoder:
 
     def _system_message(self, message: pb.Message, at: str) -> None:
         if self._turns:
-            # the system prompt stands before the turns that the message followed
+            # the system prompt precedes the turns that the message followed
             self._report.drop("role", "system prompt")
         for position, part in enumerate(message.parts):
             self._append_instruction(part, f"{at}.parts[{position}]")

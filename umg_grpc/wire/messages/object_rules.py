@@ -11,9 +11,9 @@ def _passes(name: str, members: Members, parent: str) -> bool:
     return name == "id" and labelled
 
 
-def _is_output(members: Members, said: bool) -> bool:
+def _is_output(members: Members, from_model: bool) -> bool:
     kind = members.get("type")
-    return said and isinstance(kind, str) and kind.endswith("_tool_result")
+    return from_model and isinstance(kind, str) and kind.endswith("_tool_result")
 
 
 OBJECTS = ObjectRules(

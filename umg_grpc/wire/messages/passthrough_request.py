@@ -152,7 +152,7 @@ def _is_thinking(fields: dict[str, Raw]) -> bool:
 def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
     """Remove state of other formats, unsigned reasoning and searches of other providers, which a provider rejects.
 
-    Where the turn that continues loses its reasoning, thinking is disabled: the provider would reject that as well.
+    If the last turn loses its reasoning, thinking is also disabled: the provider would reject a tool call without it.
     """
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False

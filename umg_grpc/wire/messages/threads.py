@@ -48,7 +48,7 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
                 if getattr(parsed, name):
                     raise invalid(name, "the thread keeps it from its first request; leave it out")
             request.thread.previous_response_id = thread.previous_message_id
-        case _:  # a mode newer than this build, which only the provider knows
+        case _:  # a mode newer than this build
             notes.indispensable.append("thread")
             return
     members = parse(_ThreadBody, request.source.body).thread

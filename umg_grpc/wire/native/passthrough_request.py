@@ -95,8 +95,8 @@ def _with_search(raw: Raw) -> Raw:
 
 
 def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
-    """Return the canonical fields that the provider accepts only in another form than the caller's, so that they are
-    encoded again.
+    """Return the canonical fields whose form in the caller's body the provider does not accept: they are encoded
+    again.
     """
     changed = [name for name in changed_fields(request, quirks) if name in PLACES]
     declared = DECLARED in notes.uncarried

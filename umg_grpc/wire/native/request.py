@@ -24,7 +24,7 @@ GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
 PREFIX = "models/"
 
 HARMLESS = frozenset({"stream"})
-"""Top-level fields without canonical form that change no answer: the path says whether to stream."""
+"""Top-level fields without canonical form that change no answer: the path determines whether the answer is streamed."""
 
 
 # --- caller -> canonical

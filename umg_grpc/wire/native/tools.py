@@ -203,7 +203,7 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
 
 
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
-    """Return a tool with free text as a function with a single argument, which the answer's decoder turns back."""
+    """Encode a tool with free text as a function with a single argument; the decoder of the answer reverses it."""
     return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
 

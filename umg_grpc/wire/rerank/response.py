@@ -18,14 +18,15 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Return the body of `POST /v1/rerank` (text document, "Rerank result"), with the `id` and `meta` that clients of
-    the Cohere kind read. The shape is that for documents sent as strings.
+    """Return the body of `POST /v1/rerank` (text document, "Rerank result"), with `id` and `meta` for Cohere clients.
+
+    `shape`: whether documents that were sent as strings are returned as strings or as objects.
     """
     return _encode(response, "1", shape)
 
 
 def encode_response_v2(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Return the body of `POST /v2/rerank`, which no document describes: always in the shape of the SDKs."""
+    """Return the body of `POST /v2/rerank`, which no document describes, in the shape that the SDKs expect."""
     return _encode(response, "2", ClientShape.SDK)
 
 

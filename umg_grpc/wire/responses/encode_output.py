@@ -102,8 +102,8 @@ def kind_of(part: pb.Part) -> str:
 def has_state(part: pb.Part, shown: Shown) -> bool:
     """Return whether the part's reasoning state needs an item of its own, since the part's item has no place for it.
 
-    That item stands before a call, as reasoning stands before its item, and after any other part, whose state is known
-    only at its end.
+    That item precedes a call, as reasoning precedes its item, and follows any other part, whose state is known only at
+    its end.
     """
     return shown.states and part.HasField("state") and not part.HasField("reasoning")
 

@@ -334,7 +334,7 @@ Label = Annotated[str, Meta(max_length=512)]
 
 
 class Prompting(Struct, kw_only=True):
-    """Fields that form the prompt; the request that counts tokens has them as well."""
+    """Fields that form the prompt, in requests for an answer and for a token count."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     input: str | Annotated[list[Raw], Meta(max_length=20000)] | None = None

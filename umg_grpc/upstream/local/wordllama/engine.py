@@ -266,8 +266,9 @@ def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
 
 
 def portion(texts: Sequence[str], first: int, cost: int) -> tuple[int, int]:
-    """Return (end, cost) of the texts from `first` on that together cost at most `cost`; at least one, if there is
-    any.
+    """Select the texts from position `first` on whose total cost is at most `cost`, but at least one.
+
+    Return the position after the last of them, and their cost.
     """
     end, taken = first, 0
     while end < len(texts):
