@@ -122,7 +122,9 @@ async def test_a_revoked_key_is_forgotten_by_the_next_load(
     outage.end()
 
 
-async def test_what_is_no_good_is_refused_by_its_reason(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
+async def test_an_invalid_key_is_refused_with_its_reason(
+    authenticator: Authenticator, keys: Keys, clock: Clock
+) -> None:
     _, revoked = await keys.create("revoked")
     await keys.revoke("revoked")
     _, expired = await keys.create("expired", expire_time=clock.utc())
@@ -228,7 +230,7 @@ async def test_a_wrong_secret_is_not_looked_up_again_for_a_while(
     outage.end()
 
 
-async def test_a_flood_of_wrong_secrets_fills_no_memory_and_shuts_nobody_out(
+async def test_wrong_secrets_in_large_numbers_take_bounded_memory_and_block_no_caller(
     authenticator: Authenticator, keys: Keys
 ) -> None:
     _, secret = await keys.create("app")
@@ -245,7 +247,7 @@ async def test_callers_of_one_key_at_once_are_one_lookup(authenticator: Authenti
     assert all(caller is callers[0] for caller in callers)
 
 
-async def test_an_outage_shuts_out_nobody_who_is_known(
+async def test_cached_callers_stay_valid_during_an_outage(
     authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
 ) -> None:
     _, secret = await keys.create("app")
@@ -321,7 +323,7 @@ async def test_a_database_that_hangs_is_waited_for_once(postgres: Postgres, cloc
     await store.aclose()
 
 
-async def test_closing_answers_whoever_waits(postgres: Postgres, tmp_path: Path) -> None:
+async def test_closing_answers_waiting_lookups(postgres: Postgres, tmp_path: Path) -> None:
     url = postgres.create(tmp_path.name)
     store = await open_store(url, tmp_path)
     authenticator = Authenticator(Keys(store))

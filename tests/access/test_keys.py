@@ -117,7 +117,7 @@ async def test_a_prefix_of_several_keys_names_their_ids(keys: Keys, store: Store
 
 
 @pytest.mark.parametrize("reference", ["", "…", "app2", "key_0000000000000000", "sk-umg-" + 43 * "x"])
-async def test_what_names_no_key_is_not_found(keys: Keys, reference: str) -> None:
+async def test_a_reference_to_no_key_is_not_found(keys: Keys, reference: str) -> None:
     await keys.create("app")
     for use in (keys.get, keys.revoke):
         with pytest.raises(UmgError) as caught:

@@ -50,7 +50,7 @@ def test_a_denied_model_is_named() -> None:
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_PERMISSION_DENIED, {"model": "gpt-5"})
 
 
-def test_an_alias_is_allowed_by_its_own_name_and_by_what_it_stands_for() -> None:
+def test_an_alias_is_allowed_by_its_own_name_and_by_its_model() -> None:
     for pattern, allowed in (("fast", True), ("gpt-*", True), ("f*", True), ("m", False)):
         assert caller(pattern).may_use("gpt-5", "fast") is allowed
     assert not caller("fast").may_use("gpt-5")

@@ -46,7 +46,7 @@ async def test_several_processes_together_let_in_no_more_than_the_limit(redis_se
     assert sum(await asyncio.gather(*(process() for _ in range(4)))) == 25
 
 
-async def test_what_another_process_let_in_is_waited_for(redis: Redis, clock: Clock) -> None:
+async def test_requests_of_another_process_count_towards_the_limit(redis: Redis, clock: Clock) -> None:
     one, other = RequestLimits(clock, redis), RequestLimits(clock, redis)
     await one.admit(caller(2))
     await let_pass(redis, clock, 20)

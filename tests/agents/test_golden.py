@@ -62,7 +62,7 @@ CLEANED = [
 
 
 @pytest.mark.parametrize("case", CLEANED, ids=lambda case: case.id)
-def test_what_belongs_to_the_run_is_replaced(case: Cleaned) -> None:
+def test_values_of_the_run_are_replaced(case: Cleaned) -> None:
     assert golden.clean(case.before, FOLDER, PACKAGES) == case.after
 
 

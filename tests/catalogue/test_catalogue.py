@@ -25,7 +25,7 @@ def test_every_model_does_one_thing() -> None:
     }
 
 
-def test_every_model_stands_under_its_own_id_and_has_a_limit() -> None:
+def test_every_model_has_its_own_id_as_key_and_a_limit() -> None:
     assert [model.id for model in CATALOGUE.values()] == list(CATALOGUE)
     assert [model.id for model in CATALOGUE.values() if not model.input_token_limit] == []
     assert [model.id for model in TEXT if not model.output_token_limit] == []
@@ -50,7 +50,7 @@ def test_embedding_models_have_the_lengths_of_the_document(model: str, dimension
     assert CATALOGUE[model].embedding.default_dimensions == dimensions
 
 
-def test_only_what_embeds_has_lengths_and_makes_vectors() -> None:
+def test_only_embedding_models_have_lengths_of_vectors() -> None:
     assert [model for model in CATALOGUE.values() if model.HasField("embedding")] == EMBEDDING
     made = [model for model in CATALOGUE.values() if "embedding" in model.capabilities.output_modalities]
     assert made == EMBEDDING

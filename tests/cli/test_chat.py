@@ -258,7 +258,7 @@ async def test_an_answer_that_breaks_off_is_an_error_and_not_kept(served: Served
     assert len(served.script.requests[-1].messages) == 1
 
 
-async def test_thoughts_are_dimmed_and_stand_apart(terminal: Terminal) -> None:
+async def test_reasoning_is_dimmed_and_on_lines_of_its_own(terminal: Terminal) -> None:
     terminal.type("think\n")
     await terminal.until(f"{DIM}hm, let me see\x1b[0m\r\nit is 4\r\n")
 
@@ -365,7 +365,7 @@ def test_a_summary_has_the_reason_of_an_answer_that_ended_early() -> None:
     assert answer.summary(2.0) == "about 5 tokens in, 10 out, 5.0 tokens/s, ended by content filter"
 
 
-def test_what_is_not_set_is_not_sent() -> None:
+def test_unset_options_are_not_sent() -> None:
     request = Conversation("m").request("hi").request
     assert not request.instructions
     assert not request.HasField("max_output_tokens")

@@ -71,7 +71,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("case", PLACES, ids=lambda case: case.id)
-async def test_metrics_are_served_at_their_address_to_those_who_have_their_key(setting: Setting, case: Place) -> None:
+async def test_metrics_are_served_at_their_address_for_their_key(setting: Setting, case: Place) -> None:
     config = setting.write(case.metrics)
     async with serve(setting.folder / "data", *config, *case.arguments, environment=ENVIRONMENT) as served:
         assert await setting.call(served) == 200

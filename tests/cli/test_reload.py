@@ -32,7 +32,7 @@ async def _figures(served: Served, wanted: Callable[[Figures], bool]) -> Figures
     return found
 
 
-async def test_a_signal_names_what_it_applied_and_what_needs_a_restart(tmp_path: Path) -> None:
+async def test_a_signal_logs_the_applied_keys_and_the_keys_that_need_a_restart(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(SANDBOX)
     async with serve(tmp_path / "data", "--config", str(config), environment=ENVIRONMENT) as served:

@@ -386,7 +386,7 @@ async def test_a_local_model_that_embeds_needs_no_process_of_its_own(setting: Se
         assert (status, "cannot generate text; it can embed texts" in message) == (400, True)
 
 
-async def test_check_and_models_say_what_a_config_serves(setting: Setting) -> None:
+async def test_check_and_models_print_the_models_of_a_config(setting: Setting) -> None:
     code, out, _ = await run("check", str(setting.config), environment=ENVIRONMENT)
     assert (code, "1 channel, 1 model\n" in out) == (0, True)
     code, out, _ = await run("models", "--config", str(setting.config), environment=ENVIRONMENT)

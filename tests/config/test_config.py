@@ -142,7 +142,7 @@ def test_several_keys_a_header_and_a_plain_timeout(whole: Config) -> None:
     assert spare.timeout == Timeout(first_byte=7)
 
 
-def test_only_who_has_an_account_keeps_its_objects_to_itself(whole: Config) -> None:
+def test_only_channels_with_an_account_have_objects_of_their_own(whole: Config) -> None:
     shared = {channel.name for channel in whole.channels if channel.shared_objects}
     assert shared == {"spare", "here", "simulated"}
 
@@ -158,7 +158,7 @@ def test_a_channel_has_a_limit_of_texts_in_one_request(whole: Config) -> None:
     assert {channel.max_inputs for channel in whole.channels if channel is not vectors} == {None}
 
 
-def test_a_channel_lists_what_its_provider_refuses(whole: Config) -> None:
+def test_a_channel_lists_the_restrictions_of_its_provider(whole: Config) -> None:
     written = {channel.name: channel.quirks for channel in whole.channels if channel.quirks != NO_QUIRKS}
     assert written == {"main": Quirks(web_search=True, search_with_functions="drop", max_user_characters=128)}
     assert {channel.name: channel.prompt_caching for channel in whole.channels} == dict.fromkeys(
@@ -252,7 +252,7 @@ def test_every_simulated_model_is_marked_and_has_the_family_of_its_prefix() -> N
     assert {model.id: model.family for model in models} == families
 
 
-def test_anchors_and_merges_share_what_channels_have_in_common() -> None:
+def test_channels_share_keys_by_anchors_and_merges() -> None:
     text = """\
 channels:
   - &first {name: a, protocols: [chat], base_url: http://a, timeout: &slow {idle: 9}, models: &models [m]}

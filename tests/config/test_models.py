@@ -256,13 +256,13 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
-def test_a_mistake_is_named_by_its_line_and_what_was_expected(case: Mistake) -> None:
+def test_a_mistake_is_reported_with_its_line_and_the_expected_value(case: Mistake) -> None:
     with pytest.raises(ConfigError) as caught:
         model_info(case.text)
     assert str(caught.value) == f"umg.yaml:{FIRST + case.line - 1}: models.m{case.expected}"
 
 
-def test_what_is_wrong_with_a_channel_does_not_hide_what_is_wrong_with_a_model() -> None:
+def test_a_problem_of_a_channel_does_not_hide_a_problem_of_a_model() -> None:
     with pytest.raises(ConfigError) as caught:
         parse(FILE.replace("a, protocols", "a b, protocols") + "    lifecycle: old\n", "umg.yaml", {})
     assert [problem.path for problem in caught.value.problems] == ["channels[0].name", "models.m.lifecycle"]

@@ -225,7 +225,7 @@ async def test_only_answers_of_providers_for_models_with_a_price_are_charged(tmp
         assert (shown["spent_micro_credits"], shown["settings"]["budget_period"]) == (2 * CREDIT, "month")
 
 
-async def test_a_killed_gateway_loses_neither_what_was_spent_nor_the_rest(database: Database) -> None:
+async def test_a_killed_gateway_loses_neither_the_spent_amount_nor_the_remaining_one(database: Database) -> None:
     async with provider_config(database.url) as (provider, config):
         provider.released.set()
         path = database.data_dir / "umg.yaml"

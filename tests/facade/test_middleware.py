@@ -77,7 +77,7 @@ class Sent:
     ],
     ids=lambda case: case.id,
 )
-async def test_a_call_carries_what_the_service_needs_of_the_request(face: Face, case: Sent) -> None:
+async def test_a_call_has_the_metadata_that_the_service_needs(face: Face, case: Sent) -> None:
     for stream in (False, True):
         async with face.chat("m", stream=stream, headers=case.headers) as answer:
             assert answer.status == 200

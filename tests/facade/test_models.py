@@ -79,7 +79,7 @@ async def test_the_headers_determine_the_shape_of_the_list(face: Face, case: Cho
             assert "authorization" not in face.service.metadata[-1]
 
 
-async def test_the_list_is_what_the_service_lists_for_this_key(face: Face) -> None:
+async def test_the_list_has_the_models_that_the_service_returns_for_the_key(face: Face) -> None:
     face.service.models = MODELS
     async with face.client.get(face.url("/v1/models"), headers=KEY) as answer:
         assert await answer.json() == {"object": "list", "data": [model_body(model.id) for model in MODELS]}

@@ -62,7 +62,7 @@ async def over_grpc(channel: grpc.aio.Channel, case: Case) -> str:
 
 
 @pytest.mark.parametrize("protocol", ["chat", "messages", "native_embeddings"])
-async def test_the_callers_own_deadline_ends_whatever_a_provider_does(protocol: str, tmp_path: Path) -> None:
+async def test_the_callers_own_deadline_ends_a_call_for_every_fault(protocol: str, tmp_path: Path) -> None:
     table = [
         case for case in cases(protocol, ALONE) if case.fault.name.startswith(WAITED_FOR) and case.fault.status == 504
     ]

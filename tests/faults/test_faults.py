@@ -63,7 +63,9 @@ def logged(log: Iterable[EventDict]) -> Iterator[str]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("protocol", FORMATS)
-async def test_whatever_a_provider_does_its_callers_are_answered_well(protocol: str, way: str, tmp_path: Path) -> None:
+async def test_callers_get_a_complete_answer_or_an_error_for_every_fault(
+    protocol: str, way: str, tmp_path: Path
+) -> None:
     table = cases(protocol, way)
     with capture_logs() as log:
         async with faulty_upstream() as upstream, running(config(upstream, protocol, way, table), tmp_path) as gateway:

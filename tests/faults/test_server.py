@@ -59,7 +59,7 @@ async def ask(session: aiohttp.ClientSession, url: str, nonce: str) -> Any:
         return await answer.json()
 
 
-async def test_what_happens_is_counted_and_a_right_answer_names_its_question() -> None:
+async def test_calls_are_counted_and_a_right_answer_repeats_its_nonce() -> None:
     async with faulty_upstream() as upstream, aiohttp.ClientSession() as session:
         answers = await asyncio.gather(*(ask(session, upstream.url(), nonce) for nonce in NONCES[:5]))
         assert [each["choices"][0]["message"]["content"] for each in answers] == [text(each) for each in NONCES[:5]]
@@ -74,7 +74,7 @@ async def test_what_happens_is_counted_and_a_right_answer_names_its_question() -
         assert counts["stalls-at-once"] == {"calls": 1, "under_way": 0, "left": 1}
 
 
-async def test_nobody_is_where_nobody_is_ordered_to_be() -> None:
+async def test_the_server_refuses_connections_or_leaves_them_silent_on_command() -> None:
     async with faulty_upstream() as upstream, aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectorError):
             await ask(session, upstream.url("refuses"), "nonce-1")

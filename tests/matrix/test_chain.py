@@ -191,7 +191,7 @@ async def test_the_answer_is_that_without_the_gateway_in_front(
 
 @streamed_or_not
 @pytest.mark.parametrize(**named)
-async def test_the_faces_say_the_same(chain: Chain, case: Case, face: str, stream: bool) -> None:
+async def test_all_faces_give_the_same_answer(chain: Chain, case: Case, face: str, stream: bool) -> None:
     own = await last_answer(chain.behind, face, MODEL, case, stream=stream)
     other = await last_answer(chain.behind, "messages", MODEL, case, stream=False)
     for one, two in zip(own, other, strict=True):

@@ -136,7 +136,7 @@ def stands_in_order(pieces: Iterable[str], text: str) -> bool:
 @pairs
 @modest
 @given(data=st.data())
-def test_a_request_keeps_what_the_table_calls_exact(one: str, other: str, data: st.DataObject) -> None:
+def test_a_request_keeps_the_fields_that_the_table_marks_as_exact(one: str, other: str, data: st.DataObject) -> None:
     request = some(one, "requests", data)
     request.ClearField("source")
     try:

@@ -66,7 +66,7 @@ LOST: list[tuple[str, Body, dict[str, str]]] = [
     ("face", "upstream", "answer", "dropped"),
     [(face, upstream, answer, dropped) for upstream, answer, each in LOST for face, dropped in each.items()],
 )
-async def test_what_a_face_has_no_words_for_is_named(
+async def test_content_that_a_face_cannot_express_is_reported(
     gateway: RecordedGateway, face: str, upstream: str, answer: Body, dropped: str
 ) -> None:
     got = await call(gateway, face, upstream, answer)

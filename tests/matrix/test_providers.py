@@ -87,7 +87,7 @@ async def test_a_wish_comes_true_through_every_pair(
 @streamed_or_not
 @every_upstream
 @pytest.mark.parametrize("name", ["tools", "parallel", "forced", "thinking-tools"])
-async def test_a_client_may_strip_what_the_chat_format_does_not_name(
+async def test_a_chat_client_may_remove_unknown_fields(
     gateway: GatewayUnderTest, name: str, upstream: str, stream: bool
 ) -> None:
     case = next(case for case in CASES if case.id == name)
@@ -97,7 +97,7 @@ async def test_a_client_may_strip_what_the_chat_format_does_not_name(
 @streamed_or_not
 @pytest.mark.parametrize("strips", [False, True], ids=["all of it comes back", "the client strips it"])
 @pytest.mark.parametrize("upstream", ["responses", "messages", "native"])
-async def test_a_chat_caller_may_ask_for_the_thoughts(
+async def test_a_chat_caller_may_request_the_reasoning(
     gateway: GatewayUnderTest, upstream: str, strips: bool, stream: bool
 ) -> None:
     await passes(

@@ -89,7 +89,7 @@ BETAS = {
 
 
 @pytest.mark.parametrize("face", BETAS)
-async def test_headers_that_change_what_a_body_means_arrive(gateway: RecordedGateway, face: str) -> None:
+async def test_headers_that_change_the_meaning_of_a_body_are_passed_on(gateway: RecordedGateway, face: str) -> None:
     gateway.provider.received.clear()
     gateway.set_answer(whole(face))
     got = await gateway.caller.send(face, f"m-{face}", FACES[face].body(Request("hi"), f"m-{face}"), **BETAS[face])
@@ -148,7 +148,7 @@ def written(document: Json, data: st.DataObject) -> bytes:
 @pytest.mark.parametrize("face", FACES)
 @modest
 @given(data=st.data())
-async def test_what_nobody_knows_arrives_with_the_rest_at_every_level(
+async def test_unknown_fields_of_a_request_are_passed_through_at_every_level(
     gateway: RecordedGateway, face: str, data: st.DataObject
 ) -> None:
     document = json.loads(json.dumps(FACES[face].body(data.draw(st.sampled_from(REQUESTS)), f"m-{face}")))
@@ -164,7 +164,7 @@ async def test_what_nobody_knows_arrives_with_the_rest_at_every_level(
 @pytest.mark.parametrize("face", FACES)
 @modest
 @given(data=st.data())
-async def test_what_nobody_knows_comes_back_with_the_rest_at_every_level(
+async def test_unknown_fields_of_a_response_are_passed_through_at_every_level(
     gateway: RecordedGateway, face: str, data: st.DataObject
 ) -> None:
     document = json.loads(whole(face))
@@ -181,7 +181,7 @@ async def test_what_nobody_knows_comes_back_with_the_rest_at_every_level(
 @pytest.mark.parametrize("face", FACES)
 @modest
 @given(data=st.data())
-async def test_what_nobody_knows_streams_with_the_rest_at_every_level(
+async def test_unknown_fields_of_a_stream_are_passed_through_at_every_level(
     gateway: RecordedGateway, face: str, data: st.DataObject
 ) -> None:
     frames = []

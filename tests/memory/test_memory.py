@@ -54,7 +54,7 @@ async def test_an_answer_of_unknown_length_takes_its_limit_and_gives_it_back(run
     assert again.peak < first.base + 4 * 80 * MEBIBYTE, again
 
 
-async def test_streams_that_nobody_reads_stop_their_providers(run: Run) -> None:
+async def test_streams_that_callers_do_not_read_pause_their_providers(run: Run) -> None:
     for face, upstream in PAIRS:
         measured, _ = await run.unread(face, upstream)
         assert measured.calls == SMALL.callers

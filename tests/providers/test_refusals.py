@@ -222,7 +222,7 @@ async def _send(server: Provider, name: str, data: bytes, headers: dict[str, str
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case.format}: {case.id}")
-async def test_what_the_vendor_does_not_take_is_refused(case: Case) -> None:
+async def test_fields_that_the_vendor_does_not_accept_are_refused(case: Case) -> None:
     body = {key: value for key, value in case.body.items() if value is not None}
     async with provider(case.format) as server:
         status, answer = await _send(server, case.format, json.dumps(body).encode())

@@ -82,7 +82,9 @@ async def test_a_question_finds_its_passage(engine: WordLlamaEngine, case: Searc
 
 @pytest.mark.parametrize("model", ["wordllama-rerank", "rerank-v1"])
 @pytest.mark.parametrize("first", [10, len(PASSAGES)])
-async def test_reranking_loses_none_of_what_was_found(engine: WordLlamaEngine, model: str, first: int) -> None:
+async def test_reranking_ranks_the_found_passages_as_well_as_the_embedding_did(
+    engine: WordLlamaEngine, model: str, first: int
+) -> None:
     upstream: Reranker = LocalRerank(engine) if model == "wordllama-rerank" else SandboxRerank(engine)
     order = await nearest(LocalEmbedding(engine), "wordllama-256", 256)
     found = 0

@@ -83,7 +83,7 @@ def test_an_id_means_one_model(case: Name, router: Router) -> None:
 @pytest.mark.parametrize(
     "model", ["", "*", "gpt-*", "vendor/*", "vendor/", "a b", "gpt-5\n", "gpt-\x00", "g" * 257, "gpt-" + "5" * 253]
 )
-def test_what_no_model_can_be_called_is_unknown_even_to_a_star(model: str, router: Router) -> None:
+def test_an_impossible_id_is_unknown_even_with_a_pattern_for_all(model: str, router: Router) -> None:
     for ask in (router.resolve, router.channels, router.targets):
         with pytest.raises(UmgError) as caught:
             ask(model)
@@ -98,7 +98,7 @@ def test_without_a_star_alone_other_ids_are_unknown() -> None:
             router.resolve(model)
 
 
-def test_patterns_are_not_listed_and_what_is_described_is(router: Router) -> None:
+def test_patterns_are_not_listed_and_described_models_are(router: Router) -> None:
     for model in ("gpt-7", "famG-9"):
         router.resolve(model)
     assert [model.id for model in router.models()] == ["gpt-5", "famG-2.5-pro", "smart", "gpt-6-mini"]
@@ -121,7 +121,7 @@ def test_an_alias_is_described_under_its_own_name(router: Router) -> None:
     assert (found.model.described.id, found.model.described.display_name) == ("gpt-5", "gpt-5")
 
 
-def test_what_no_channel_of_the_pattern_can_do_is_refused(router: Router) -> None:
+def test_an_operation_that_no_channel_of_the_pattern_supports_is_refused(router: Router) -> None:
     router.check("vendor/x", EMBED)
     with pytest.raises(UmgError) as caught:
         router.check("vendor/x", RERANK)
@@ -143,7 +143,7 @@ def test_a_flood_of_ids_is_forgotten_but_for_the_last(router: Router) -> None:
     assert router.resolve("flood-0").model.id == "flood-0"
 
 
-def test_an_alias_of_what_is_not_there_is_none() -> None:
+def test_an_alias_of_a_missing_model_does_not_exist() -> None:
     """Resolve an alias whose model no channel has. The config rejects that; but channels that cannot run on this
     machine are left out later.
     """

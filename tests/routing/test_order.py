@@ -189,7 +189,7 @@ def test_explaining_moves_no_turn() -> None:
     assert [order(made) for _ in range(2)] == ["ab", "ba"]
 
 
-def test_a_target_is_called_with_the_model_that_it_knows() -> None:
+def test_a_target_is_called_with_its_upstream_model() -> None:
     called = []
 
     def well(target: Target) -> bool:

@@ -28,7 +28,7 @@ def names(router: Router) -> str:
     return "".join(target.channel.name for target in router.channels("m"))
 
 
-def test_a_lower_priority_number_comes_first_whatever_the_weights() -> None:
+def test_a_lower_priority_number_comes_first_regardless_of_weights() -> None:
     router = Router(Config(channels=(channel("c", priority=2, weight=99), channel("b", priority=1), channel("a"))))
     assert [names(router) for _ in range(3)] == ["abc"] * 3
 
@@ -137,7 +137,7 @@ def test_readings_10_a_suffix_names_the_base_model(written: str, suffix: Suffix)
         *("famO-5-thinking", "mine-nothinking", "-thinking", ""),
     ],
 )  # fmt: skip
-def test_readings_10_what_is_no_suffix_of_a_famg_model_is_an_unknown_model(written: str) -> None:
+def test_readings_10_an_id_without_a_valid_famg_suffix_is_an_unknown_model(written: str) -> None:
     router = serving(("famG-2.5-pro", "x", None), ("famO-5", "famO-5", None), ("mine", "mine", None))
     with pytest.raises(UmgError) as caught:
         router.resolve(written)
@@ -273,7 +273,7 @@ UNABLE = [
 
 
 @pytest.mark.parametrize("case", UNABLE, ids=lambda case: case.id)
-def test_what_a_model_cannot_do_is_refused_with_what_it_can(case: Unable) -> None:
+def test_an_unsupported_operation_is_refused_with_the_supported_ones(case: Unable) -> None:
     router = file(case.channel)
     for ask in (router.channels, router.check):
         with pytest.raises(UmgError) as caught:
@@ -282,7 +282,7 @@ def test_what_a_model_cannot_do_is_refused_with_what_it_can(case: Unable) -> Non
         assert caught.value.message == f"model: `m` {case.message}"
 
 
-def test_a_model_that_there_is_not_is_unknown_whatever_it_shall_do() -> None:
+def test_a_missing_model_is_unknown_for_every_operation() -> None:
     router = file("protocols: [chat], models: [m]")
     for operation in PROTOCOLS:
         for ask in (router.channels, router.check):
@@ -311,7 +311,7 @@ def test_only_channels_that_can_do_it_are_tried_and_each_operation_has_turns_of_
     assert order(router, GENERATE) == "c2 c0"  # as if no text had been embedded in between
 
 
-def test_a_model_can_do_what_one_of_its_channels_can() -> None:
+def test_a_model_has_the_operations_of_all_its_channels() -> None:
     router = file(*MIXED)
     described = router.resolve("m").model.described
     assert list(described.operations) == with_count((GENERATE, EMBED, RERANK))
@@ -397,7 +397,7 @@ def test_the_configured_lengths_replace_the_known_ones() -> None:
     assert described_model == pb.ModelEmbedding(default_dimensions=512, dimensions=[256, 512])
 
 
-def test_only_what_embeds_has_lengths() -> None:
+def test_only_embedding_models_have_lengths() -> None:
     described_model = described("protocols: [chat], models: [m]", "capabilities: {dimensions: 512}")
     assert not described_model.HasField("embedding")
 

@@ -164,7 +164,7 @@ def test_every_value_of_an_enum_is_on_the_page(enum: EnumDescriptor) -> None:
 
 
 @pytest.mark.parametrize("wire", FORMATS + FACES)
-def test_a_field_of_a_format_stands_in_one_row_only(wire: str) -> None:
+def test_a_field_of_a_format_is_in_one_row_only(wire: str) -> None:
     homes = Counter((row.section, name) for row in HOMES for name in set(names(row.of_formats.get(wire, ""))))
     alone = Counter((row.section, name) for row in BY_FORMAT if row.cells[0] == wire for name in names(row.cells[1]))
     carried = {name for section, name in homes if section in CARRIED}

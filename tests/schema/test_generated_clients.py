@@ -38,7 +38,7 @@ def test_code_is_generated_for_every_file_of_ours_and_no_other(
     assert set(request_of_plugins.file_to_generate) == SCHEMA
 
 
-def test_the_module_of_go_stands_in_the_template_alone(request_of_plugins: plugin_pb2.CodeGeneratorRequest) -> None:
+def test_only_the_template_has_the_path_of_the_go_module(request_of_plugins: plugin_pb2.CodeGeneratorRequest) -> None:
     ours = [file.options for file in request_of_plugins.proto_file if file.name in SCHEMA]
     assert {options.go_package for options in ours} == {f"{MODULE}/umg/v1;umgv1"}
     assert {(options.java_package, options.csharp_namespace) for options in ours} == {("umg.v1", "Umg.V1")}

@@ -102,7 +102,7 @@ async def test_anthropic_lists_twenty_by_default(messages: AsyncAnthropic) -> No
     assert (page.first_id, page.last_id) == (IDS[0], IDS[-1])
 
 
-async def test_anthropic_knows_what_a_model_can_do(messages: AsyncAnthropic) -> None:
+async def test_anthropic_reads_the_capabilities_of_a_model(messages: AsyncAnthropic) -> None:
     large = await messages.models.retrieve("vendor/large")
     assert (large.type, large.id, large.display_name) == ("model", "vendor/large", "Large")
     assert (large.created_at, large.lifecycle, large.max_input_tokens) == (RELEASED, "deprecated", 9000)
@@ -166,7 +166,7 @@ async def test_genai_finds_a_model(native: genai.client.AsyncClient, prefix: str
 # --- failures, as the SDKs' own exceptions
 
 
-async def test_openai_raises_what_it_raises_of_its_own_vendor(chat: AsyncOpenAI) -> None:
+async def test_openai_raises_the_errors_of_its_own_vendor(chat: AsyncOpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="nope") as missing:
         await chat.models.retrieve("nope")
     assert missing.value.code == "model_not_found"
@@ -187,7 +187,7 @@ FAILURES: dict[str, tuple[Callable[[AsyncAnthropic], Awaitable[object]], type[an
 
 
 @pytest.mark.parametrize("case", FAILURES)
-async def test_anthropic_raises_what_it_raises_of_its_own_vendor(messages: AsyncAnthropic, case: str) -> None:
+async def test_anthropic_raises_the_errors_of_its_own_vendor(messages: AsyncAnthropic, case: str) -> None:
     call, raises, kind = FAILURES[case]
     with pytest.raises(raises) as caught:
         await call(messages)
@@ -197,7 +197,7 @@ async def test_anthropic_raises_what_it_raises_of_its_own_vendor(messages: Async
     assert caught.value.request_id
 
 
-async def test_genai_raises_what_it_raises_of_its_own_vendor(native: genai.client.AsyncClient) -> None:
+async def test_genai_raises_the_errors_of_its_own_vendor(native: genai.client.AsyncClient) -> None:
     refused: list[tuple[Awaitable[object], int, str, str]] = [
         (native.models.get(model="nope"), 404, "NOT_FOUND", "nope"),
         (native.models.list(config={"page_size": 1001}), 400, "INVALID_ARGUMENT", "pageSize"),

@@ -197,7 +197,7 @@ async def test_documents_are_ranked(sdk: str, model: str, node: Node, gateway: R
 
 
 @every_reranking
-async def test_documents_come_back_as_the_sdk_knows_them(sdk: str, node: Node, gateway: Running) -> None:
+async def test_documents_are_returned_in_the_shape_of_the_sdk(sdk: str, node: Node, gateway: Running) -> None:
     jobs = [Job("objects", Rerank(documents=OBJECTS, return_documents=True))]
     if sdk == "cohere-v1":
         jobs.append(Job("texts", Rerank(return_documents=True)))

@@ -264,7 +264,7 @@ async def test_a_stored_response_is_found_listed_and_forgotten(client: AsyncOpen
         await client.responses.create(model=MODEL, input="Go on", previous_response_id=response.id)
 
 
-async def test_what_is_not_to_be_stored_is_not(client: AsyncOpenAI) -> None:
+async def test_a_response_with_store_false_is_not_stored(client: AsyncOpenAI) -> None:
     response = await client.responses.create(model=MODEL, input="Hello there", store=False)
     with pytest.raises(openai.NotFoundError):
         await client.responses.retrieve(response.id)

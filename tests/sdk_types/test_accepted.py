@@ -165,7 +165,7 @@ def body_of(kind: Kind, variant: Variant) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.id)
-async def test_what_the_sdk_can_write_reaches_a_provider_of_its_format(
+async def test_every_body_of_the_sdk_reaches_a_provider_of_its_format(
     kind: Kind, provider: RecordingProvider, tmp_path: Path
 ) -> None:
     variants = list(Walker({**SAMPLES, **kind.samples}, COMPLETIONS).variants(kind.body))

@@ -87,7 +87,7 @@ def calls() -> Iterator[Call]:
         yield Call(f"config{one.place}", {"contents": "x", "config": config})
 
 
-async def test_what_the_sdk_can_write_reaches_a_native_provider(tmp_path: Path) -> None:
+async def test_every_body_of_the_sdk_reaches_a_native_provider(tmp_path: Path) -> None:
     wrong, written = list[str](), 0
     async with answering_provider() as provider, gateway_to(provider, "native", tmp_path) as gateway:
         direct = genai.Client(api_key="k", http_options={"base_url": provider.url})

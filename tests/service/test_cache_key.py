@@ -238,7 +238,7 @@ def test_an_image_url_in_a_tool_result_has_no_cache_key() -> None:
     assert key(pb.GenerateRequest(model="m", temperature=0, messages=[answer])) is None
 
 
-def test_numbers_that_nobody_can_read_are_not_kept() -> None:
+def test_requests_with_unreadable_numbers_are_not_cached() -> None:
     request = generate("chat", CHAT)
     request.source.body = msgspec.json.encode(CHAT)[:-1] + b',"new":1e999}'
     assert key(request) is None

@@ -317,7 +317,7 @@ def test_calls_in_flight_are_counted_by_channel_and_model() -> None:
     assert patient.health.snapshot() == [(CHANNEL, MODEL, State.OPEN, DOWN_SECONDS, 0)]
 
 
-def test_a_reload_forgets_what_is_no_longer_served_and_keeps_the_rest() -> None:
+def test_a_reload_drops_the_breakers_of_removed_models_and_keeps_the_others() -> None:
     patient = Patient()
     down = failed(Failure.DOWN)
     for channel, model in (("gone", "m"), ("kept", "m"), ("kept", "gone"), ("all", "anything")):

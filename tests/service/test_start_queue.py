@@ -77,7 +77,7 @@ async def test_many_calls_begin_in_order_a_few_in_each_round(turns: StartQueue) 
     assert max(after - before for before, after in itertools.pairwise(begun)) <= AT_ONCE
 
 
-async def test_a_call_that_leaves_the_queue_holds_nobody_up(turns: StartQueue) -> None:
+async def test_a_call_that_leaves_the_queue_delays_no_other_call(turns: StartQueue) -> None:
     calls = Calls(turns)
     calls.come(AT_ONCE + 12)
     await calls.rounds(1)

@@ -158,7 +158,7 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_is_public_unless_it_names_what_an_account_keeps(address: str) -> None:
+def test_an_address_is_public_unless_it_names_an_object_of_an_account(address: str) -> None:
     assert is_public(address) is ADDRESSES[address]
 
 

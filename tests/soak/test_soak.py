@@ -27,5 +27,7 @@ async def test_two_thousand_callers_that_leave_leave_nothing_behind(tmp_path: Pa
 
 
 @pytest.mark.parametrize("case", overload.CASES, ids=lambda case: case.name)
-async def test_what_is_too_much_is_refused_and_the_rest_is_right(case: overload.Case, tmp_path: Path) -> None:
+async def test_excess_calls_are_refused_and_the_others_are_answered_correctly(
+    case: overload.Case, tmp_path: Path
+) -> None:
     sound(overload.report(await overload.overloaded(case, tmp_path, SHORT_OVERLOAD)))

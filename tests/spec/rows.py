@@ -199,7 +199,7 @@ GENERATE = [
             "rule 1: a functionResponse follows a function call",
             "test_generate_rule_1_a_function_response_follows_a_function_call",
         ),
-        ("rule 2: search and functions together", "test_generate_rule_2_search_and_functions_stand_together"),
+        ("rule 2: search and functions together", "test_generate_rule_2_search_and_functions_are_accepted_together"),
         ("rule 3: image output as inlineData", "test_generate_rule_3_image_output_is_inline_data"),
     ),
     *_rows(
@@ -508,7 +508,7 @@ MESSAGES = _rows(
     (
         "rule 4: cache reads are told apart, in every format",
         "test_messages_rule_4_other_formats_show_cached_tokens",
-        "test_messages_rule_4_streams_tell_the_same_usage",
+        "test_messages_rule_4_streams_report_the_same_usage",
     ),
     ("rule 5: fields that are not shown", "test_messages_rule_5_fields_that_are_not_shown_are_accepted"),
 )
@@ -580,7 +580,7 @@ EMBEDDINGS = [
             "test_embed_content_response_has_the_documented_length",
         ),
         ("the body must not carry another model", "test_embed_content_the_body_must_not_name_another_model"),
-        ("fields that are not in the table", "test_native_embeddings_fields_that_nobody_knows_are_reported"),
+        ("fields that are not in the table", "test_native_embeddings_unknown_fields_are_reported"),
     ),
     *_rows(
         "batchEmbedContents",
@@ -633,7 +633,7 @@ MODELS = _rows(
         "test_models_messages_shape_pages",
     ),
     ("one shaped like the native convention", "test_models_native_shape_fields", "test_models_native_shape_pages"),
-    ("GET /v1beta/models, as SDKs call it", "test_models_the_native_list_lives_under_v1beta_whatever_the_headers_are"),
+    ("GET /v1beta/models, as SDKs call it", "test_models_the_native_list_is_under_v1beta_regardless_of_headers"),
     ("GET /v1/models/{id}, as SDKs call it", "test_models_one_model_is_an_element_of_the_list"),
     ("clients cache it for about one hour", "test_models_may_be_cached_for_an_hour_by_their_caller"),
 )
@@ -811,8 +811,8 @@ READINGS = _rows(
     ),
     (
         "6: unknown blocks, items, tools",
-        "test_readings_6_what_is_unknown_is_refused_by_its_type",
-        "test_readings_6_what_is_unknown_survives_a_hop_of_its_own_format",
+        "test_readings_6_an_unknown_type_is_refused_and_named",
+        "test_readings_6_an_unknown_type_reaches_a_provider_of_its_own_format",
     ),
     (
         "6: mcp_servers and context_management",
@@ -836,9 +836,9 @@ READINGS = _rows(
     ),
     (
         "10: an id configured as it stands wins",
-        "test_readings_10_an_id_configured_as_it_stands_wins_over_a_suffix",
+        "test_readings_10_a_configured_id_takes_precedence_over_a_suffix",
     ),
-    ("11: thinking inside the content", "test_readings_11_reasoning_stands_verbatim_in_the_content"),
+    ("11: thinking inside the content", "test_readings_11_the_content_has_the_reasoning_verbatim"),
     (
         "12: search",
         "test_readings_12_the_search_tool_is_never_a_tool_call",

@@ -432,7 +432,7 @@ async def test_messages_rule_4_other_formats_show_cached_tokens(gateway: ApiClie
     assert native.body["usageMetadata"]["cachedContentTokenCount"] > 0
 
 
-async def test_messages_rule_4_streams_tell_the_same_usage(messages: Messages) -> None:
+async def test_messages_rule_4_streams_report_the_same_usage(messages: Messages) -> None:
     fields = {"system": long_text(1024, "streamed"), "cache_control": {"type": "ephemeral"}}
     whole = (await messages.answer(fields))["usage"]
     frames = await messages.stream(fields)

@@ -126,7 +126,7 @@ async def test_models_all_shapes_list_the_same_models(gateway: ApiClient) -> Non
     assert ids("native", await listed(gateway, NATIVE, "?pageSize=1000")) == found
 
 
-async def test_models_the_native_list_lives_under_v1beta_whatever_the_headers_are(gateway: ApiClient) -> None:
+async def test_models_the_native_list_is_under_v1beta_regardless_of_headers(gateway: ApiClient) -> None:
     for headers in (CHAT, NATIVE, MESSAGES, {"x-api-key": KEY}):
         reply = await gateway.get("/v1beta/models", headers)
         assert (reply.status, "models" in reply.body) == (200, True), reply.text

@@ -353,7 +353,7 @@ async def test_generate_rule_1_a_function_response_follows_a_function_call(nativ
         assert native.streamed_text(streamed) == native.text(second)
 
 
-async def test_generate_rule_2_search_and_functions_stand_together(native: Native) -> None:
+async def test_generate_rule_2_search_and_functions_are_accepted_together(native: Native) -> None:
     for tools in (
         [*DECLARED, {"vendorgSearch": {}}],
         [{"vendorgSearch": {}}, *DECLARED],

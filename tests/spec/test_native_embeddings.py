@@ -246,7 +246,7 @@ async def test_native_embeddings_refuse_models_of_another_kind(
             assert can in message
 
 
-async def test_native_embeddings_fields_that_nobody_knows_are_reported(
+async def test_native_embeddings_unknown_fields_are_reported(
     native_embedding: NativeEmbedding, native_embeddings: NativeEmbeddings
 ) -> None:
     for reply, name in (

@@ -116,7 +116,7 @@ unknown = pytest.mark.parametrize(
 
 
 @unknown
-async def test_readings_6_what_is_unknown_is_refused_by_its_type(
+async def test_readings_6_an_unknown_type_is_refused_and_named(
     gateway: ApiClient, face: type[Face], fields: Any
 ) -> None:
     caller = face(gateway)
@@ -140,7 +140,7 @@ async def hop(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[
 
 
 @unknown
-async def test_readings_6_what_is_unknown_survives_a_hop_of_its_own_format(
+async def test_readings_6_an_unknown_type_reaches_a_provider_of_its_own_format(
     hop: tuple[RecordingProvider, ApiClient], face: type[Face], fields: Any
 ) -> None:
     provider, gateway = hop
@@ -230,7 +230,7 @@ async def test_readings_8_famr_thinks_before_its_text(gateway: ApiClient) -> Non
 # --- 10
 
 
-async def test_readings_10_an_id_configured_as_it_stands_wins_over_a_suffix(tmp_path: Path) -> None:
+async def test_readings_10_a_configured_id_takes_precedence_over_a_suffix(tmp_path: Path) -> None:
     config = SANDBOX.replace(
         "famG-2.5-flash,", "famG-2.5-flash, {id: famG-2.5-flash-thinking, upstream: famO-5, family: famO},"
     )
@@ -275,9 +275,7 @@ async def test_readings_10_the_answer_has_the_requested_id(gateway: ApiClient) -
         ("famG-2.5-pro-thinking", {}),
     ],
 )
-async def test_readings_11_reasoning_stands_verbatim_in_the_content(
-    gateway: ApiClient, model: str, fields: Any
-) -> None:
+async def test_readings_11_the_content_has_the_reasoning_verbatim(gateway: ApiClient, model: str, fields: Any) -> None:
     chat = Chat(gateway)
     apart = await chat.stream(fields, model=model)
     joined = await chat.stream({**fields, "vendorn_thinking_to_content": True}, model=model)

@@ -23,6 +23,6 @@ def test_every_test_belongs_to_a_listed_row() -> None:
     assert set(written()) - {test for row in ROWS for test in row.tests} == set()
 
 
-def test_no_name_stands_twice() -> None:
+def test_no_name_occurs_twice() -> None:
     assert [name for name, times in Counter(written()).items() if times > 1] == []
     assert [row for row, times in Counter((row.section, row.text) for row in ROWS).items() if times > 1] == []

@@ -116,7 +116,7 @@ async def test_many_at_once_wait_for_each_other_and_none_takes_that_for_silence(
     assert all(await asyncio.gather(*(answers(redis) for _ in range(500))))
 
 
-async def test_those_who_wait_go_on_without_as_soon_as_one_finds_it_away(
+async def test_waiting_calls_fail_as_soon_as_one_finds_redis_unavailable(
     redis_server: RedisServer, clock: Clock
 ) -> None:
     steps = 0
@@ -133,7 +133,7 @@ async def test_those_who_wait_go_on_without_as_soon_as_one_finds_it_away(
     assert {type(result) for result in results} == {RedisUnavailable}
 
 
-async def test_those_who_wait_for_a_turn_wait_no_longer_than_for_an_answer(redis_server: RedisServer) -> None:
+async def test_waiting_for_a_connection_takes_no_longer_than_waiting_for_an_answer(redis_server: RedisServer) -> None:
     async with Redis.opened(redis_server.url, seconds=2.0) as redis:
         go = asyncio.Event()
         began, reached = asyncio.get_running_loop().time(), False
@@ -156,7 +156,7 @@ async def test_those_who_wait_for_a_turn_wait_no_longer_than_for_an_answer(redis
         assert await answers(redis)  # a long queue does not mean that it is away
 
 
-async def test_a_call_that_is_given_up_leaves_its_answer_to_nobody(redis_server: RedisServer) -> None:
+async def test_no_other_call_gets_the_answer_of_a_cancelled_call(redis_server: RedisServer) -> None:
     async with opened(redis_server) as redis:
         for name in ("mine", "yours"):
             await redis.run(lambda client, name=name: client.set(name, name))

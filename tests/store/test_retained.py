@@ -60,9 +60,7 @@ async def ids(store: Store) -> list[str]:
         return list(await session.scalars(select(KeptReasoning.object_id).order_by(KeptReasoning.object_id)))
 
 
-async def test_what_was_put_is_found_by_every_process_at_once(
-    store: Store, module_database: Database, clock: Clock
-) -> None:
+async def test_every_process_finds_a_put_row_at_once(store: Store, module_database: Database, clock: Clock) -> None:
     other = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as mine, opened(other, clock) as theirs:
         assert await mine.put(row("a", clock.later(1), thoughts=b"\0\xff"), SECONDS)
@@ -73,7 +71,7 @@ async def test_what_was_put_is_found_by_every_process_at_once(
     await other.aclose()
 
 
-async def test_what_was_added_is_found_before_it_is_written(store: Store, clock: Clock) -> None:
+async def test_an_added_row_is_found_before_it_is_written(store: Store, clock: Clock) -> None:
     rows = Retained(store, KeptReasoning, UNBOUNDED, clock)  # not started: rows are not written
     assert rows.add(row("a", clock.later(1), thoughts=b"1"))
     assert rows.add(row("a", clock.later(1), thoughts=b"2"))
@@ -82,7 +80,7 @@ async def test_what_was_added_is_found_before_it_is_written(store: Store, clock:
     assert not await rows.put(row("b", clock.later(1)), SECONDS), "nobody writes it"
 
 
-async def test_closing_writes_what_waits(store: Store, clock: Clock) -> None:
+async def test_closing_writes_the_pending_rows(store: Store, clock: Clock) -> None:
     async with opened(store, clock) as rows:
         for number in range(3 * retained.BATCH_ROWS):
             rows.add(row(f"{number:04}", clock.later(1)))
@@ -208,7 +206,7 @@ async def test_a_row_that_the_database_refuses_keeps_no_other_back(
     await store.aclose()
 
 
-async def test_what_a_database_that_is_away_did_not_take_is_written_when_it_is_back(
+async def test_rows_of_an_outage_are_written_when_the_database_is_available_again(
     own_postgres: Postgres, tmp_path: Path, clock: Clock
 ) -> None:
     store = await open_store(own_postgres.create("coming"), tmp_path)

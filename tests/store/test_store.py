@@ -35,7 +35,7 @@ def api_key(key_id: str, *, name: str = "n", revoke_time: datetime | None = None
     )
 
 
-async def test_what_is_written_is_read_again(database: Database) -> None:
+async def test_written_rows_are_read_again(database: Database) -> None:
     store = await open_store(database.url, database.data_dir)
     async with store.write() as session:
         session.add(api_key("k", revoke_time=NOW.astimezone(timezone(timedelta(hours=5)))))
@@ -90,7 +90,7 @@ ADDED_COLUMNS = (
 """Columns of `api_keys` that the first version did not have."""
 
 
-async def test_a_database_of_the_first_version_is_brought_to_the_newest_with_what_is_in_it(database: Database) -> None:
+async def test_a_database_of_the_first_version_is_migrated_to_the_newest_with_its_rows(database: Database) -> None:
     def as_at_first(connection: Connection) -> None:
         Base.metadata.drop_all(connection, tables=[Base.metadata.tables[name] for name in ADDED])
         connection.execute(text("DROP INDEX uq_api_keys_previous_secret_hash"))

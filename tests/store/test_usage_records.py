@@ -52,7 +52,7 @@ ATTEMPT = AttemptRecord(
 )
 
 
-def test_a_text_is_storable_whatever_characters_it_has() -> None:
+def test_a_text_with_any_characters_is_storable() -> None:
     assert storable("a\udc00b" * 200) == "a?b" * 100
 
 

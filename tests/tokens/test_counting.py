@@ -173,7 +173,7 @@ READ_BY_THE_MODEL = [
 
 
 @pytest.mark.parametrize("case", READ_BY_THE_MODEL, ids=lambda case: case.id)
-def test_what_the_model_reads_adds_to_the_count(case: Addition) -> None:
+def test_fields_that_the_model_reads_add_to_the_count(case: Addition) -> None:
     added = COUNTER.count_request(case.request) - COUNTER.count_request(question())
     assert added > 0
     assert case.tokens in {None, added}
@@ -214,7 +214,7 @@ NOT_READ = [
 
 
 @pytest.mark.parametrize("case", NOT_READ, ids=lambda case: case.id)
-def test_what_the_model_does_not_read_changes_nothing(case: Addition) -> None:
+def test_fields_that_the_model_does_not_read_count_no_tokens(case: Addition) -> None:
     assert COUNTER.count_request(case.request) == COUNTER.count_request(question())
 
 
@@ -297,7 +297,7 @@ def test_any_text_has_at_most_a_token_for_each_byte(words: str) -> None:
 
 
 @given(st.lists(st.text(max_size=60), max_size=8), st.lists(st.text(max_size=60), max_size=8))
-def test_a_request_never_gets_cheaper_by_what_is_added(turns: list[str], added: list[str]) -> None:
+def test_added_messages_add_their_own_tokens_to_the_count(turns: list[str], added: list[str]) -> None:
     messages = [user(text(words)) for words in turns]
     shorter = pb.GenerateRequest(messages=messages)
     longer = pb.GenerateRequest(messages=[*messages, *(user(text(words)) for words in added)])

@@ -30,7 +30,7 @@ def tokens(tokenizer: str) -> dict[str, int]:
 @pytest.mark.parametrize(
     "tokenizer", [pytest.param(n, marks=needs_weights if n == "smollm2" else ()) for n in TOKENIZERS]
 )
-def test_the_document_has_what_each_vocabulary_makes_of_the_corpus(tokenizer: str) -> None:
+def test_the_document_has_the_counts_of_the_corpus_by_each_vocabulary(tokenizer: str) -> None:
     first, counted = tokens(TOKENIZERS[0]), tokens(tokenizer)
     expected = row(f"`{tokenizer}`", *(f"{counted[kind] / first[kind]:.2f}" for kind in KINDS))
     assert expected in DOCUMENT

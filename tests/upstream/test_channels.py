@@ -314,7 +314,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize("case", LIMITS, ids=lambda case: case.id)
-async def test_a_call_may_have_as_much_as_the_limits_say(case: Limit, tmp_path: Path) -> None:
+async def test_a_call_may_have_as_many_inputs_as_the_limits_allow(case: Limit, tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
         config = config_of(f"{vendor.url}/v1", "embeddings, rerank", rest=f"limits: {case.limits}")
         async with running(config, tmp_path) as gateway:

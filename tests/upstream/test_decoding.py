@@ -166,7 +166,7 @@ async def test_a_caller_of_one_channel_receives_the_providers_failure(
         assert (answer.status, (await answer.json())["error"]["code"]) == (502, "upstream_failed")
 
 
-def test_a_refusal_that_cannot_be_read_means_what_its_status_means() -> None:
+def test_an_unreadable_refusal_is_classified_by_its_status() -> None:
     def decode(*_: object) -> object:
         raise TypeError
 

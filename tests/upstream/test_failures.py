@@ -156,7 +156,7 @@ def test_a_kept_connection_that_is_no_more_is_replaced(end: str, send: Send, run
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_what_must_not_be_made_twice_is_not_sent_again(end: str, send: Send, run: Run) -> None:
+def test_a_request_that_is_not_repeatable_is_not_sent_again(end: str, send: Send, run: Run) -> None:
     async def main() -> None:
         async with provider(_ends_after_one(end)) as made, Client.opened() as client:
             await send(client, outgoing(made))
@@ -208,7 +208,7 @@ def test_an_answer_that_began_on_a_kept_connection_is_not_requested_again(send: 
     run(main())
 
 
-def test_a_restart_of_the_provider_costs_one_attempt_whatever_was_kept(run: Run) -> None:
+def test_a_restart_of_the_provider_costs_one_attempt_with_any_pooled_connections(run: Run) -> None:
     """Restart a provider, which does not answer on its old connections: the first that shows it closes them all."""
 
     async def main() -> None:

@@ -75,7 +75,7 @@ def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
     run(main())
 
 
-def test_a_connection_that_nobody_uses_is_closed_in_time(run: Run) -> None:
+def test_an_unused_connection_is_closed_in_time(run: Run) -> None:
     async def main() -> None:
         async with provider(answering(HELLO)) as made:
             client = Client(idle=0.05)
@@ -394,7 +394,7 @@ def test_a_plain_provider_is_not_reached_by_tls(run: Run) -> None:
 # --- names
 
 
-def test_a_name_that_many_ask_for_is_looked_up_once_and_its_addresses_take_turns(run: Run) -> None:
+def test_concurrent_lookups_of_a_name_are_one_and_its_addresses_are_rotated(run: Run) -> None:
     async def main() -> None:
         names = DnsCache()
         found = await asyncio.gather(*(names.addresses("localhost", 80) for _ in range(4)))

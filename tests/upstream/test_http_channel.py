@@ -144,7 +144,7 @@ async def test_a_key_that_is_refused_gives_way_to_the_others(refusal: bytes, ask
 
 
 @BOTH
-async def test_when_no_key_is_left_the_error_is_what_it_is(ask: Ask) -> None:
+async def test_without_another_key_the_error_is_the_channels(ask: Ask) -> None:
     speak, used = by_key(a=UNKNOWN, b=LIMITED)
     async with provider(speak) as made, Client.opened() as client:
         http = channel(client, made, keys="ab")
@@ -219,7 +219,7 @@ async def test_an_answer_that_drips_ends_by_its_deadline(head: bytes) -> None:
     assert (error.name, error.metadata) == ("UPSTREAM_TIMEOUT", {"deadline": "total"})
 
 
-async def test_a_stream_that_stands_still_after_its_first_event_is_idle() -> None:
+async def test_a_stream_that_stalls_after_its_first_event_is_idle() -> None:
     async with provider(answering(STREAM + CHUNK % b"null")) as made, Client.opened() as client:
         error = await failed(generate_as_stream(channel(client, made, replace(PATIENT, idle=0.1))))
     assert (error.metadata, error.failure) == ({"deadline": "idle"}, Failure.AMBIGUOUS)

@@ -70,7 +70,7 @@ RESTS = [
 
 
 @pytest.mark.parametrize("case", RESTS, ids=lambda case: case.id)
-def test_a_key_rests_for_what_is_its_own(case: Rest) -> None:
+def test_a_key_is_paused_for_failures_of_the_key_only(case: Rest) -> None:
     clock = Clock()
     keys = Keys(2, clock)
     assert keys.record_failure(0, case.error) is bool(case.seconds)
@@ -81,7 +81,7 @@ def test_a_key_rests_for_what_is_its_own(case: Rest) -> None:
     assert keys.suspended == 0
 
 
-def test_a_key_that_stays_no_good_rests_longer_each_time_up_to_a_quarter_of_an_hour() -> None:
+def test_a_key_that_stays_invalid_is_paused_longer_each_time_up_to_a_quarter_of_an_hour() -> None:
     clock = Clock()
     keys = Keys(2, clock)
     for seconds in (60, 120, 240, 480, 900, 900):
@@ -93,7 +93,7 @@ def test_a_key_that_stays_no_good_rests_longer_each_time_up_to_a_quarter_of_an_h
         assert keys.suspended == 0
 
 
-def test_a_good_answer_ends_the_rest_and_what_went_before() -> None:
+def test_a_success_ends_the_pause_and_resets_its_length() -> None:
     clock = Clock()
     keys = Keys(2, clock)
     for _ in range(3):

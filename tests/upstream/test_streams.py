@@ -30,7 +30,7 @@ async def read(answer: Exchange) -> bytes:
         answer.close()
 
 
-def test_an_answer_that_came_is_whole_whatever_becomes_of_its_connection(run: Run) -> None:
+def test_a_received_answer_is_complete_when_its_connection_breaks(run: Run) -> None:
     """Break a connection after its answer has arrived and before it is read, while another call uses the connection."""
 
     async def main() -> None:
@@ -148,7 +148,7 @@ PAUSING = BUFFER_BYTES + 1
 
 
 @pytest.mark.parametrize("waiting", [1, PAUSING - 1, PAUSING, 4 * PAUSING])
-def test_a_body_of_many_small_chunks_comes_to_its_end_when_nobody_read_it_for_a_while(waiting: int, run: Run) -> None:
+def test_a_body_of_many_small_chunks_ends_after_a_pause_of_its_reader(waiting: int, run: Run) -> None:
     async def main() -> None:
         read = asyncio.Event()
 

@@ -138,7 +138,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-async def test_what_a_real_provider_refuses_is_refused(case: Refusal) -> None:
+async def test_the_fake_refuses_the_requests_that_the_real_provider_refuses(case: Refusal) -> None:
     async with provider(case.provider) as server, aiohttp.ClientSession() as session:
         async with session.post(server.url + case.path, json=case.body, headers=case.headers) as answer:
             assert answer.status == case.status, await answer.text()

@@ -132,7 +132,9 @@ async def test_a_task_and_a_title_reach_the_providers_that_know_them(by: str, ga
 
 
 @faces_with_tasks
-async def test_a_task_and_a_title_are_reported_where_no_provider_knows_them(by: str, gateway: Gateway) -> None:
+async def test_a_task_type_and_a_title_are_reported_where_the_provider_does_not_support_them(
+    by: str, gateway: Gateway
+) -> None:
     made, servers = gateway
     ask = adapted_request(replace(TASK, model="to-embeddings"), by)
     result = await made.embed(ask, by)
@@ -160,7 +162,7 @@ async def test_a_user_reaches_the_providers_that_know_one_and_is_reported_for_ot
     assert (refused.status, refused.field) == (400, "user")
 
 
-async def test_fields_that_nobody_knows_are_reported_where_they_cannot_go(gateway: Gateway) -> None:
+async def test_unknown_fields_are_reported_for_providers_of_another_format(gateway: Gateway) -> None:
     made, _ = gateway
     for by, to in (("embeddings", "native_embeddings"), ("native_embeddings", "embeddings")):
         result = await made.embed(Embed(f"to-{to}", more={"x_unknown": {"a": 1}, "x_more": 2}), by)

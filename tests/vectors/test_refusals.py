@@ -102,7 +102,9 @@ EMPTY = ("no inputs", "an empty text", "length 0", "length -1")
 @pytest.mark.parametrize(
     ("gateway", "by", "case"), CASES, indirect=["gateway"], ids=[f"{name}-{by}-{case.id}" for name, by, case in CASES]
 )
-async def test_what_cannot_be_embedded_is_refused_with_its_status(by: str, case: Refusal, gateway: Gateway) -> None:
+async def test_input_that_cannot_be_embedded_is_refused_with_its_status(
+    by: str, case: Refusal, gateway: Gateway
+) -> None:
     made, servers = gateway
     before = [len(server.received) for server in servers]
     result = await made.embed(case.ask, by, case.key)
@@ -154,7 +156,9 @@ RERANK_CASES = [(name, by, case) for name in TRANSPORTS for case in UNRANKED for
     indirect=["gateway"],
     ids=[f"{name}-{by}-{case.id}" for name, by, case in RERANK_CASES],
 )
-async def test_what_cannot_be_ranked_is_refused_with_its_status(by: str, case: Unranked, gateway: Gateway) -> None:
+async def test_documents_that_cannot_be_ranked_are_refused_with_their_status(
+    by: str, case: Unranked, gateway: Gateway
+) -> None:
     made, servers = gateway
     before = [len(server.received) for server in servers]
     result = await made.rerank(case.ask, by, case.key)

@@ -216,7 +216,7 @@ async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_
 
 @pytest.mark.parametrize("gateway", ["http, in process", "grpc"], indirect=True)
 @every_provider
-async def test_places_within_the_documents_are_reported_where_nobody_gives_them(name: str, gateway: Gateway) -> None:
+async def test_relevant_spans_are_reported_where_they_are_enabled(name: str, gateway: Gateway) -> None:
     made, servers = gateway
     for by in RERANK_FACES:
         result = await made.rerank(ask(name, relevant_spans={"mode": "enabled"}), by)
@@ -227,7 +227,7 @@ async def test_places_within_the_documents_are_reported_where_nobody_gives_them(
 
 
 @pytest.mark.parametrize("gateway", ["http, in process", "grpc"], indirect=True)
-async def test_fields_that_nobody_knows_are_reported_where_they_cannot_go(gateway: Gateway) -> None:
+async def test_unknown_fields_are_reported_for_providers_of_another_format(gateway: Gateway) -> None:
     made, servers = gateway
     for by, name in (("rerank", "rerank v2"), ("rerank_v2", "jina")):
         result = await made.rerank(ask(name, x_unknown=1), by)
@@ -277,7 +277,7 @@ async def test_documents_have_the_form_of_the_callers_client(gateway: Gateway) -
 
 
 @pytest.mark.parametrize("gateway", ["http, in process"], indirect=True)
-async def test_an_answer_has_what_the_document_and_the_clients_read(gateway: Gateway) -> None:
+async def test_an_answer_has_the_fields_of_the_document_and_of_the_clients(gateway: Gateway) -> None:
     made, _ = gateway
     for name, units in (("rerank v1", 1), ("rerank v2", 1), ("jina", None)):
         for by, version in (("rerank", "1"), ("rerank_v2", "2")):

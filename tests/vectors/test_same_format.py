@@ -71,7 +71,7 @@ async def test_a_body_under_another_id_has_the_providers_in_its_place(gateway: G
     assert text(servers["native_embeddings"].received[-1].body) == text(SINGLE)
 
 
-async def test_a_batch_without_models_is_given_those_that_its_provider_wants(gateway: Gateway) -> None:
+async def test_the_items_of_a_batch_without_models_get_the_upstream_model(gateway: Gateway) -> None:
     made, servers = gateway
     body = {"requests": [{"content": {"parts": [{"text": "x"}]}}, {"content": {"parts": [{"text": "y"}]}}]}
     assert (await made.post("/v1beta/models/native-m:batchEmbedContents", body)).status == 200

@@ -78,7 +78,7 @@ async def test_the_limit_of_the_providers_format_holds_where_none_is_configured(
         assert server.refusals == []
 
 
-async def test_what_the_vendor_takes_at_once_goes_at_once(tmp_path: Path) -> None:
+async def test_a_batch_of_the_vendors_maximum_size_is_sent_in_one_request(tmp_path: Path) -> None:
     texts = ("x",) * MAX_INPUTS
     async with gateway("http, in process", "embeddings", tmp_path) as (made, server):
         result = await made.embed(Embed(inputs=texts), "native_embeddings")
@@ -106,7 +106,7 @@ async def test_token_lists_are_split_too(tmp_path: Path) -> None:
         assert sorted(len(sent(received)) for received in server.received) == [1, 2, 2]
 
 
-async def test_a_field_that_nobody_knows_is_reported_where_the_parts_cannot_have_it(tmp_path: Path) -> None:
+async def test_an_unknown_field_of_a_split_batch_is_reported(tmp_path: Path) -> None:
     async with gateway("http, in process", "embeddings", tmp_path, max_inputs=4) as (made, _):
         ask = Embed(inputs=TEN, more={"x_unknown": 1})
         result = await made.embed(ask)

@@ -145,7 +145,7 @@ async def test_half_a_character_where_a_client_cut_a_text_is_no_error(gateway: G
     ],
     ids=str,
 )
-async def test_what_is_no_list_of_tokens_is_refused(written: list[object], field: str, gateway: Gateway) -> None:
+async def test_an_invalid_list_of_tokens_is_refused(written: list[object], field: str, gateway: Gateway) -> None:
     made, _ = gateway
     assert isinstance(made, HttpVectorCaller)
     for model in ("to-embeddings", "to-native_embeddings"):

@@ -155,7 +155,7 @@ ENDED = {"type": "response.completed", "response": {"status": "completed", "outp
 
 
 @pytest.mark.parametrize("events", LOST)
-def test_what_no_item_takes_is_not_lost_in_silence(events: list[Usage]) -> None:
+def test_deltas_without_an_item_are_not_dropped_silently(events: list[Usage]) -> None:
     with pytest.raises(UmgError) as caught:
         decoded(FORMATS["responses"], [*map(event, events), event(ENDED)], REQUEST)
     assert caught.value.name == "UPSTREAM_FAILED"

@@ -133,7 +133,7 @@ def test_no_part_of_an_answer_is_in_a_preamble(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_our_own_faces_begin_with_is_a_preamble(name: str) -> None:
+def test_the_first_events_of_our_own_faces_have_no_output(name: str) -> None:
     encoder = FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
     begun = pb.StreamGenerateResponse(
         events=[pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m"))]

@@ -15,7 +15,7 @@ def refusal(modality: str, place: int) -> str:
     return caught.value.message
 
 
-def test_the_choices_of_a_field_are_looked_up_in_its_type_once_whatever_its_place(
+def test_the_choices_of_a_field_are_looked_up_once_for_all_its_positions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = refusal("x", 0)

@@ -68,7 +68,7 @@ def test_no_schema_is_too_odd(schema: object) -> None:
     msgspec.json.encode(json_schema(json.dumps(schema), True, "f"))
 
 
-def test_what_is_no_json_is_refused_by_its_field() -> None:
+def test_invalid_json_is_refused_and_its_field_named() -> None:
     for text in ('{"a":', '{"a":' + "[" * 5000 + "]" * 5000 + "}", '{} "b"'):
         with pytest.raises(UmgError) as caught:
             json_schema(text, True, "tools[0].parameters")

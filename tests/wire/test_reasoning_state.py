@@ -32,7 +32,7 @@ def test_a_face_shows_the_state_of_its_own_format_as_it_is(face: str) -> None:
 
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("maker", FORMATS)
-def test_state_of_another_format_is_marked_as_such(maker: str, face: str) -> None:
+def test_state_of_another_format_is_marked_with_the_format(maker: str, face: str) -> None:
     if maker == face:
         return
     marked = f"umg.{maker}.RXFR"
@@ -47,6 +47,6 @@ def test_a_native_client_may_send_state_back_in_the_other_alphabet_and_without_p
     assert read(encoded.translate(str.maketrans("+/", "-_")).rstrip("="), "native") == state
 
 
-def test_what_is_shown_on_native_is_always_base64() -> None:
+def test_state_shown_on_native_is_always_base64() -> None:
     encoded = show(pb.ReasoningState(data="skip_thought_signature_validator!", format="native"), "native")
     assert base64.b64decode(encoded, validate=True) == b"umg.native.skip_thought_signature_validator!"

@@ -56,12 +56,12 @@ KEPT = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_what_belongs_to_the_operator_is_taken_out(case: Case) -> None:
+def test_data_of_the_operator_is_masked(case: Case) -> None:
     assert clean(case.message) == case.cleaned
 
 
 @pytest.mark.parametrize("message", KEPT)
-def test_what_helps_the_caller_stays_as_it_is(message: str) -> None:
+def test_information_for_the_caller_is_unchanged(message: str) -> None:
     assert clean(message) == message
 
 

@@ -19,7 +19,7 @@ CUT_OFF = {'{"a": ': {"raw_arguments": '{"a": '}, "{} {}": {"raw_arguments": "{}
 
 
 @pytest.mark.parametrize("text", WRITTEN | CUT_OFF, ids=repr)
-def test_whatever_a_model_writes_is_an_object(text: str) -> None:
+def test_any_arguments_of_a_model_become_an_object(text: str) -> None:
     encoded = msgspec.json.encode(call_arguments(pb.ToolCall(arguments_json=text)))
     assert msgspec.json.decode(encoded) == (WRITTEN | CUT_OFF)[text]
 

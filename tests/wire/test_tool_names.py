@@ -81,7 +81,7 @@ def test_a_name_alone_is_that_of_the_tool_without_a_namespace_else_of_the_first(
     assert [names.of_choice(name) for name in ("add", "sub", "gone")] == ["a__add", "sub", "gone"]
 
 
-def test_a_name_that_is_cut_stays_the_same_whatever_else_is_declared() -> None:
+def test_a_truncated_name_is_the_same_with_any_other_tools() -> None:
     long = ToolName("n" * 50, "f" * 50)
     alone = chat_names(request_with([long])).of_call(call_of(long))
     assert chat_names(request_with([ToolName("n" * 50, "f" * 49), long])).of_call(call_of(long)) == alone
@@ -99,7 +99,7 @@ def test_names_that_become_equal_are_numbered(most: int) -> None:
     assert max(map(len, sent)) == max(most, 7)
 
 
-def test_the_description_of_a_namespace_stands_before_that_of_its_first_tool() -> None:
+def test_the_description_of_a_namespace_precedes_that_of_its_first_tool() -> None:
     request = request_with([ToolName("n", "f"), ToolName("n", "g")])
     for tool in request.tools:
         tool.namespace.description, tool.function.description = "Adds.", f"Runs {tool.function.name}."

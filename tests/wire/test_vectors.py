@@ -69,7 +69,7 @@ def test_numbers_have_no_more_digits_than_their_float32() -> None:
     [b"", b"\0\0\0", b"\0" * 7, struct.pack("<f", math.nan), struct.pack("<3f", 1, -math.inf, 2)],
     ids=["nothing", "three bytes", "seven bytes", "no number", "infinity"],
 )
-def test_what_is_no_vector_is_known(broken: bytes) -> None:
+def test_an_invalid_vector_is_detected(broken: bytes) -> None:
     assert are_whole([pack([1.0])])
     assert not are_whole([pack([1.0]), broken, pack([2.0])])
 
@@ -90,7 +90,7 @@ def test_the_numbers_of_a_vector_are_counted_without_reading_it(
         *(b"[null]", b"[1,null]", b"[true]", b"[1,false]", b'["1"]', b"[1,{}]", b"[[1]]", b"[1,[2]]"),
     ],
 )
-def test_what_is_no_vector_has_no_numbers(text: bytes) -> None:
+def test_an_invalid_vector_has_no_numbers(text: bytes) -> None:
     assert count_either(text) == 0
 
 

@@ -173,7 +173,7 @@ FAILURES = [
 
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
 @pytest.mark.parametrize("streamed", [False, True], ids=["at once", "after the first pieces"])
-async def test_a_failure_has_its_reason_and_what_varies(
+async def test_a_failure_has_its_reason_message_and_metadata(
     served: Served, client: Client, case: Failure, streamed: bool
 ) -> None:
     served.script.error = case.error

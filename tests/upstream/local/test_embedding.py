@@ -45,7 +45,7 @@ async def test_vectors_are_those_of_the_library_at_length_one(upstream: LocalEmb
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
 
 
-async def test_a_text_has_the_same_vector_whatever_it_comes_with(upstream: LocalEmbedding) -> None:
+async def test_a_text_has_the_same_vector_in_any_batch(upstream: LocalEmbedding) -> None:
     texts = [("word " * (1 + place * place % 400)).strip() + f" {place}" for place in range(700)]
     together = await vectors_of(upstream, MODEL, texts)
     for place in (0, 1, 350, 511, 512, 699):
@@ -77,14 +77,14 @@ async def test_a_title_is_the_first_line_of_its_text(upstream: LocalEmbedding) -
     assert (rows(answer) == await vectors_of(upstream, MODEL, ["Cats\nIt purrs."])).all()
 
 
-async def test_usage_is_what_the_models_own_vocabulary_counts(upstream: LocalEmbedding) -> None:
+async def test_usage_is_counted_by_the_models_own_vocabulary(upstream: LocalEmbedding) -> None:
     answer = await upstream.prepare(embed_request(*TEXTS), MODEL).send(SECONDS)
     tokens = sum(map(len, shared_model().tokenize(TEXTS)))
     assert answer.usage == pb.EmbeddingUsage(input_tokens=tokens, total_tokens=tokens)
     assert answer.model == "", "the service says it"
 
 
-async def test_what_a_vector_is_for_makes_no_difference_and_is_reported(upstream: LocalEmbedding) -> None:
+async def test_a_task_type_has_no_effect_and_is_reported(upstream: LocalEmbedding) -> None:
     request = embed_request("one", "two", task_type="CLUSTERING", user="me")
     request.inputs[1].task_type = "RETRIEVAL_QUERY"
     call = upstream.prepare(request, MODEL)
@@ -92,7 +92,7 @@ async def test_what_a_vector_is_for_makes_no_difference_and_is_reported(upstream
     assert (rows(await call.send(SECONDS)) == await vectors_of(upstream, MODEL, ["one", "two"])).all()
 
 
-def test_fields_that_nobody_knows_are_reported() -> None:
+def test_unknown_fields_are_reported() -> None:
     body = b'{"model": "m", "input": "text", "shape": "round"}'
     request, notes = EMBEDDING_FORMATS["embeddings"].decode_request(body, {})
     report = LocalEmbedding(loaded_engine()).prepare(request, MODEL, notes).report
@@ -125,7 +125,7 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize("case", LENGTHS, ids=lambda case: case.id)
-async def test_a_text_may_have_so_many_tokens(upstream: LocalEmbedding, case: Length) -> None:
+async def test_a_text_may_have_tokens_up_to_the_limit(upstream: LocalEmbedding, case: Length) -> None:
     text = case.text.strip()
     if not case.expected_message:
         answer = await upstream.prepare(embed_request("one", text), MODEL).send(SECONDS)

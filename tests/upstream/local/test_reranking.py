@@ -91,7 +91,7 @@ async def test_top_n_are_the_best(engine: WordLlamaEngine) -> None:
     assert more == every
 
 
-async def test_objects_are_ranked_on_what_the_caller_names(engine: WordLlamaEngine) -> None:
+async def test_objects_are_ranked_by_the_members_that_the_caller_names(engine: WordLlamaEngine) -> None:
     request = pb.RerankRequest(query=QUERY, rank_fields=["body"])
     for text in DOCUMENTS:
         request.documents.add(object_json=msgspec.json.encode({"text": BREAD, "body": text}).decode())
@@ -127,7 +127,7 @@ async def test_a_long_document_is_cut_off(engine: WordLlamaEngine, case: Cut) ->
     assert response.usage.total_tokens == 1 + case.tokens
 
 
-async def test_what_is_cut_off_is_not_ranked(engine: WordLlamaEngine) -> None:
+async def test_the_truncated_part_of_a_document_is_not_ranked(engine: WordLlamaEngine) -> None:
     documents = (f"{BALLAST} {CAT}", BREAD)
     assert order(await rank(engine, rerank_request(QUERY, *documents))) == [0, 1]
     alone = await rank(engine, rerank_request(QUERY, BALLAST, max_tokens_per_document=100))

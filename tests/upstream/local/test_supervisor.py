@@ -175,7 +175,7 @@ async def test_closing_while_the_model_still_loads_ends_the_child() -> None:
     assert local.endpoint is None
 
 
-async def test_closing_what_was_never_started_is_nothing() -> None:
+async def test_closing_a_model_that_was_never_started_does_nothing() -> None:
     await LocalModel(MODEL, weights()).close()
 
 

@@ -118,7 +118,7 @@ class Shared:
         return [text.upper() for text in texts]
 
 
-async def test_what_calls_share_is_done_once_in_a_go() -> None:
+async def test_the_texts_of_waiting_calls_are_processed_in_one_batch() -> None:
     gate, work = GatedLoader(), Shared()
     engine = WordLlamaEngine(gate.load)
     inputs = [["first"], ["a", "b"], ["c"], ["d", "e", "f"]]
@@ -253,7 +253,7 @@ async def test_a_channels_own_deadline_bounds_a_call_that_has_more_time() -> Non
     await engine.aclose()
 
 
-async def test_what_fails_unexpectedly_fails_its_own_call_alone(engine: WordLlamaEngine) -> None:
+async def test_an_unexpected_failure_fails_its_own_call_alone(engine: WordLlamaEngine) -> None:
     bad, good, other = Broken(ValueError("a secret")), Note("good", []), Note("other", [])
     failed, *done = await asyncio.gather(
         engine.run(SHORT, bad, ignore, SECONDS),
@@ -314,7 +314,7 @@ async def test_a_panic_in_the_thread_is_raised_to_its_callers_and_ends_nothing()
     await engine.aclose()
 
 
-async def test_without_the_package_a_call_fails_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_package_a_call_fails_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert embedding_unavailable() is None
     monkeypatch.setitem(sys.modules, "wordllama", None)
     assert "pip install wordllama" in (embedding_unavailable() or "")

@@ -91,7 +91,7 @@ def test_tools_are_the_first_part_of_the_prompt_and_may_be_marked() -> None:
     assert used(generate(make_request("Other", tools=[tool]), upstream=upstream)) == (written, 0, 0)
 
 
-def test_a_growing_conversation_reads_what_it_wrote_before() -> None:
+def test_a_growing_conversation_reads_its_own_cache_entries() -> None:
     upstream = sandbox()
     first = user(marked(LONG))
     assert used(generate(make_request(first), upstream=upstream)) == (0, 1250, 0)

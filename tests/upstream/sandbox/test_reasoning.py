@@ -108,7 +108,7 @@ VISIBILITY = [
 
 
 @pytest.mark.parametrize("case", VISIBILITY, ids=lambda case: case.id)
-def test_the_visible_reasoning_is_what_the_format_defines(case: Visibility) -> None:
+def test_reasoning_is_visible_as_the_format_defines(case: Visibility) -> None:
     answer = generate(make_request("Why?", reasoning=case.options, source=case.source))
     assert answer.usage.reasoning_tokens > 0
     assert ("reasoning" in answer.kinds) == case.part

@@ -14,9 +14,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 
 @few
 @given(some.requests, st.data())
-def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
-    request: pb.GenerateRequest, data: st.DataObject
-) -> None:
+def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.GenerateRequest, data: st.DataObject) -> None:
     fields = msgspec.json.decode(CHAT.encode_request(request, "m", True).body)
     for kept in (
         "metadata",
@@ -36,7 +34,7 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
+def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     fields = msgspec.json.decode(CHAT.encode_response(response, some.ANSWERED)) | {"model": theirs}
@@ -51,7 +49,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_a_stream(
+def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     events = encoded(CHAT, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-2]

@@ -130,7 +130,7 @@ def test_every_line_ending_is_passed_through_unchanged(words: list[str], end: by
     assert kinds(events) == ["started", "finished", "usage"]
 
 
-def test_the_usage_chunk_goes_when_the_caller_did_not_ask_for_it() -> None:
+def test_the_usage_chunk_is_removed_for_a_caller_that_did_not_request_it() -> None:
     passed, events = run([ROLE + END + usage() + DONE], pb.GenerateRequest(model="theirs"))
     assert passed == ROLE + END + DONE
     assert (events[-1].usage.input_tokens, events[-1].usage.output_tokens) == (3, 2)
@@ -156,7 +156,7 @@ def test_nothing_follows_the_end_marker() -> None:
     assert run([ROLE + END + DONE + ROLE, ROLE], SAME)[0] == ROLE + END + DONE
 
 
-def test_what_breaks_clients_is_left_out_and_comments_stay() -> None:
+def test_lines_that_break_clients_are_left_out_and_comments_stay() -> None:
     stream = (
         b": early\n\n"
         + ROLE

@@ -142,7 +142,7 @@ def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
     ],
     ids=lambda body: repr(body[:40]),
 )  # fmt: skip
-def test_what_is_no_json_object_is_malformed(body: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         CHAT.decode_request(body, {})
     assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY

@@ -167,7 +167,7 @@ def test_calls_without_ids_get_some_and_are_paired_by_name_and_order() -> None:
     assert sent(request)[0]["messages"] == turns
 
 
-def test_what_chat_cannot_say_is_reported() -> None:
+def test_fields_that_chat_does_not_have_are_reported() -> None:
     request = pb.GenerateRequest(
         messages=[
             message(
@@ -283,7 +283,7 @@ def test_only_an_edited_field_is_encoded_again(
     assert edited(body, *fields, **changes) == encoded
 
 
-def test_what_families_judge_is_noted_by_the_paths_of_the_caller() -> None:
+def test_fields_of_families_are_recorded_by_the_paths_of_the_caller() -> None:
     judged = CHAT.decode_request(
         msgspec.json.encode(
             {"model": "m", "messages": USER} | EVERYWHERE | {"top_p": 1, "search_options": 1, "enable_search": None}

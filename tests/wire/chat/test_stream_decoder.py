@@ -222,7 +222,7 @@ def test_a_long_input_without_a_name_is_kept_whole() -> None:
     assert candidate.message.parts[0].tool_call.arguments_json == "x" * 4_000_000
 
 
-def test_what_replaces_the_start_of_a_sound_has_its_id_too() -> None:
+def test_the_update_of_an_audio_part_has_its_id() -> None:
     decoder = CHAT.stream_decoder(REQUEST, False)
     pieces = [{"id": "audio_1"}, {"data": "aGk="}, {"expires_at": 9}]
     messages = [decoder.feed(chunk({"audio": piece})) for piece in pieces]

@@ -53,7 +53,7 @@ def deltas(response: pb.GenerateResponse, request: pb.GenerateRequest | None = N
     return [chunk["choices"][0]["delta"] for chunk in chunks(response, request)]
 
 
-def test_the_role_stands_in_the_first_chunk_and_nowhere_else() -> None:
+def test_only_the_first_chunk_has_the_role() -> None:
     encoded = deltas(answer(thoughts("so"), text("hi"), call("c", "f", "{}")))
     assert [delta.get("role") for delta in encoded] == ["assistant", *[None] * (len(encoded) - 1)]
 
@@ -100,7 +100,7 @@ def test_a_call_without_an_id_gets_a_unique_id() -> None:
     ]
 
 
-def test_all_annotations_stand_in_one_late_delta_with_offsets_in_the_whole_content() -> None:
+def test_one_late_delta_has_all_annotations_with_offsets_in_the_whole_content() -> None:
     first = pb.Citation(web=pb.WebSource(url="https://a.test"), title="A", start_index=1, end_index=2)
     whole = pb.Citation(web=pb.WebSource(url="https://b.test"))
     foreign = pb.Citation(document=pb.DocumentSource(document_index=1))
@@ -161,7 +161,7 @@ def test_a_streamed_answer_aggregates_to_the_unstreamed_one(inline: bool, count:
     assert encoded[-1]["choices"][0]["finish_reason"] == message["finish_reason"]
 
 
-def test_thoughts_stand_inside_the_text_when_the_caller_wants_it_so() -> None:
+def test_reasoning_is_inside_the_text_for_a_caller_that_requests_it() -> None:
     cited = pb.Citation(web=pb.WebSource(url="https://a.test"), start_index=0, end_index=2)
     request, response = (
         pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=True)),
@@ -216,7 +216,7 @@ def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
     assert encoder.close() == b""
 
 
-def test_what_is_newer_than_this_build_is_skipped() -> None:
+def test_kinds_newer_than_this_build_are_skipped() -> None:
     encoder = CHAT.stream_encoder(pb.GenerateRequest())
     events = [
         pb.GenerateEvent(),

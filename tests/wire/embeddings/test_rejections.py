@@ -94,7 +94,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, 
     ],
     ids=repr,
 )
-def test_what_is_no_json_object_is_malformed(body: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         EMBEDDINGS.decode_request(body, {})
     assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY

@@ -150,7 +150,7 @@ def test_tokens_go_as_they_are() -> None:
     assert members(EMBEDDINGS.encode_request(request, "m").body)["input"] == b"[[1,2],[3]]"
 
 
-def test_what_it_is_for_and_titles_are_reported() -> None:
+def test_task_types_and_titles_are_reported() -> None:
     request = pb.EmbedRequest(inputs=text("a", "b", "c"), task_type="CLUSTERING")
     request.inputs[1].task_type, request.inputs[2].title, request.inputs[0].title = "RETRIEVAL_QUERY", "t", ""
     report = EMBEDDINGS.encode_request(request, "m").report
@@ -179,7 +179,7 @@ def test_inputs_that_agree_on_a_length_get_it(whole: int, each: tuple[int, int],
     ],
     ids=["several lengths", "one beside the request's", "one beside the model's own", "tokens beside texts", "a text beside tokens"],
 )  # fmt: skip
-def test_what_would_change_the_vectors_is_refused(make: Callable[[], pb.EmbedRequest], field: str) -> None:
+def test_a_loss_that_would_change_the_vectors_is_refused(make: Callable[[], pb.EmbedRequest], field: str) -> None:
     with pytest.raises(UmgError) as caught:
         EMBEDDINGS.encode_request(make(), "m")
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})

@@ -202,7 +202,7 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("case", UNREADABLE, ids=lambda case: case.id)
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
-def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
+def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
     if pass_ and not case.seen:
         assert EMBEDDINGS.decode_response(case.body, make_request(case.inputs), True).source.body
         return
@@ -325,7 +325,7 @@ def test_a_passed_answer_of_many_numbers_is_not_read() -> None:
 # --- refusals
 
 
-def test_what_was_too_long_is_called_as_the_caller_knows_it() -> None:
+def test_the_field_of_a_too_long_input_has_the_callers_name() -> None:
     body = b'{"error":{"message":"This model\'s maximum context length is 8192 tokens","type":"invalid_request_error"}}'
     error = EMBEDDINGS.decode_error(400, {}, body)
     assert error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG

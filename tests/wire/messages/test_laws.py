@@ -15,7 +15,7 @@ from umg_grpc.wire.messages import MESSAGES
 
 @few
 @given(some.requests(), st.data(), st.booleans())
-def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
+def test_unknown_fields_reach_a_provider_of_the_same_format(
     request: pb.GenerateRequest, data: st.DataObject, stream: bool
 ) -> None:
     fields = msgspec.json.decode(MESSAGES.encode_request(request, "m", stream).body)
@@ -34,7 +34,7 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
+def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     fields = msgspec.json.decode(MESSAGES.encode_response(response, ANSWERED)) | {"model": theirs}
@@ -50,7 +50,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_a_stream(
+def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     sent, expected = list[bytes](), list[bytes]()

@@ -146,7 +146,7 @@ def _text(text: str) -> pb.Part:
     return pb.Part(text=pb.TextPart(text=text))
 
 
-def test_the_official_client_raises_what_ends_a_broken_stream() -> None:
+def test_the_official_client_raises_the_error_of_a_broken_stream() -> None:
     encoder = MESSAGES.stream_encoder(ANSWERED)
     begun = encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted(model="m"))]))
     broken = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off"))

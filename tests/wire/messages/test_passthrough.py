@@ -109,7 +109,7 @@ def test_every_line_ending_is_passed_through_unchanged(end_: bytes) -> None:
     ],
     ids=["a comment", "no data", "another end marker", "no end marker", "both", "what comes first", "a delta without a name", "an end without a name"],
 )  # fmt: skip
-def test_what_clients_do_not_bear_is_put_right(stream: bytes, passed: bytes) -> None:
+def test_frames_that_clients_do_not_accept_are_corrected(stream: bytes, passed: bytes) -> None:
     for pieces in ([stream], [stream[at : at + 1] for at in range(len(stream))]):
         assert run(pieces, SAME)[0] == passed
 

@@ -121,7 +121,7 @@ LEFT_BEHIND = [
 @pytest.mark.parametrize(
     ("blocks", "left", "report"), [case[1:] for case in LEFT_BEHIND], ids=[case[0] for case in LEFT_BEHIND]
 )
-def test_what_answers_of_other_formats_left_behind_is_taken_out(
+def test_blocks_of_the_gateway_for_other_formats_are_removed(
     blocks: list[Fields], left: list[Fields], report: str
 ) -> None:
     assert rebuilt(conversation(*blocks)) == (conversation(*left), report)
@@ -213,7 +213,7 @@ EDITED = [
 
 
 @pytest.mark.parametrize(("body", "edited", "sent", "report"), EDITED, ids=lambda value: repr(value)[:60])
-def test_what_a_policy_changed_is_written_anew_and_nothing_else(
+def test_only_the_fields_that_a_rule_edited_are_encoded_again(
     body: Fields, edited: pb.GenerateRequest, sent: Fields, report: str
 ) -> None:
     assert rebuilt(body, edited=edited) == (sent, report)

@@ -165,7 +165,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
     ids=lambda body: repr(body[:12]),
 )
 @pytest.mark.parametrize("decode", [MESSAGES.decode_request, MESSAGES.decode_count])
-def test_what_is_no_json_object_is_malformed(body: bytes, decode: object) -> None:
+def test_a_body_that_is_no_json_object_is_malformed(body: bytes, decode: object) -> None:
     with pytest.raises(UmgError) as caught:
         decode(body, {})
     assert caught.value.reason == MALFORMED

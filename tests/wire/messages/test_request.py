@@ -231,7 +231,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("message", "field"), REFUSED, ids=lambda value: repr(value)[:60])
-def test_what_would_change_the_meaning_is_refused(message: pb.Message, field: str) -> None:
+def test_a_loss_that_would_change_the_meaning_is_refused(message: pb.Message, field: str) -> None:
     with pytest.raises(UmgError) as caught:
         turns(message)
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
@@ -248,7 +248,7 @@ def test_what_would_change_the_meaning_is_refused(message: pb.Message, field: st
     ],
     ids=lambda value: repr(value)[:60],
 )  # fmt: skip
-def test_what_only_another_format_knows_is_refused_by_its_type(request_: pb.GenerateRequest, field: str) -> None:
+def test_a_tool_of_another_format_is_refused_and_its_type_named(request_: pb.GenerateRequest, field: str) -> None:
     with pytest.raises(UmgError) as caught:
         encoded(request_)
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNSUPPORTED_FIELD, {"field": field})
@@ -264,7 +264,7 @@ def test_what_only_another_format_knows_is_refused_by_its_type(request_: pb.Gene
         ({"response_format": pb.ResponseFormat(enum_text=pb.JsonSchemaFormat(schema_json="{}"))}, "response_format"),
     ],
 )  # fmt: skip
-def test_what_an_answer_hangs_on_is_refused(more: dict[str, object], field: str) -> None:
+def test_fields_that_change_the_answer_are_refused(more: dict[str, object], field: str) -> None:
     with pytest.raises(UmgError) as caught:
         options(**more)
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})

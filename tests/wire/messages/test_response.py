@@ -199,7 +199,7 @@ def test_a_passed_through_answer_has_the_callers_model_id() -> None:
     ],
     ids=lambda body: repr(body[:70]),
 )  # fmt: skip
-def test_what_is_no_answer_cannot_be_read(body: bytes) -> None:
+def test_a_body_that_is_no_answer_is_unreadable(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         MESSAGES.decode_response(body, ANSWERED, False)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED

@@ -165,14 +165,14 @@ ODDITIES = [
 
 
 @pytest.mark.parametrize("stream", [case[1] for case in ODDITIES], ids=[case[0] for case in ODDITIES])
-def test_what_providers_also_send_is_read(stream: bytes) -> None:
+def test_deviating_streams_of_providers_are_read(stream: bytes) -> None:
     response = accumulate(decoded([stream]))
     [candidate] = response.candidates
     assert [part.text.text for part in candidate.message.parts] == ["a"]
     assert (response.response_id, candidate.finish_reason) == ("r", pb.FINISH_REASON_STOP)
 
 
-def test_what_nobody_knows_is_kept_for_the_format() -> None:
+def test_unknown_blocks_and_events_are_kept_for_their_own_format() -> None:
     stream = start() + frame("new", n=1) + block(0, "text", {"type": "new_delta", "n": 2}, text="") + end()
     kept = [event.opaque for event in events_of(decoded([stream])) if event.HasField("opaque")]
     assert [(each.format, each.type) for each in kept] == [("messages", "new"), ("messages", "new_delta")]

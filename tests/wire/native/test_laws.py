@@ -29,9 +29,7 @@ def test_a_json_array_has_the_chunks_of_the_event_stream(
 
 @few
 @given(some.requests, st.data())
-def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
-    request: pb.GenerateRequest, data: st.DataObject
-) -> None:
+def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.GenerateRequest, data: st.DataObject) -> None:
     fields = msgspec.json.decode(NATIVE.encode_request(request, "m", True).body)
     labels = fields.pop("labels", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data) | ({"labels": labels} if labels else {}))
@@ -46,7 +44,7 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
+def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     fields = msgspec.json.decode(NATIVE.encode_response(response, some.ANSWERED)) | {"modelVersion": theirs}
@@ -61,7 +59,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_a_stream(
+def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     events = encoded(NATIVE, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-1]

@@ -104,7 +104,7 @@ def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, place: int) ->
     assert decoder._plain(b"".join([*plain[:place], odd, *plain[place:]])) is None
 
 
-def test_what_breaks_clients_is_left_out_or_written_anew() -> None:
+def test_lines_that_break_clients_are_left_out_or_written_again() -> None:
     plain = [part.replace(b"\r\n\r\n", b"\n\n") for part in text("a", "b", "c", "d")]
     odd = (
         b": early\n\n"

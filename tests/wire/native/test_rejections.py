@@ -110,7 +110,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
     [b"", b"[]", b'"a"', b"null", b"{", b'{"contents":[' * 3000, b'{"contents":"\xff"}', b'{"contents":[{"parts":[{"text":"\xff"}]}]}', b'{"x":"\xff"}'],
     ids=lambda body: repr(body[:40]),
 )  # fmt: skip
-def test_what_is_no_json_object_is_refused_as_a_body(body: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         NATIVE.decode_request(body, {})
     assert caught.value.name == "MALFORMED_BODY"

@@ -256,7 +256,7 @@ def test_a_search_tool_is_decoded_in_every_spelling_and_encoded_in_the_providers
 
 
 @pytest.mark.parametrize("key", ["generateContentRequest", "generate_content_request"])
-def test_what_shall_be_counted_stands_at_the_top_or_inside(key: str) -> None:
+def test_the_counted_request_is_the_body_or_its_member(key: str) -> None:
     inner = {
         "model": "models/m",
         "contents": [{"parts": [{"text": "hi"}]}],
@@ -303,7 +303,7 @@ def test_a_same_format_body_is_forwarded_byte_for_byte_except_for_its_model() ->
 
 
 @pytest.mark.parametrize("config", ["generationConfig", "generation_config"])
-def test_what_a_policy_changed_is_written_anew_and_all_else_stays(config: str) -> None:
+def test_fields_that_a_rule_edited_are_encoded_again_and_the_others_stay(config: str) -> None:
     request = decoded(**{config: {"thinking_config": {"thinkingBudget": 5}, "temperature": 1.0, "x": 1}, "y": 2})
     request.reasoning.Clear()
     request.reasoning.level = "low"
@@ -412,7 +412,7 @@ def test_a_result_of_no_call_is_text_in_its_place(orphan: pb.Part, encoded: list
         [user(media(kind=pb.MEDIA_KIND_DOCUMENT, blocks=pb.DocumentBlocks()))],
     ],
 )
-def test_turns_that_say_nothing_are_refused(messages: list[pb.Message]) -> None:
+def test_blank_turns_are_refused(messages: list[pb.Message]) -> None:
     with pytest.raises(UmgError) as caught:
         NATIVE.encode_request(pb.GenerateRequest(messages=messages), "m", False)
     assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "messages"})
@@ -436,7 +436,7 @@ def test_a_tool_result_is_encoded_as_an_object(answered: pb.Part, response: Json
     assert encoded[1]["parts"][0]["functionResponse"]["response"] == response
 
 
-def test_what_a_result_shows_stands_behind_it() -> None:
+def test_the_image_of_a_result_follows_it() -> None:
     image, called = pb.Part(media=IMAGE), model(call("1", "f"), call("2", "g"))
     assert contents(called, user(result("1", "f", image), result("2", "g", text("b"))))[1]["parts"] == [
         {"functionResponse": {"id": "1", "name": "f", "response": {"output": "The result is shown below."}}},
@@ -449,7 +449,7 @@ def test_what_a_result_shows_stands_behind_it() -> None:
     ]
 
 
-def test_system_texts_are_joined_in_order_wherever_they_stand() -> None:
+def test_system_texts_are_joined_in_order_from_all_positions() -> None:
     request = pb.GenerateRequest(instructions=[text("a")], messages=[turn(pb.ROLE_SYSTEM, text("b")), user(text("hi"))])
     assert sent(request) == (
         {"systemInstruction": {"parts": [{"text": "a"}, {"text": "b"}]}, "contents": [{"role": "user", "parts": [{"text": "hi"}]}]},

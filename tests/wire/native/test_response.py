@@ -207,7 +207,7 @@ def test_sources_count_bytes_on_the_wire_and_characters_within() -> None:
     assert again.grounding_json == ""
 
 
-def test_sources_of_several_texts_say_of_which() -> None:
+def test_sources_of_several_texts_have_the_position_of_their_part() -> None:
     parts = [
         text("one", page("a", 0, 3)),
         pb.Part(tool_call=pb.ToolCall(name="f", arguments_json="{}")),
@@ -247,7 +247,7 @@ REAL = {
 }  # fmt: skip
 
 
-def test_what_real_providers_say_of_sources_is_read_and_kept() -> None:
+def test_grounding_of_real_providers_is_read_and_kept() -> None:
     decoded = candidate({"text": "éa"}, groundingMetadata=REAL)
     arguments, search = decoded.message.parts
     assert [(cited.start_index, cited.end_index, cited.web.url) for cited in arguments.text.citations] == [
@@ -329,7 +329,7 @@ def test_half_a_character_does_not_fail_an_answer() -> None:
     assert NATIVE.decode_response(raw, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
 
 
-def test_bare_samples_keep_the_parameters_without_which_nobody_can_play_them() -> None:
+def test_the_type_of_raw_audio_keeps_the_parameters_needed_to_play_it() -> None:
     sound = {"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": "AAAA"}}
     media = candidate(sound).message.parts[0].media
     assert (media.kind, media.mime_type) == (pb.MEDIA_KIND_AUDIO, "audio/l16;codec=pcm;rate=24000")

@@ -49,7 +49,7 @@ def test_texts_go_on_over_lines_and_thoughts_are_parts_of_their_own() -> None:
     ]  # fmt: skip
 
 
-def test_a_signature_belongs_to_what_it_follows_and_ends_it() -> None:
+def test_a_signature_belongs_to_the_part_before_it_and_ends_the_part() -> None:
     decoded = decode_candidate(
         frame({"text": "a"}), frame({"text": "", "thoughtSignature": "AAAA"}), frame({"text": "b", "thoughtSignature": "BBBB"}),
         frame({"thoughtSignature": "CCCC"}), frame({"thought": True, "thoughtSignature": "DDDD"}), frame(finish="STOP"),
@@ -132,7 +132,7 @@ def test_the_end_marker_of_another_format_is_accepted() -> None:
     assert decode_candidate(frame({"text": "a"}, finish="STOP"), b"data: [DONE]\n\n").message.parts[0].text.text == "a"
 
 
-def test_unknown_parts_are_kept_as_they_stand() -> None:
+def test_unknown_parts_are_kept_unchanged() -> None:
     decoded = decode_candidate(
         frame({"text": "a"}, {"newKind": {"n": 1.0}}, {}, {"thought": True}), frame(finish="STOP")
     )

@@ -165,7 +165,7 @@ def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
     assert encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="b")])) == b""
 
 
-def test_what_is_newer_than_this_build_is_skipped() -> None:
+def test_kinds_newer_than_this_build_are_skipped() -> None:
     encoder = NATIVE.stream_encoder(pb.GenerateRequest())
     events = [
         pb.GenerateEvent(),

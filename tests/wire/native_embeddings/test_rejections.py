@@ -114,7 +114,7 @@ def test_a_malformed_batch_is_rejected(case: Rejection) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"3", b'{"content":"\xff"}', b'{"content":"\\ud83d"}', b"[" * 9999], ids=repr
 )
-def test_what_is_no_json_object_is_malformed(codec: Codec, body: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_malformed(codec: Codec, body: bytes) -> None:
     assert refusal(codec, body).reason == pb.ERROR_REASON_MALFORMED_BODY
 
 

@@ -95,7 +95,7 @@ def test_a_batch_of_one_is_encoded_as_a_single_request(case: Reading) -> None:
     assert unsourced(request) == case.request
 
 
-def test_what_all_items_ask_for_stands_in_the_request() -> None:
+def test_options_that_all_items_share_are_those_of_the_request() -> None:
     item = {"content": TEXT, "taskType": "CLUSTERING", "outputDimensionality": 8}
     body = msgspec.json.encode({"requests": [{**item, "title": "t"}, {**item, "task_type": "clustering"}]})
     request = unsourced(NATIVE_EMBEDDINGS.decode_request(body, {}).canonical)
@@ -103,7 +103,7 @@ def test_what_all_items_ask_for_stands_in_the_request() -> None:
     assert request == pb.EmbedRequest(inputs=inputs, task_type="CLUSTERING", dimensions=8)
 
 
-def test_what_items_ask_for_each_stands_in_each() -> None:
+def test_options_that_differ_are_those_of_each_item() -> None:
     items = [{"content": TEXT, "taskType": "CLUSTERING"}, {"content": TEXT, "outputDimensionality": 8}]
     request = unsourced(NATIVE_EMBEDDINGS.decode_request(msgspec.json.encode({"requests": items}), {}).canonical)
     inputs = [pb.EmbeddingInput(text="a", task_type="CLUSTERING"), pb.EmbeddingInput(text="a", dimensions=8)]
@@ -154,7 +154,7 @@ def listed(body: bytes) -> list[bytes]:
     ],
     ids=["bare texts", "an item without its list"],
 )
-def test_what_only_we_accept_is_spelled_as_providers_do(written: bytes, encoded: bytes) -> None:
+def test_spellings_of_the_gateway_are_encoded_in_those_of_providers(written: bytes, encoded: bytes) -> None:
     assert sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, written).body == encoded
 
 
@@ -225,7 +225,7 @@ def test_an_unknown_field_of_an_item_is_reported_by_its_path(place: Place) -> No
     assert (report.lost, next(iter(report.dropped))) == (place.count, f"requests[1].{place.path}")
 
 
-def test_what_only_some_providers_know_is_reported_by_its_place_and_as_it_was_spelled() -> None:
+def test_unsupported_options_are_reported_by_their_path_in_the_callers_spelling() -> None:
     config = {"autoTruncate": False, "mimeType": "text/plain", "documentOcr": None, "audio_track_extraction": True}
     items: list[Json] = [{"content": TEXT}, *[{"content": TEXT, "embedContentConfig": config}] * 2]
     report = reports(NATIVE_EMBEDDINGS, {"requests": items})

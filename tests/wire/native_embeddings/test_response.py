@@ -47,7 +47,7 @@ def test_an_answer_has_its_cost_as_documented_and_as_sdks_read_it() -> None:
     )
 
 
-def test_the_vectors_are_those_that_the_official_client_reads() -> None:
+def test_the_official_client_reads_the_vectors() -> None:
     body = msgspec.json.decode(NATIVE_EMBEDDINGS.encode_response(ANSWER, make_request(2), SHAPE))
     read = types.EmbedContentResponse.model_validate({"embeddings": body["embeddings"]})
     assert [packed(*(vector.values or [])) for vector in read.embeddings or []] == [
@@ -125,7 +125,7 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("case", UNREADABLE, ids=lambda case: case.id)
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
-def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
+def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
     request = make_request(case.inputs, "native_embeddings")
     if pass_ and not case.seen:
         assert NATIVE_EMBEDDINGS.decode_response(case.body, request, True).source.body == case.body
@@ -180,7 +180,7 @@ def test_vectors_of_another_length_than_requested_are_the_providers_failure() ->
 # --- refusals
 
 
-def test_what_was_too_long_is_called_as_the_caller_knows_it() -> None:
+def test_the_field_of_a_too_long_input_has_the_callers_name() -> None:
     message = "The input token count (9000) exceeds the maximum number of tokens allowed (2048)."
     body = msgspec.json.encode({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
     error = NATIVE_EMBEDDINGS.decode_error(400, {}, body)

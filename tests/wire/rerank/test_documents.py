@@ -50,7 +50,7 @@ def test_the_texts_of_a_request_are_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("json", ["[]", "1", "{", '{"text":"a"} {}', '{"text":"\\ud83d"}', '{"b":"a"}', "{" * 100_000])
-def test_what_cannot_be_ranked_names_the_document(json: str) -> None:
+def test_the_error_of_a_document_that_cannot_be_ranked_names_it(json: str) -> None:
     documents = [pb.RerankDocument(text="a"), pb.RerankDocument(object_json=json)]
     with pytest.raises(UmgError) as caught:
         ranked_texts(pb.RerankRequest(documents=documents))

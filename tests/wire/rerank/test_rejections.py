@@ -124,7 +124,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, 
     ],
     ids=lambda body: repr(body[:60]),
 )
-def test_what_is_no_json_object_is_malformed(body: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     for codec in FORMATS.values():
         with pytest.raises(UmgError) as caught:
             codec.decode_request(body, {})

@@ -40,7 +40,7 @@ CLIENTS = [
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("case", CLIENTS, ids=lambda case: case.id)
-def test_what_a_client_sends_is_read(case: Client, name: str) -> None:
+def test_the_bodies_of_clients_are_read(case: Client, name: str) -> None:
     request, notes = FORMATS[name].decode_request(msgspec.json.encode(LEAST | case.body), {})
     assert not notes.uncarried
     request.ClearField("source")
@@ -81,7 +81,7 @@ def test_whole_numbers_are_encoded_as_integers_and_nulls_are_dropped() -> None:
     assert (msgspec.json.encode(fields), dropped) == (encoded, {})
 
 
-def test_what_only_the_other_shape_has_is_reported() -> None:
+def test_fields_of_the_other_version_are_reported() -> None:
     make_request: dict[str, object] = {"top_n": 1, "max_chunks_per_doc": 2, "max_tokens_per_doc": 3, "priority": 4}
     fields, dropped = usage("rerank_v2", "rerank", **make_request)
     assert (fields, dropped) == (
@@ -95,7 +95,7 @@ def test_what_only_the_other_shape_has_is_reported() -> None:
     )
 
 
-def test_the_priority_that_everybody_has_is_not_reported() -> None:
+def test_the_default_priority_is_not_reported() -> None:
     assert usage("rerank", "rerank_v2", priority=0)[1] == {}
     assert usage("rerank_v2", "rerank", priority=0)[0]["priority"] == 0
 

@@ -107,7 +107,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_what_is_no_answer_is_the_providers_failure(odd: str) -> None:
+def test_a_body_that_is_no_answer_is_the_providers_failure(odd: str) -> None:
     for codec in FORMATS.values():
         with pytest.raises(UmgError) as caught:
             codec.decode_response(ODD[odd], make_request("abc", 1), False)
@@ -159,7 +159,7 @@ def test_the_documents_shape_is_the_default() -> None:
     )
 
 
-def test_sdks_get_objects_and_the_second_version_knows_no_other_shape() -> None:
+def test_sdks_and_all_callers_of_the_second_version_get_objects() -> None:
     sdk = RERANK.encode_response(ANSWER, REQUEST, ClientShape.SDK)
     assert b'"document":{"text":"a"}' in sdk
     assert b'"document":{"text": "b",  "n": 1.0}' in sdk

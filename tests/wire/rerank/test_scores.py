@@ -27,7 +27,7 @@ def test_no_order_is_turned_round(given: list[float]) -> None:
 
 
 @given(logits)
-def test_what_is_apart_stays_apart(given: list[float]) -> None:
+def test_different_scores_stay_different(given: list[float]) -> None:
     mapped = in_unit([*given, 31.0])  # marks them as logits
     for (one, first), (other, second) in pairwise(sorted(zip(given, mapped[:-1], strict=True))):
         assert first < second or other - one < 1e-6

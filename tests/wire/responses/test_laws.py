@@ -26,9 +26,7 @@ def test_a_stream_ends_with_the_unstreamed_response(response: pb.GenerateRespons
 
 @few
 @given(some.requests, st.data())
-def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
-    request: pb.GenerateRequest, data: st.DataObject
-) -> None:
+def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.GenerateRequest, data: st.DataObject) -> None:
     fields = msgspec.json.decode(RESPONSES.encode_request(request, "m", True).body)
     fields.pop("metadata", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data))
@@ -45,7 +43,7 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
+def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     fields = msgspec.json.decode(RESPONSES.encode_response(response, some.ANSWERED)) | {"model": theirs}
@@ -61,7 +59,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 
 @few
 @given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
-def test_what_nobody_knows_reaches_the_caller_of_a_stream(
+def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     payloads = payloads_of(encoded([response_to_events(response)], some.ANSWERED))
@@ -102,7 +100,7 @@ PARAMS = TypeAdapter(ResponseCreateParamsNonStreaming)
 @pytest.mark.parametrize("store", [True, False])
 @scarce
 @given(some.requests)
-def test_a_request_is_what_the_official_types_allow(store: bool, request: pb.GenerateRequest) -> None:
+def test_the_official_types_allow_every_request(store: bool, request: pb.GenerateRequest) -> None:
     request.store = store
     body = msgspec.json.decode(RESPONSES.encode_request(request, "m", False).body)
     body["input"] = [item for item in body["input"] if not item["type"].startswith("x_")]

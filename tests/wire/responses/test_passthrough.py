@@ -97,7 +97,7 @@ def test_every_line_ending_is_passed_through_unchanged(words: list[str], end: by
     assert passed(data.draw(cuts(stream)), SAME)[0] == stream
 
 
-def test_what_breaks_clients_goes() -> None:
+def test_lines_that_break_clients_are_left_out() -> None:
     stream = (
         b": early\n\n" + frames({"type": "keepalive"}, CREATED) + b": alive\n\nevent: ping\n\ndata: \n\n"
         b'event: response.output_text.delta\nid: 1\ndata: {"type":"response.output_text.delta","delta":"x"}\n\n'

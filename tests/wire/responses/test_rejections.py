@@ -107,7 +107,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b'{"model":"\\ud83d"}', b'{"input":' + b"[" * 9999])
 @pytest.mark.parametrize("decode", [RESPONSES.decode_request, RESPONSES.decode_count])
-def test_what_is_no_body_is_malformed(body: bytes, decode: object) -> None:
+def test_an_invalid_body_is_malformed(body: bytes, decode: object) -> None:
     assert callable(decode)
     with pytest.raises(UmgError) as caught:
         decode(body, {})

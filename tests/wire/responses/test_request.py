@@ -186,7 +186,7 @@ def test_a_provider_of_the_format_gets_its_own_spelling(case: Edit) -> None:
     assert report == case.report
 
 
-def test_what_looks_like_a_dialect_and_is_none_stays_to_the_byte() -> None:
+def test_content_that_resembles_marks_of_the_gateway_is_unchanged() -> None:
     body = (
         b'{ "model" : "m","input":[ {"role":"user","content":[{"type":"input_text","text":"\\"rs_umg_ \\"umg. "}]} ],'
         b'"tools":[{"type":"function","name":"function","parameters":{"function":1.0}}],"tool_choice":"auto","x":[1.0,  1]}'
@@ -221,7 +221,7 @@ EDITED = [
 
 
 @pytest.mark.parametrize("case", EDITED, ids=lambda case: case.id)
-def test_what_was_changed_after_decoding_is_written_anew(case: Edited) -> None:
+def test_fields_edited_after_decoding_are_encoded_again(case: Edited) -> None:
     source = decode(HI | {"unknown": 1.0} | case.body).source
     request = canonical('model: "m"' + case.change)
     request.source.CopyFrom(source)
@@ -315,7 +315,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-def test_what_would_change_the_meaning_is_refused(case: Refusal) -> None:
+def test_a_loss_that_would_change_the_meaning_is_refused(case: Refusal) -> None:
     with pytest.raises(UmgError) as caught:
         encode(canonical('model: "m"' + case.canonical), notes=case.notes)
     assert (caught.value.reason, caught.value.metadata["field"]) == (case.reason, case.field)

@@ -45,7 +45,7 @@ def test_a_response_that_failed_is_an_error(changes: dict[str, object], reason: 
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"output":' + b"[" * 9999, b"<html>"])
-def test_what_is_no_response_cannot_be_read(body: bytes) -> None:
+def test_a_body_that_is_no_response_is_unreadable(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         RESPONSES.decode_response(body, REQUEST, True)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
@@ -71,7 +71,7 @@ def test_when_it_was_complete_is_repeated() -> None:
     assert encoded(decode(status="incomplete"))["completed_at"] is None
 
 
-def test_what_the_request_left_out_has_the_documents_defaults() -> None:
+def test_absent_options_have_the_documents_defaults_in_the_response() -> None:
     body = encoded(pb.GenerateResponse(response_id="r", model="m"))
     defaults = {
         "temperature": 1.0, "top_p": 0.98, "truncation": "disabled", "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],

@@ -182,7 +182,7 @@ def test_summary_none_hides_the_reasoning() -> None:
     assert not [payload for payload in payloads if "summary" in str(payload["type"])]
 
 
-def test_usage_stands_in_the_last_event_wherever_it_was_received() -> None:
+def test_the_last_event_has_the_usage_from_any_event() -> None:
     usage = "events { usage { input_tokens: 3 cache_read_tokens: 1 long_cache_write_tokens: 1 output_tokens: 2 reasoning_tokens: 1 } }"
     expected = {
         "input_tokens": 3,

@@ -86,7 +86,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("case", OUTPUTS)
-def test_the_output_is_what_was_sent_without_calls_that_are_not_whole(case: str) -> None:
+def test_the_output_has_the_sent_items_without_incomplete_calls(case: str) -> None:
     events, output = OUTPUTS[case]
     encoder = StreamEncoder(REQUEST)
     response, _ = broken(encoder, encoder.feed(message(STARTED)) + encoder.feed(message(events)))
