@@ -222,6 +222,12 @@ PANELS = [
     Panel("Calls", "Duration of calls", "s", _quantiles("umg_call_seconds", 0.5, 0.95, 0.99)),
     Panel("Calls", "Time to the first output of streams", "s", _quantiles("umg_first_output_seconds", 0.5, 0.95, 0.99)),
     Panel(
+        "Calls",
+        "URLs from callers",
+        "reqps",
+        (("sum by (outcome) (rate(umg_egress_total[$__rate_interval]))", "{{outcome}}"),),
+    ),
+    Panel(
         "Usage",
         "Tokens by model",
         "short",

@@ -57,6 +57,7 @@ from umg_grpc.store.availability import Availability
 from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
+from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc
@@ -86,6 +87,7 @@ class ProcessContext(NamedTuple):
     failures: ChannelFailures
     usage: UsageLog | None
     telemetry: Telemetry | None
+    fetcher: Fetcher
 
 
 class Service:
@@ -112,6 +114,7 @@ class Service:
             self._authentication_interceptor,
         ]
         self._config = self._started_config = config
+        self._fetcher = process.fetcher
         self._channel_factory = channel_factory
         self._local = local
         self._channels = channels = channel_factory.channels(config)
@@ -189,6 +192,7 @@ class Service:
         """
         self._channels.replace(self._channel_factory.channels(config))
         self._shared.take(config)
+        self._fetcher.configure(config.egress)
         found = changes(self._started_config, self._config, config)
         self._config = config
         return found
@@ -261,7 +265,8 @@ async def open_service(
         usage = _usage_log(config, store, data, stack)
         gate = gate or LoadShedder(config.overload)
         metrics = metrics or Metrics()
-        process = ProcessContext(metrics, gate, redis, cache, limits, dependencies, failures, usage, telemetry)
+        fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
+        process = ProcessContext(metrics, gate, redis, cache, limits, dependencies, failures, usage, telemetry, fetcher)
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 

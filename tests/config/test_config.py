@@ -29,6 +29,7 @@ from umg_grpc.config import (
     parse,
 )
 from umg_grpc.config.channels import LATER_PROTOCOLS, OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
@@ -219,6 +220,17 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert config.channels[0].timeout == Timeout(connect=5, first_byte=60, idle=60, total=600)
 
 
+def test_the_rules_for_urls_of_callers_are_read() -> None:
+    read = parse(
+        "channels: [{name: a, protocols: [local], models: [m]}]\n"
+        "egress: {allow: ['*.Corp:8443', 10.0.0.0/8, 'fd00::/8'], http: true, max_bytes: 1MiB, timeout: 5}",
+        "f.yaml",
+        {},
+    ).egress
+    places = (AllowedPlace(".corp", port=8443), parse_place("10.0.0.0/8"), parse_place("fd00::/8"))
+    assert read == EgressRules(places, http=True, max_bytes=1 << 20, timeout=5)
+
+
 def test_a_key_without_a_value_is_an_absent_key() -> None:
     config = parse("secret:\nlog: ~\nchannels: [{name: l, protocols: [local], headers: , models: [m]}]", "f", {})
     assert config == Config(channels=config.channels)
@@ -283,7 +295,7 @@ CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  mo
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, responses, reasoning, usage"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage"
 LATER = min(LATER_PROTOCOLS)
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
@@ -309,6 +321,7 @@ REFUSED_OPTIONS = (
 REDIS_OPTIONS = "expected nothing behind `?` but good values of db, username, password"
 URL = "expected a URL, http:// or https:// with a host and without a query"
 SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
+PLACE = "expected a host, `*.domain`, an address or a network, each optionally with a port: 10.0.0.0/8:8080"
 MISTAKES = [
     Mistake("an empty file", "", ("1: expected a mapping of keys to values",)),
     Mistake("a list", "- a", ("1: expected a mapping of keys to values",)),
@@ -324,6 +337,14 @@ MISTAKES = [
         LOCAL + "limit: 5",
         (f"2: limit: `limit` is not known here; {FILE_KEYS}",),
     ),
+    Mistake(
+        "places of the allow list that are none",
+        LOCAL + "egress:\n  allow:\n  - files.example.com\n  - https://files.example.com\n  - 10.0.0.1/8",
+        (f"5: egress.allow[1]: {PLACE}", f"6: egress.allow[2]: {PLACE}"),
+    ),
+    Mistake("a switch that is none", LOCAL + "egress: {http: maybe}", ("2: egress.http: expected true or false",)),
+    Mistake("no time at all", LOCAL + "egress: {timeout: 0}", ("2: egress.timeout: expected a number > 0",)),
+    Mistake("too large a file", LOCAL + "egress: {max_bytes: 2GiB}", (f"2: egress.max_bytes: {SIZE}",)),
     Mistake(
         "an address of metrics without a host",
         LOCAL + "metrics:\n  address: :9464",

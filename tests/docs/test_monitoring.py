@@ -40,6 +40,7 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made.refused("full")
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
+    made.count_egress("fetched")
     families = text_string_to_metric_families(made.exposition().decode())
     counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
     levels = [value for value in vars(metrics).values() if isinstance(value, metrics.Level)]

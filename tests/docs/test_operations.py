@@ -19,7 +19,7 @@ from tests.soak.__main__ import LEAVING
 from tests.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
 from tests.support.processes import Served, run, serve
-from umg_grpc import errors
+from umg_grpc import egress, errors
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.models import _ModelEntry
 from umg_grpc.config.scalars import UNITS
@@ -34,6 +34,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
 from umg_grpc.service.telemetry import content, exporting
 from umg_grpc.store import redis
+from umg_grpc.upstream import fetching
 from umg_grpc.upstream.http import keys
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import MAX_CACHE_SECONDS, MAX_TIMEOUT_SECONDS
@@ -68,6 +69,10 @@ def defaults() -> Iterator[tuple[str, object]]:
     yield "aliases", usual.aliases or None
     yield "redis", usual.redis
     yield "cache_bytes", usual.cache_bytes
+    yield "egress.allow", usual.egress.allow or None
+    yield "egress.http", usual.egress.http
+    yield "egress.max_bytes", usual.egress.max_bytes
+    yield "egress.timeout", usual.egress.timeout
 
 
 DEFAULTS = dict(defaults())
@@ -83,7 +88,9 @@ def test_a_key_has_the_default_of_the_code(key: str) -> None:
 
 
 def read(default: str) -> float | None:
-    """Return a documented default: a number, a size, or none."""
+    """Return a documented default: a number, a size, a switch, or none."""
+    if default in {"true", "false"}:
+        return default == "true"
     found = re.fullmatch(r"([\d.]+)(\w*)", default)
     if found is None:
         assert default == NONE
@@ -129,6 +136,7 @@ def counted() -> dict[str, set[str]]:
     made.refused(overload.FULL)
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
+    made.count_egress(fetching.FETCHED)
     families = text_string_to_metric_families(made.exposition().decode())
     return {
         sample.name.removesuffix("_count"): set(sample.labels)
@@ -146,6 +154,17 @@ def test_every_figure_is_in_the_table_with_its_labels() -> None:
 def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_refused_total" in cells[0]]
     assert overload.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
+
+
+def test_the_documented_rules_for_urls_are_those_of_the_code() -> None:
+    outcomes = {fetching.FETCHED, fetching.REFUSED, fetching.FAILED}
+    [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_egress_total" in cells[0]]
+    assert outcomes == set(quoted(cells[2]))
+    assert f"at most {fetching.MAX_REDIRECTS} redirects are followed" in TEXT
+    assert f"the port {egress.PORTS['https']};" in TEXT
+    for example in ("files.example.com", "*.example.com", "10.0.0.0/8", "minio:9000", "[fd00::/8]:8080"):
+        assert f"`{example}`" in TEXT
+        egress.parse_place(example)
 
 
 def test_every_kind_of_failure_is_in_the_table_with_an_action() -> None:

@@ -67,6 +67,7 @@ def test_calls_and_attempts_are_counted() -> None:
     metrics.hedged("m", won=True)
     metrics.hedged("m", won=False)
     metrics.count_cache_lookup("hit")
+    metrics.count_egress("refused")
     assert lines(metrics) >= {
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
         'umg_attempts_total{channel="main",model="m",outcome="not sent"} 1.0',
@@ -77,6 +78,7 @@ def test_calls_and_attempts_are_counted() -> None:
         'umg_hedges_total{model="m",won="true"} 1.0',
         'umg_hedges_total{model="m",won="false"} 1.0',
         'umg_cache_total{outcome="hit"} 1.0',
+        'umg_egress_total{outcome="refused"} 1.0',
     }
 
 

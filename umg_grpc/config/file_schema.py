@@ -26,9 +26,11 @@ from umg_grpc.config.values import (
     Overload,
     Retention,
     Retries,
+    Seconds,
     Tls,
 )
 from umg_grpc.config.yaml_document import ConfigError, Document
+from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")
 
@@ -43,6 +45,13 @@ class _MetricsEntry(ConfigEntry, frozen=True):
     address: str | None = None
     key: Annotated[str, msgspec.Meta(min_length=16)] | None = None
     key_labels: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+
+
+class _EgressEntry(ConfigEntry, frozen=True):
+    allow: tuple[str, ...] = ()
+    http: bool = False
+    max_bytes: str | None = None
+    timeout: Seconds = 30
 
 
 class _File(ConfigEntry, frozen=True):
@@ -66,6 +75,7 @@ class _File(ConfigEntry, frozen=True):
     tls: Tls | None = None
     log: Log = Log()
     metrics: _MetricsEntry = _MetricsEntry()
+    egress: _EgressEntry = _EgressEntry()
     responses: _RetentionEntry = _RetentionEntry()
     reasoning: _RetentionEntry = _RetentionEntry()
     usage: _RetentionEntry = _RetentionEntry()
@@ -132,6 +142,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,
         metrics=_metrics(document, file.metrics),
+        egress=_egress(document, file.egress),
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         usage=_retention(document, "usage", file.usage, Config.usage),
@@ -166,6 +177,22 @@ def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:
         key=token(document, ("metrics", "key"), entry.key) if entry.key is not None else None,
         key_labels=entry.key_labels,
     )
+
+
+def _egress(document: Document, entry: _EgressEntry) -> EgressRules:
+    places = list[AllowedPlace]()
+    for position, text in enumerate(entry.allow):
+        try:
+            places.append(parse_place(text))
+        except ValueError:
+            expected = (
+                "expected a host, `*.domain`, an address or a network, each optionally with a port: 10.0.0.0/8:8080"
+            )
+            document.problem(("egress", "allow", position), expected)
+    max_bytes = EgressRules.max_bytes
+    if entry.max_bytes is not None:
+        max_bytes = body_size(document, ("egress", "max_bytes"), entry.max_bytes)
+    return EgressRules(tuple(places), entry.http, max_bytes, entry.timeout)
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, default: Retention) -> Retention:

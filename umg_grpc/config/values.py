@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.address import Address
+from umg_grpc.egress import EgressRules
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
@@ -288,6 +289,8 @@ class Config:
     """Files of the TLS listeners; None serves both faces without TLS."""
     log: Log = field(default_factory=Log)
     metrics: MetricsAccess = MetricsAccess()
+    egress: EgressRules = field(default_factory=EgressRules)
+    """Rules for URLs that callers name and the gateway itself calls."""
     responses: Retention = Retention(ttl=30 * 86400, max_bytes=1024**3)
     """Retention of stored responses with their conversations."""
     reasoning: Retention = Retention(ttl=86400, max_bytes=64 * 1024**2)

@@ -132,6 +132,7 @@ class Metrics:
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
         self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
+        self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
         self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
         self._firsts = defaultdict[tuple[str, str, str], Observations](Observations)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
@@ -181,6 +182,10 @@ class Metrics:
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a cache look-up. `outcome`: `hit`, `miss` or `bypass`."""
         self._counts[self._cache, (outcome,)] += 1
+
+    def count_egress(self, outcome: str) -> None:
+        """Count a request to a URL that a caller names. `outcome`: `fetched`, `refused` by the rules, or `failed`."""
+        self._counts[self._egress, (outcome,)] += 1
 
     def reloaded(self, *, success: bool) -> None:
         """Record a reload of the config, or its first use."""

@@ -52,10 +52,10 @@ class Client:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls) -> AsyncGenerator[Self, None]:
+    async def opened(cls, idle: float = 60) -> AsyncGenerator[Self, None]:
         """Yield a client that measures the delay of this process; close its connections at the end."""
         lateness = LoopDelay()
-        client = cls(lateness=lateness)
+        client = cls(idle, lateness)
         lateness.start()
         try:
             yield client
