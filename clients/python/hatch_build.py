@@ -1,7 +1,8 @@
 """Build hook that generates `umg_client.v1` from the gateway's `proto/` with betterproto2.
 
-betterproto2 generates code for every imported file. Our files import the validation rules, which a client does not
-need: so they are first compiled to a descriptor set with comments, from which that import is removed.
+betterproto2 generates code for every imported file. Our files import the validation rules and the marks of URLs, which
+a client does not need: so they are first compiled to a descriptor set with comments, from which these imports are
+removed.
 """
 
 import importlib.util
@@ -17,6 +18,8 @@ PACKAGE = '''"""Every message, enum and stub of `umg.v1`."""
 
 from umg_client.v1.umg.v1 import *
 '''
+# The validation rules, and the marks of fields with URLs.
+UNNEEDED = frozenset({"buf/validate/validate.proto", "umg/v1/options.proto"})
 # Messages in the details of a failed call.
 STATUS_PROTOS = ["google/rpc/status.proto", "google/rpc/error_details.proto"]
 
@@ -46,8 +49,8 @@ def generate(repository: Path, package: Path) -> None:
 
 
 def write_schema(repository: Path, schema: Path) -> list[str]:
-    """Write the descriptors of our files to `schema`, with comments and without rules. Return the names of the
-    files.
+    """Write the descriptors of our files to `schema`, with comments and without rules and marks of URLs. Return the
+    names of the files.
     """
     from google.protobuf import descriptor_pb2
 
@@ -55,8 +58,10 @@ def write_schema(repository: Path, schema: Path) -> list[str]:
     gateway.compile_protos(repository, ["--include_source_info", f"--descriptor_set_out={schema}"], [])
     ours = descriptor_pb2.FileDescriptorSet.FromString(schema.read_bytes())
     for file in ours.file:
-        if gateway.RULES_PROTO in file.dependency:
-            file.dependency.remove(gateway.RULES_PROTO)
+        for unneeded in UNNEEDED.intersection(file.dependency):
+            file.dependency.remove(unneeded)
+    [marks] = [file for file in ours.file if file.name in UNNEEDED]
+    ours.file.remove(marks)
     schema.write_bytes(ours.SerializeToString())
     return [file.name for file in ours.file]
 

@@ -14,6 +14,7 @@ from umg.v1.image_pb2 import *  # noqa: F403
 from umg.v1.image_service_pb2 import *  # noqa: F403
 from umg.v1.model_pb2 import *  # noqa: F403
 from umg.v1.model_service_pb2 import *  # noqa: F403
+from umg.v1.options_pb2 import *  # noqa: F403
 from umg.v1.rerank_pb2 import *  # noqa: F403
 from umg.v1.rerank_service_pb2 import *  # noqa: F403
 from umg.v1.source_pb2 import *  # noqa: F403
