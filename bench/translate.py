@@ -100,10 +100,7 @@ def measured(face: str, upstream: str, work: Work[T]) -> Cost:
 
 def canonical(face: str, body: bytes) -> pb.GenerateRequest:
     """Return a caller's body as the canonical request."""
-    request = FORMATS[face].decode_request(body, {}).canonical
-    if FORMATS[face].model_in_path:
-        request.model = OURS
-    return request
+    return FORMATS[face].decode_request(body, {}, OURS).canonical
 
 
 def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> Work[pb.GenerateRequest]:

@@ -172,8 +172,8 @@ def seconds_left(request: web.BaseRequest) -> float:
 
 
 def model_of(request: web.BaseRequest) -> str:
-    """Return the model id in the path, without the `models/` that SDKs put in front."""
-    return exchange(request).parameters["model"].removeprefix("models/")
+    """Return the model id in the path, without the `models/` that SDKs put in front; "" for a path without one."""
+    return exchange(request).parameters.get("model", "").removeprefix("models/")
 
 
 def response_headers(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:

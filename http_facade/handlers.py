@@ -25,7 +25,7 @@ from umg_grpc.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import FaceRequest, name_model
+from umg_grpc.wire.text_format import FaceRequest
 
 Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -78,11 +78,8 @@ class Generate:
         """Return the answer as a body of the format, or stream it as events of the format."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-            decoded = self._codec.decode_request(body, headers)
-            if not self._codec.model_in_path:
-                return decoded
-            name_model(decoded.canonical, model_of(request))
-            return decoded._replace(stream=self._path_streams is True)
+            decoded = self._codec.decode_request(body, headers, model_of(request))
+            return decoded if self._path_streams is None else decoded._replace(stream=self._path_streams)
 
         canonical, stream, notes = await self._bodies.read(request, decode)
         if stream:
@@ -161,10 +158,7 @@ class CountTokens:
             raise ValueError(f"{self._face} has no call that counts tokens")
 
         def decode(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
-            counted = count(body, headers)
-            if self._codec.model_in_path:
-                name_model(counted.canonical, model_of(request))
-            return counted
+            return count(body, headers, model_of(request))
 
         canonical, notes = await self._bodies.read(request, decode)
         count_request = pb.CountTokensRequest(request=canonical)

@@ -43,10 +43,7 @@ class UnaryHandler(Generic[Request, Response]):
         """Return the response in the form that the caller's SDK expects."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> tuple[DecodedRequest[Request], ClientShape]:
-            decoded = self._codec.decode_request(body, headers)
-            if self._codec.name_model is not None:
-                self._codec.name_model(decoded.canonical, model_of(request))
-            return decoded, client_shape(request.headers)
+            return self._codec.decode_request(body, headers, model_of(request)), client_shape(request.headers)
 
         (canonical, notes), shape = await self._bodies.read(request, decode)
         call = with_notes(self._method, notes)(canonical, metadata=metadata(request, self._face))

@@ -45,7 +45,7 @@ class Words(msgspec.Struct):
     say: str
 
 
-def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     decoded = parse(Body, body)
     request = pb.GenerateRequest(model=decoded.model, source=pb.SourceDocument(format=NAME, body=body))
     request.messages.add(role=pb.ROLE_USER).parts.add().text.text = decoded.hear

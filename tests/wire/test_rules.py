@@ -217,7 +217,6 @@ def kept(name: str, body: object) -> bool:
         request = FORMATS[name].decode_request(json.dumps(body).encode(), {}).canonical
     except UmgError:
         return False
-    if FORMATS[name].model_in_path:
-        request.model = "m"
+    request.model = request.model or "m"  # the path names it where the body does not
     check(request)
     return True

@@ -5,7 +5,7 @@ A format is one module (or package) with these functions and one row in `wire.FO
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
@@ -37,6 +37,19 @@ class UpstreamRequest(NamedTuple):
     headers: Mapping[str, str]  # the format's own, without credentials; `Content-Type` of a body that is not JSON
     report: Report  # fields that the format could not express
     method: str = "POST"
+
+
+Decoded_co = TypeVar("Decoded_co", covariant=True)
+
+
+class BodyDecoder(Protocol[Decoded_co]):
+    """Decoder of a caller's body as a canonical request."""
+
+    def __call__(self, body: bytes, headers: Mapping[str, str], model: str = "", /) -> Decoded_co:
+        """Decode the body with its allow-listed headers, by lower-case name. `model` is the model of the path; formats
+        whose bodies have the model ignore it. Raise UmgError naming the field as the caller wrote it.
+        """
+        ...
 
 
 class RequestEncoder(Protocol):
@@ -105,16 +118,6 @@ class StreamDecoder(Protocol):
         ...
 
 
-def name_model(request: pb.GenerateRequest, model: str) -> None:
-    """Set the model of a request whose format has the model in its path. Raise UmgError(INVALID_FIELD) where the body
-    names another model.
-    """
-    if request.model and model and request.model != model:
-        named = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`model`: {named}; leave it out of the body", field="model")
-    request.model = model or request.model
-
-
 @dataclass(frozen=True)
 class TextFormat:
     """Codec of one text format, as a face and as an upstream."""
@@ -126,8 +129,7 @@ class TextFormat:
     """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
     forwarded.
     """
-    decode_request: Callable[[bytes, Mapping[str, str]], FaceRequest]
-    """(body, its allow-listed headers by lower-case name). Raises UmgError naming the field as the caller wrote it."""
+    decode_request: BodyDecoder[FaceRequest]
     encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
     """(response, its request). The response's own body when it has one of this format."""
     can_express: Callable[[pb.Part], bool]
@@ -200,13 +202,10 @@ class TextFormat:
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
     """Paths of the unknown fields below the top level of a decoded body; None for a format whose decoder records them.
     """
-    model_in_path: bool = False
-    """Whether a face's path has the model and whether to stream. A body may repeat the model (`name_model`)."""
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""
-    decode_count: Callable[[bytes, Mapping[str, str]], DecodedRequest[pb.GenerateRequest]] | None = None
-    """(body of a token counting call, its allow-listed headers) -> request whose tokens are counted, with its source.
-    """
+    decode_count: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
+    """Decoder of the body of a token counting call: the request whose tokens are counted, with its source."""
     encode_count: Callable[[int], bytes] | None = None
     """Tokens of the prompt -> body."""
 

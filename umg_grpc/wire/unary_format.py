@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.core.object_rules import ObjectRules
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format import BodyDecoder, UpstreamRequest
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -52,10 +52,7 @@ class UnaryFormat(Generic[Request, Response]):
     """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
     forwarded.
     """
-    decode_request: Callable[[bytes, Mapping[str, str]], DecodedRequest[Request]]
-    """(body, its allow-listed headers by lower-case name) -> the request with its source document, and its notes.
-    Raises UmgError naming the field as the caller wrote it.
-    """
+    decode_request: BodyDecoder[DecodedRequest[Request]]
     encode_response: Callable[[Response, Request, ClientShape], bytes]
     """(response, its request, shape). The response's own body when it has one of this format."""
     encode_error: Callable[[UmgError, int], bytes]
@@ -90,10 +87,6 @@ class UnaryFormat(Generic[Request, Response]):
     """Beginnings of paths whose errors have the format's bodies, although no route has the path."""
     takes_tokens: bool = False
     """Whether the inputs may be tokens instead of texts."""
-    name_model: Callable[[Request, str], None] | None = None
-    """Function that sets the model of a request, for a face that has the model in its path. Raises
-    UmgError(INVALID_FIELD) where the body names another model.
-    """
     most_items: int | None = None
     """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None

@@ -293,14 +293,11 @@ class GrpcVectorCaller:
 
     def _sourced(self, request: Embed, by: str, name: str) -> DecodedRequest[pb.EmbedRequest]:
         body, codec = json.dumps(embed_body(request, by)).encode(), EMBEDDING_FORMATS[name]
-        model = request.model if codec.name_model is not None else ""
+        model = "" if name == "embeddings" else request.model  # which the path of all others has
         if not self.transport.decodes:
             source = pb.SourceDocument(format=name, body=body)
             return DecodedRequest(pb.EmbedRequest(model=model, source=source), NO_NOTES)
-        decoded = codec.decode_request(body, {})
-        if codec.name_model is not None:
-            codec.name_model(decoded.canonical, model)
-        return decoded
+        return codec.decode_request(body, {}, model)
 
     def _rerank_sourced(self, request: Rerank, by: str) -> DecodedRequest[pb.RerankRequest]:
         body = json.dumps(rerank_body(request)).encode()

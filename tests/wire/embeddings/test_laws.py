@@ -183,8 +183,7 @@ def kept(codec: Codec, body: object) -> bool:
     """Return whether the body is accepted; if so, check that it keeps the rules."""
     try:
         request = codec.decode_request(json.dumps(body).encode(), {}).canonical
-        if codec.name_model is not None:
-            codec.name_model(request, request.model or "m")
+        request.model = request.model or "m"  # the path names it where the body does not
     except UmgError:
         return False
     check(request)

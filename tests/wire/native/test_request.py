@@ -12,7 +12,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.native import NATIVE
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import name_model
 
 Json = dict[str, object]
 
@@ -276,13 +275,12 @@ def test_the_counted_request_is_the_body_or_its_member(key: str) -> None:
     ("other", "m", True), ("models/models/m", "m", True),
 ])  # fmt: skip
 def test_a_model_in_the_body_is_that_of_the_path(named: str | None, path: str, refused: bool) -> None:
-    request = decoded(model=named)
+    body = msgspec.json.encode({"contents": [{"parts": [{"text": "hi"}]}], "model": named})
     if not refused:
-        name_model(request, path)
-        assert request.model == "m"
+        assert NATIVE.decode_request(body, {}, path).canonical.model == "m"
         return
     with pytest.raises(UmgError) as caught:
-        name_model(request, path)
+        NATIVE.decode_request(body, {}, path)
     assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": "model"})
 
 

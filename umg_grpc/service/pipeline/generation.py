@@ -32,7 +32,7 @@ from umg_grpc.service.pipeline.tool_choice import check_tool_choice
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS, stores_by_default
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import TextFormat, name_model
+from umg_grpc.wire.text_format import TextFormat
 
 HOLD_SECONDS = 2.0
 """Maximum time that the start of a stream is held back until its first message with output."""
@@ -173,11 +173,8 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
     async def _decode(self, given: pb.GenerateRequest, *, counted: bool) -> DecodedRequest[pb.GenerateRequest]:
         def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
             if counted and codec.decode_count is not None:
-                request, notes = codec.decode_count(body, headers)
-            else:
-                request, _, notes = codec.decode_request(body, headers)
-            if codec.model_in_path:
-                name_model(request, given.model)
+                return codec.decode_count(body, headers, given.model)
+            request, _, notes = codec.decode_request(body, headers, given.model)
             return DecodedRequest(request, notes)
 
         return await read_source(given.source, FORMATS, decode, none="no text format", limit=self._context.body_limit)

@@ -37,8 +37,8 @@ async def read_source(
     none: str,
     limit: int,
 ) -> DecodedRequest[Request]:
-    """Decode the document. Raise UmgError with the messages of its own format. `decode`: takes codec, body and headers,
-    and sets the model from the path; called in a thread for a large body. `none`: description of a format that is not
+    """Decode the document. Raise UmgError with the messages of its own format. `decode`: takes codec, body and headers;
+    called in a thread for a large body. `none`: description of a format that is not
     in `formats`, for the error. `limit`: maximum size of the body in bytes.
     """
     if len(source.body) > limit:

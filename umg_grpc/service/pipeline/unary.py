@@ -54,10 +54,7 @@ class UnaryPipeline(
         def decode(
             codec: UnaryFormat[RequestT, ResponseT], body: bytes, headers: Mapping[str, str]
         ) -> DecodedRequest[RequestT]:
-            decoded = codec.decode_request(body, headers)
-            if codec.name_model is not None:
-                codec.name_model(decoded.canonical, given.model)
-            return decoded
+            return codec.decode_request(body, headers, given.model)
 
         none = f"no format to {VERBS[self._operation]} in"
         return await read_source(given.source, self._formats, decode, none=none, limit=self._context.body_limit)

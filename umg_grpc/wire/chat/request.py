@@ -132,7 +132,7 @@ UNSUPPORTED = (
 # --- caller -> canonical
 
 
-def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     """Decode the request together with its source document. Raises UmgError: MALFORMED_BODY, MISSING_FIELD,
     INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
 

@@ -37,7 +37,7 @@ wire_path = wire_paths(
 # --- caller -> canonical
 
 
-def decode_request(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.EmbedRequest]:
+def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
     """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     try:
         decoded: EmbeddingsBody = _KNOWN.decode(check_utf8(body))

@@ -67,7 +67,7 @@ UNSUPPORTED = (
 # --- caller -> canonical
 
 
-def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     """Return the request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
 
     Family rules are not applied here. The documents do not show a lifetime beside `persistent`; one of 5 minutes is
@@ -88,7 +88,7 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     return FaceRequest(request, parsed.stream is True, notes)
 
 
-def decode_count(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
     """Return the prompt of a counting call, with its source. Raise UmgError as `decode_request`."""
     parsed = parse(schema.CountRequest, check_utf8(body))
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()

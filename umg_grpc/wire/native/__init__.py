@@ -43,7 +43,6 @@ NATIVE = TextFormat(
     key_parameter="key",
     error_paths=("/v1beta/",),
     key_header="x-goog-api-key",
-    model_in_path=True,
     array_encoder=ArrayEncoder,
     decode_count=decode_count,
     encode_count=encode_count,

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, check_utf8, is_present, parse
+from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.native import passthrough_request, schema
 from umg_grpc.wire.native.encode_canonical import encode_body
@@ -30,15 +30,15 @@ HARMLESS = frozenset({"stream"})
 # --- caller -> canonical
 
 
-def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-    """Return the request with its source. The path has its model and whether it streams; a model in the body is kept,
-    for `name_model` to compare. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
+    """Return the request with its source. The path has its model and whether it streams; the body may repeat the model.
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
-    decoded = _decode(body, "")
+    decoded = _decode(body, "", model)
     return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
 
 
-def decode_count(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
     """Return the request that `:countTokens` counts: the body, or its `generateContentRequest`."""
     counted = parse(schema.CountBody, check_utf8(body))
     for raw, name in (
@@ -46,23 +46,32 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.G
         (counted.snake_request, "generate_content_request"),
     ):
         if is_present(raw):
-            return _decode(bytes(raw), f".{name}")
-    return _decode(body, "")
+            return _decode(bytes(raw), f".{name}", model)
+    return _decode(body, "", model)
 
 
-def _decode(body: bytes, at: str) -> DecodedRequest[pb.GenerateRequest]:
+def _decode(body: bytes, at: str, model: str) -> DecodedRequest[pb.GenerateRequest]:
     notes, request = Notes(base=1 if at else 0), pb.GenerateRequest()
     try:
         parsed = read(schema.GenerateBody, check_utf8(body), notes, at)
-        request.model = (parsed.model or "").removeprefix(PREFIX)
         request.source.format, request.source.body = "native", body
         decode_contents(parsed.contents, request, notes)
         _decode_options(parsed, request, notes)
     except UmgError as error:
         raise notes.with_caller_path(error) from None
     notes.request.uncarried.extend(field.path for field in notes.unknown if field.nested)
+    request.model = path_model(model, (parsed.model or "").removeprefix(PREFIX))
     record_unknown_fields([field.path for field in notes.unknown if not field.nested], HARMLESS, notes.request)
     return DecodedRequest(request, notes.request)
+
+
+def path_model(model: str, repeated: str, at: str = "model") -> str:
+    """Return the model of a request by its path, or by its body (`repeated`, at the field `at`) if no path is known.
+    Raise UmgError(INVALID_FIELD) where the body names another model than the path.
+    """
+    if model and repeated not in ("", model):
+        raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
+    return model or repeated
 
 
 def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:

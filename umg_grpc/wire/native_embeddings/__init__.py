@@ -10,13 +10,7 @@ from umg_grpc.wire.embedding_format import TOO_LONG
 from umg_grpc.wire.native import errors
 from umg_grpc.wire.native.object_rules import OBJECTS
 from umg_grpc.wire.native_embeddings.field_paths import wire_path_of_batch, wire_path_of_single
-from umg_grpc.wire.native_embeddings.request import (
-    BATCH,
-    SINGLE,
-    decode_request,
-    encode_request,
-    name_model,
-)
+from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE, decode_request, encode_request
 from umg_grpc.wire.native_embeddings.response import (
     decode_response,
     encode_batch,
@@ -44,7 +38,6 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     key_header="x-goog-api-key",
     key_headers=("x-vendorg-api-key", "x-goog-api-key"),
     key_parameter="key",
-    name_model=name_model,
     most_items=MAX_INPUTS,
     encode_pieces=encode_pieces_of_batch,
 )

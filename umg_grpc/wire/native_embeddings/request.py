@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, check_utf8, invalid, is_present, missing, parse, whole
 from umg_grpc.wire.embedding_format import without_nulls
 from umg_grpc.wire.native.proto_json import Notes, read
-from umg_grpc.wire.native.request import PREFIX, call_path
+from umg_grpc.wire.native.request import PREFIX, call_path, path_model
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
@@ -38,24 +38,6 @@ UNCARRIED = {
 # --- caller -> canonical
 
 
-def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.EmbedRequest]:
-    """Return the request with its source. Its model is in the path; a model in the body is kept, for `name_model` to
-    compare. Options that all items share become fields of the request itself.
-
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for content other than text.
-    """
-    return _decode(face, body, Notes())
-
-
-def name_model(request: pb.EmbedRequest, model: str) -> None:
-    """Set the model of the request to the one in its path. Raise UmgError(INVALID_FIELD) if the body names another."""
-    if request.model and model and request.model != model:
-        named = _read(request.source.format, request.source.body, Notes()).named
-        conflict = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"
-        raise invalid(named[0][0] if named else "model", f"{conflict}; leave it out of the body")
-    request.model = model or request.model
-
-
 class _Body(NamedTuple):
     """Items in a body of either face, and the models that the body names."""
 
@@ -74,15 +56,23 @@ def _read(face: str, body: bytes, notes: Notes) -> _Body:
     return _Body(items, [(at, model.removeprefix(PREFIX)) for at, model in models if model])
 
 
-def _decode(face: str, body: bytes, notes: Notes) -> DecodedRequest[pb.EmbedRequest]:
-    request, uncarried = pb.EmbedRequest(), list[str]()
+def decode_request(
+    face: str, body: bytes, headers: Mapping[str, str], model: str = ""
+) -> DecodedRequest[pb.EmbedRequest]:
+    """Return the request with its source. The path has its model; the body may repeat it. Options that all items share
+    become fields of the request itself.
+
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for content other than text.
+    """
+    notes, request, uncarried = Notes(), pb.EmbedRequest(), list[str]()
     try:
         parsed = _read(face, check_utf8(body), notes)
+        first, repeated = next(iter(parsed.named), ("model", ""))
         for at, named in parsed.named:
-            if request.model not in ("", named):
-                conflict = f"it names {named[:64]!r}, another place {request.model[:64]!r}"
+            if named != repeated:
+                conflict = f"it names {named[:64]!r}, another place {repeated[:64]!r}"
                 raise invalid(at, f"{conflict}; leave it out of the body, the path has it")
-            request.model = named
+        request.model = path_model(model, repeated, first)
         _decode_items(parsed.items, "" if face == SINGLE else "requests[{}].", request, notes, uncarried)
     except UmgError as error:
         raise notes.with_caller_path(error) from None

@@ -60,7 +60,9 @@ V2 = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
 # --- caller -> canonical
 
 
-def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.RerankRequest]:
+def decode_request(
+    face: str, body: bytes, headers: Mapping[str, str], model: str = ""
+) -> DecodedRequest[pb.RerankRequest]:
     """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     try:
         decoded: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))

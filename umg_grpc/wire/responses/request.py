@@ -54,7 +54,7 @@ _whole_numbers = attrgetter(*WHOLE_NUMBERS)
 # --- caller -> canonical
 
 
-def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     """Decode the request together with its source document.
 
     Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response.
@@ -72,7 +72,7 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     return FaceRequest(request, parsed.stream is True, notes)
 
 
-def decode_count(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
     """Decode the request of `POST /v1/responses/input_tokens`. Raises UmgError as `decode_request` does.
 
     `model` is required here, though not by the SDK: the number of tokens depends on it.
