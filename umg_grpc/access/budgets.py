@@ -16,6 +16,10 @@ from umg_grpc.v1 import pb
 REFUSAL_SECONDS = 0.5
 """Time for which a refusal is repeated without the database."""
 RENEW_SECONDS = 300.0
+SHARE_DIVISOR = 16
+"""Part of the rest that a call whose cost has no bound of its own reserves at most, so that others can run beside it.
+Half of the part of the rest that is leased at once (`REST_DIVISOR`): most of these calls need no further lease.
+"""
 
 
 class _Lease:
@@ -23,7 +27,7 @@ class _Lease:
 
     __slots__ = (
         *("budget", "extending", "is_used", "left", "lease_id"),
-        *("open", "refusal", "refused_until", "to_return"),
+        *("open", "refusal", "refused_until", "rest", "to_return"),
     )
 
     def __init__(self, lease_id: LeaseId, budget: int) -> None:
@@ -33,11 +37,17 @@ class _Lease:
         """Amount that no call has reserved; negative after a call that cost more than its reservation."""
         self.open = 0
         """Number of reservations that have not ended."""
+        self.rest = 0
+        """Rest of the budget outside all leases, when this lease was extended last."""
         self.to_return = 0
         self.is_used = True  # since the last `return_unused`
         self.refusal: Grant | None = None
         self.refused_until = 0.0
         self.extending = asyncio.Lock()
+
+    def aim(self, least: int, most: int) -> int:
+        """Return the amount for a call that needs at least `least` and costs at most `most`."""
+        return max(least, min(most, (self.left + self.rest) // SHARE_DIVISOR))
 
 
 class Reservation:
@@ -76,8 +86,8 @@ class Reservation:
 class Budgets:
     """Budgets of all keys in this process, until `aclose`.
 
-    A call reserves its estimated cost from the lease of this process; only a process whose lease does not suffice calls
-    the database. Unused amounts are returned within seconds.
+    A call reserves the maximum of its cost from the lease of this process; only a process whose lease does not suffice
+    calls the database. Unused amounts are returned within seconds.
     """
 
     def __init__(
@@ -93,8 +103,9 @@ class Budgets:
         self._extensions: set[asyncio.Task[Grant]] = set()
         self._renew_at = 0.0
 
-    async def reserve(self, caller: Caller, micro_credits: int) -> Reservation | None:
-        """Reserve the estimated cost of a call. Return None for a key without a budget. Raise
+    async def reserve(self, caller: Caller, least: int, most: int | None = None) -> Reservation | None:
+        """Reserve the cost of a call: `most`, its maximum, or less if the rest of the budget is small, but at least
+        `least`, which is also the maximum where that is None. Return None for a key without a budget. Raise
         UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the database does not
         answer.
         """
@@ -109,8 +120,10 @@ class Budgets:
             if lease.left > 0:
                 lease.to_return, lease.left = lease.to_return + lease.left, 0
         lease.is_used = True
-        if lease.left < micro_credits:
-            await self._extend(lease, caller, micro_credits)
+        most = least if most is None else most
+        if lease.left < lease.aim(least, most):
+            await self._extend(lease, caller, least, most)
+        micro_credits = min(lease.left, lease.aim(least, most))
         lease.left -= micro_credits
         lease.open += 1
         return Reservation(lease, micro_credits)
@@ -147,30 +160,46 @@ class Budgets:
         """Return the leases of this process, whose usage records are all in the database."""
         await self._accounts.return_all({self._holder})
 
-    async def _extend(self, lease: _Lease, caller: Caller, need: int) -> None:
-        """Lease more, until the lease suffices. Raise UmgError."""
+    async def _extend(self, lease: _Lease, caller: Caller, least: int, most: int) -> None:
+        """Lease more, until the lease suffices for `least`, and once for more. Raise UmgError."""
         async with lease.extending:
-            while lease.left < need:
+            extended = False
+            while lease.left < (least if extended else lease.aim(least, most)):
                 refusal = lease.refusal if self._monotonic() < lease.refused_until else None
-                if refusal is not None and need - lease.left > lease.budget - sum(refusal.balance):
-                    raise self._refusal(caller, lease, refusal, need)
-                # in a task, since a caller that leaves must not lose the leased amount
-                task = asyncio.create_task(self._lease_more(lease, need), name="budget lease")
-                self._extensions.add(task)
-                task.add_done_callback(self._extensions.discard)
-                try:
-                    grant = await asyncio.shield(task)
-                except (SQLAlchemyError, OSError):
-                    message = "the database of the budgets does not answer; try again"
-                    raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
-                if not grant.micro_credits:
-                    lease.refusal, lease.refused_until = grant, self._monotonic() + REFUSAL_SECONDS
-                    raise self._refusal(caller, lease, grant, need)
+                if refusal is None or least - lease.left <= lease.budget - sum(refusal.balance):
+                    refusal = await self._lease_more(lease, least, most)
+                if refusal is not None and lease.left < least:
+                    raise self._refusal(caller, lease, refusal, least)
+                extended = True
 
-    async def _lease_more(self, lease: _Lease, need: int) -> Grant:
-        missing = need - lease.left
-        grant = await self._accounts.lease(lease.lease_id, self._directory, lease.budget, missing, self._now())
+    async def _lease_more(self, lease: _Lease, least: int, most: int) -> Grant | None:
+        """Extend the lease. Return None, or the refusal. Raise UmgError(UNAVAILABLE) if the lease does not suffice for
+        `least` and the database does not answer.
+        """
+        # in a task, since a caller that leaves must not lose the leased amount
+        task = asyncio.create_task(self._extend_in_database(lease, least, most), name="budget lease")
+        self._extensions.add(task)
+        task.add_done_callback(self._extensions.discard)
+        try:
+            grant = await asyncio.shield(task)
+        except (SQLAlchemyError, OSError):
+            if lease.left >= least:
+                return None
+            message = "the database of the budgets does not answer; try again"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
+        if grant.micro_credits:
+            return None
+        lease.refusal, lease.refused_until = grant, self._monotonic() + REFUSAL_SECONDS
+        return grant
+
+    async def _extend_in_database(self, lease: _Lease, least: int, most: int) -> Grant:
+        missing = max(0, least - lease.left)
+        want = most * (lease.open + 2) if most > least else 0  # for the calls that probably follow
+        grant = await self._accounts.lease(
+            lease.lease_id, self._directory, lease.budget, missing, self._now(), want=want
+        )
         lease.left += grant.micro_credits
+        lease.rest = max(0, lease.budget - sum(grant.balance) - grant.micro_credits)
         return grant
 
     def _refusal(self, caller: Caller, lease: _Lease, grant: Grant, need: int) -> UmgError:

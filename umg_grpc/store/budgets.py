@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.store.database import Store
 from umg_grpc.store.tables import BudgetAccount, BudgetLease
 
-LEASE_DIVISOR = 50  # a lease is at most this part of the budget, unless a call needs more
+LEASE_DIVISOR = 50  # a lease is at most this part of the budget, unless calls may cost more
 REST_DIVISOR = 8  # and this part of the rest, so that leases become small before the budget is used up
 TASK_PREFIX = "task:"
 NO_DIRECTORY = ""
@@ -145,8 +145,12 @@ class BudgetAccounts:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def lease(self, lease: LeaseId, directory: str, budget: int, need: int, now: datetime) -> Grant:
-        """Add at least `need` to the lease, if the rest of the budget suffices. Return the result."""
+    async def lease(
+        self, lease: LeaseId, directory: str, budget: int, need: int, now: datetime, *, want: int = 0
+    ) -> Grant:
+        """Add at least `need` to the lease, if the rest of the budget suffices, and up to `want` if much is left.
+        Return the result.
+        """
         async with self._store.write() as session:
             await lock_accounts(session, [(lease.key_id, lease.period)])
             spent = await session.scalar(_account(lease.key_id, lease.period))
@@ -157,7 +161,7 @@ class BudgetAccounts:
             rest = budget - sum(balance)
             if need > rest:
                 return Grant(0, balance)
-            amount = max(need, min(budget // LEASE_DIVISOR, rest // REST_DIVISOR))
+            amount = max(need, min(max(budget // LEASE_DIVISOR, want), rest // REST_DIVISOR))
             row = {**lease._asdict(), "directory": directory, "amount": amount, "now": _micros(now)}
             await session.execute(_ADD_TO_LEASE, row)
             return Grant(amount, balance)
