@@ -54,6 +54,10 @@ class Prices:
             total += count * prices.get(unit, 0)
         return -(-total // PRICED_UNITS)
 
+    def dearest(self, *units: Unit) -> int:
+        """Return the highest price of the units, in micro-credits for a million of one of them."""
+        return max(self.micro_credits.get(unit, 0) for unit in units)
+
 
 FREE = Prices()
 

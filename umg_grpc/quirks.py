@@ -9,7 +9,7 @@ Pure: no I/O and no clock.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
@@ -60,6 +60,11 @@ class Quirks:
     cache_marks: bool | None = None
     """Whether prompt cache marks are added to a request without any (messages format)."""
 
+    def limited(self, tokens: int) -> "Quirks":
+        """Return these quirks with at most this maximum of output tokens."""
+        own = self.max_output_tokens
+        return replace(self, max_output_tokens=tokens if own is None else min(own, tokens))
+
     def over(self, other: "Quirks") -> "Quirks":
         """Return these quirks, with unset ones taken from `other`."""
         own = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
@@ -82,6 +87,11 @@ class ChannelQuirks:
     def of(self, protocol: str, source_format: str) -> Quirks:
         """Return the quirks for a request in `source_format` that is encoded for the provider."""
         return self.written if protocol == source_format else self.by_protocol.get(protocol, NO_QUIRKS)
+
+    def limited(self, tokens: int) -> "ChannelQuirks":
+        """Return the quirks with at most this maximum of output tokens in each format."""
+        by_protocol = {protocol: quirks.limited(tokens) for protocol, quirks in self.by_protocol.items()}
+        return ChannelQuirks(MappingProxyType(by_protocol), self.written.limited(tokens))
 
     def accepts_reasoning(self, protocol: str) -> bool:
         """Return whether reasoning of earlier turns that a client left out is sent to the provider."""

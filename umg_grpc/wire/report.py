@@ -24,6 +24,7 @@ class Report:
         default_factory=dict
     )  # name -> the value sent instead, None for a dropped field
     times: dict[str, int] = field(default_factory=dict)  # name -> number of times it was dropped
+    limits: int = 0  # number of limits of the gateway among them
 
     def drop(self, name: str, instead: str | None = None) -> None:
         """Record a field that is not sent, or is sent as `instead`."""
@@ -35,10 +36,16 @@ class Report:
         self.dropped[name] = instead
         self.times.setdefault(name, 1)
 
+    def limit(self, name: str, value: str) -> None:
+        """Record a limit that the gateway sets for every upstream, unless this one has a lower limit."""
+        if name not in self.dropped:
+            self.drop(name, value)
+            self.limits += 1
+
     @property
     def lost(self) -> int:
-        """Number of fields that were not sent as the caller wrote them."""
-        return len(self.dropped)
+        """Number of fields that were not sent as the caller wrote them because of the upstream."""
+        return len(self.dropped) - self.limits
 
     def rename(self, name_of: Callable[[str], str]) -> None:
         """Replace the canonical names by the names of the caller's format."""

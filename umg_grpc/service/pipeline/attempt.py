@@ -66,13 +66,19 @@ class RequestEncoder(Protocol[AttemptT]):
         ...
 
 
+OUTPUT_LIMIT = "max_output_tokens"
+
+
 def finish_report(
     call: Call, report: Report, wire_path: Callable[[str], str] | None, uncarried: Collection[str] = ()
 ) -> None:
-    """Translate the paths of dropped fields into the caller's format; called once for each encoded request. Raise
-    UmgError(UNTRANSLATABLE) in strict mode if a field was dropped. `wire_path`: translates a canonical path; None for a
-    request in the canonical form. `uncarried`: paths that are already those of the caller's body.
+    """Report the limit of the answer, and translate the paths of dropped fields into the caller's format; called once
+    for each encoded request. Raise UmgError(UNTRANSLATABLE) in strict mode if a field was dropped. `wire_path`:
+    translates a canonical path; None for a request in the canonical form. `uncarried`: paths that are already those of
+    the caller's body.
     """
+    if call.output_limit is not None:
+        report.limit(OUTPUT_LIMIT, str(call.output_limit))
     if report.dropped and wire_path is not None:
         report.rename(lambda name: name if name in uncarried else wire_path(name))
     if call.strict:

@@ -54,13 +54,14 @@ class Call:
     micro_credits: int = 0  # cost of the usage, set at the end of the call
     first_output_seconds: float | None = None  # from the call to the first message of its stream
     admissions: Sequence[Admission] = ()  # within the limits of the key and the model, where they have any
-    reservation: Reservation | None = None  # of the estimated cost, for a key with a budget
+    reservation: Reservation | None = None  # of the maximum cost, for a key with a budget
+    output_limit: int | None = None  # tokens of an answer that the reservation pays for; None for the longest answer
     usage_in_flight: "UsageInFlight | None" = None  # None before the attempts, and without usage records
     prices: Prices | None = None  # of the model; None for a call that was not admitted, and costs nothing
 
     def list_dropped(self, answer: Answer) -> None:
         """List the dropped fields in the answer for a gRPC caller. HTTP callers get them in a header."""
-        if not self.trusted and self.report is not None and self.report.lost:
+        if not self.trusted and self.report is not None and self.report.dropped:
             answer.dropped_fields.extend(self.report.entries())
 
     @property

@@ -67,6 +67,11 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             continued = await self._open_thread(call, decoded, resolved, stream=stream)
         elif request.previous_response_id:
             continued = await self._continue(call, decoded, model.id)
+        try:
+            await self.reserve_cost(call, model, decoded if continued is None else continued.whole)
+        except BaseException:  # cancellation too: another call may continue the thread then
+            await self._close_thread(call, continued)
+            raise
         several = self._context.channels.router.has_several(model.id)
         threaded = continued.continued if isinstance(continued, Thread) else None
         conversation = request if threaded is None else threaded.canonical
@@ -84,8 +89,11 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
 
     async def close(self, admitted: GenerationCall) -> None:
         """Release the thread of the call, also when the call is cancelled."""
-        if self._memory.threads is not None and isinstance(admitted.continued, Thread):
-            await asyncio.shield(self._memory.threads.close(admitted.call.caller.key_id, admitted.continued))
+        await self._close_thread(admitted.call, admitted.continued)
+
+    async def _close_thread(self, call: Call, continued: Continued | Thread | None) -> None:
+        if self._memory.threads is not None and isinstance(continued, Thread):
+            await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
 
     async def stream(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Yield the cached response in one message, else the stream of the first channel that answers.

@@ -14,7 +14,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import Thread
 from umg_grpc.service.conversations.upstream_objects import AccountObject, account_objects, check_ownership
-from umg_grpc.service.pipeline.attempt import Attempt, finish_report
+from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.pipeline import Admitted
 from umg_grpc.upstream.interface import TextCall, TextUpstream
 from umg_grpc.v1 import pb
@@ -154,9 +154,11 @@ class GenerationEncoder:
         request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)
         if request is not given:
             notes = notes.with_edited("messages")
-        upstream = self._upstreams[channel.name]
-        call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=target.quirks)
-        if request is not given:
+        upstream, quirks, lacks_state = self._upstreams[channel.name], target.quirks, request is not given
+        if (limit := self._admitted.call.output_limit) is not None:
+            request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
+        call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=quirks)
+        if lacks_state:
             call.report.drop("state")
         attempt = GenerationAttempt(target=target, call=call, request=request)
         if channel.shared_objects:
@@ -192,3 +194,11 @@ class GenerationEncoder:
         if same_format and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)
         return DecodedRequest(restored, notes)
+
+
+def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:
+    """Return a copy of the request with this maximum of output tokens."""
+    limited = pb.GenerateRequest()
+    limited.CopyFrom(request)
+    limited.max_output_tokens = limit
+    return limited

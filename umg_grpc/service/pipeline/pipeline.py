@@ -15,13 +15,14 @@ from umg_grpc.access.key_limits import KeyLimits, TokenEstimate
 from umg_grpc.access.limited import LimitedModel
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import FREE, estimated_quantities
+from umg_grpc.prices import FREE
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, RoutePreferences
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.cost_bounds import cost_bound
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedging import first_response
 from umg_grpc.service.pipeline.model_access import find_model, not_found
@@ -96,14 +97,18 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         return DecodedRequest(request, notes), resolved
 
     async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
-        """Count the call against the limits of its key and model, and reserve its estimated cost, until the call ends.
-        Raise UmgError(RATE_LIMITED), UmgError(QUOTA_EXHAUSTED).
-        """
+        """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""
         if call.caller.has_limits or model.limits is not None:
             await self._acquire(call, model, estimate_tokens(request, model.described), request.source.format)
+        call.model = model.id  # set here, since the call may reach no channel
+
+    async def reserve_cost(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
+        """Reserve the maximum cost of the call until it ends, if its key has a budget, and limit the answer to it.
+        `decoded`: with the whole conversation. Raise UmgError(QUOTA_EXHAUSTED).
+        """
         if call.caller.budget_micro_credits is not None and model.prices is not FREE:
-            await self._reserve(call, model, request)
-        call.model, call.prices = model.id, model.prices  # set here, since the call may reach no channel
+            await self._reserve(call, model, decoded)
+        call.prices = model.prices
 
     async def _acquire(self, call: Call, model: PublicModel, estimate: TokenEstimate, source_format: str) -> None:
         """Count the call against the limits of its key, then those of its model. Raise UmgError(RATE_LIMITED)."""
@@ -118,13 +123,16 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             for admission in own:
                 call.headers.update(headers_of_limits(source_format)(admission.status, datetime.now(UTC)))
 
-    async def _reserve(self, call: Call, model: PublicModel, request: RequestT) -> None:
-        """Reserve the estimated cost of a call of a key with a budget. Raise UmgError."""
+    async def _reserve(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
+        """Reserve the maximum cost of a call of a key with a budget. Raise UmgError."""
         if self._context.usage is None:
             message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        cost = model.prices.cost(estimated_quantities(*estimate_tokens(request, model.described)))
-        call.reservation = await self._context.usage.budgets.reserve(call.caller, cost)
+        bound = cost_bound(decoded, model.described, model.prices, strict=call.strict)
+        budgets = self._context.usage.budgets
+        call.reservation = await budgets.reserve(call.caller, bound.least, bound.most)
+        if call.reservation is not None:
+            call.output_limit = bound.affordable_tokens(call.reservation.micro_credits)
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:
         """Return the cached response, else the response of the first channel that answers, with its usage counted and

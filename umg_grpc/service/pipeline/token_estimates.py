@@ -1,5 +1,6 @@
 """Estimates of the tokens of a call before it is made, in microseconds."""
 
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
@@ -17,33 +18,46 @@ DEFAULT_OUTPUT_TOKENS = 1000
 """Tokens of an answer whose request states no maximum."""
 
 
-def estimate_tokens(request: Request, model: pb.Model) -> TokenEstimate:
+def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None) -> TokenEstimate:
     """Return the estimated tokens of the input, and the maximum tokens of the output.
 
-    The maximum is the caller's, but no more than the model's, so that a high value does not reserve a whole budget.
+    The maximum is the caller's, but no more than the model's, so that a high value does not reserve a whole limit, and
+    no more than `limit`, which the gateway has set.
     """
-    body = request.source.body
-    size = len(body) or request.ByteSize()  # which encodes the request, and so takes longer than the length of a body
     if not isinstance(request, pb.GenerateRequest):
-        return TokenEstimate(size // BYTES_PER_TOKEN, 0)
-    count, media_bytes = 0, 0
+        return TokenEstimate(request_bytes(request) // BYTES_PER_TOKEN, 0)
+    media = list(media_of(request))
+    answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
+    answer = min(answer, most_output_tokens(model), answer if limit is None else limit)
+    tokens = text_bytes(request, media) // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
+    return TokenEstimate(tokens, answer * max(1, request.candidate_count))
+
+
+def most_output_tokens(model: pb.Model) -> int:
+    """Return the maximum of an answer of the model."""
+    return model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
+
+
+def request_bytes(request: Request) -> int:
+    """Return the size of the request: that of its body, since the size of the message takes longer."""
+    return len(request.source.body) or request.ByteSize()
+
+
+def media_of(request: pb.GenerateRequest) -> Iterator[pb.MediaPart]:
+    """Yield the media in the messages of the request, also those in tool results."""
     for message in request.messages:
         for part in message.parts:
             if not part.HasField("text"):
-                for media in _media_of(part):
-                    count, media_bytes = count + 1, media_bytes + len(media.data)
-    if media_bytes:
-        size = max(0, size - (_base64_bytes(media_bytes) if body else media_bytes))
-    answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
-    answer = min(answer, model.output_token_limit or UNKNOWN_OUTPUT_TOKENS)
-    return TokenEstimate(size // BYTES_PER_TOKEN + count * MEDIA_TOKENS, answer * max(1, request.candidate_count))
+                if part.HasField("media"):
+                    yield part.media
+                elif part.HasField("tool_result"):
+                    yield from (inner.media for inner in part.tool_result.parts if inner.HasField("media"))
 
 
-def _media_of(part: pb.Part) -> list[pb.MediaPart]:
-    """Return the media of a part, and of the parts of a tool result."""
-    if part.HasField("tool_result"):
-        return [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
-    return [part.media] if part.HasField("media") else []
+def text_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> int:
+    """Return the size of the request without the data of its media."""
+    data = sum(len(part.data) for part in media)
+    return max(0, request_bytes(request) - (_base64_bytes(data) if request.source.body else data))
 
 
 def _base64_bytes(size: int) -> int:

@@ -48,6 +48,7 @@ class UnaryPipeline(
         call = current()
         decoded, resolved = await self.read(call, message, message)
         await self.count_request(call, resolved.model, decoded.canonical)
+        await self.reserve_cost(call, resolved.model, decoded)
         return UnaryCall(call=call, request=decoded.canonical, notes=decoded.notes, model=resolved.model)
 
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:

@@ -94,7 +94,8 @@ class UsageInFlight:
 
     def _set_estimate(self, record: UsageRecord) -> None:
         """Set the estimated tokens and cost, with the names cut to the size of a slot."""
-        call, estimate = self._call, estimate_tokens(self._request, self._model)
+        call = self._call
+        estimate = estimate_tokens(self._request, self._model, call.output_limit)
         _set_outcome(record, call, time.perf_counter() - call.began_at)
         record.model, record.channel = call.model[:MAX_NAME_CHARACTERS], call.channel[:MAX_NAME_CHARACTERS]
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
@@ -153,7 +154,7 @@ def _set_outcome(record: UsageRecord, call: Call, seconds: float) -> None:
 
 def _details(call: Call, failure: UmgError | None) -> CallDetails:
     seconds, report = call.first_output_seconds, call.report
-    dropped = report.entries() if report is not None and report.lost else ()
+    dropped = report.entries() if report is not None else ()
     return CallDetails(
         attempts=call.ended_attempts,
         message="" if failure is None else storable(failure.message),

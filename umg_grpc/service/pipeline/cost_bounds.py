@@ -1,0 +1,197 @@
+"""Upper bounds of the cost of a call before it is made, for the reservation from the budget of its key.
+
+The input of a request is bounded by its bytes: the vocabularies of models have no token of less than a byte. An answer
+is bounded by the maximum that the provider is sent.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple, TypeVar
+
+from umg_grpc.prices import (
+    AUDIO_INPUT,
+    AUDIO_OUTPUT,
+    CACHE_READ,
+    CACHE_WRITE,
+    INPUT,
+    LONG_CACHE_WRITE,
+    OUTPUT,
+    PRICED_UNITS,
+    REASONING,
+    REQUEST,
+    SEARCH,
+    Prices,
+    Unit,
+)
+from umg_grpc.service.pipeline.token_estimates import (
+    DEFAULT_OUTPUT_TOKENS,
+    media_of,
+    most_output_tokens,
+    request_bytes,
+    text_bytes,
+)
+from umg_grpc.v1 import pb
+from umg_grpc.wire.model_quirks import requests_search
+from umg_grpc.wire.request_notes import DecodedRequest
+
+RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest)
+
+MEDIUM_TOKENS = 5000
+"""Most tokens of an image, rounded up from 4784 of the largest one in the messages format; fewest of other media, which
+have at most one for each byte of their data.
+"""
+UNREAD_TOKENS = 20_000
+"""Tokens of content that only the provider reads, for each kind: the pages of a web search, a document by its address,
+a stored prompt. A guess, since no bound is known.
+"""
+TOOL_TOKENS = 1000
+"""Tokens of the provider's own prompt about tools."""
+TURN_TOKENS = 10
+"""Tokens with which a provider marks a turn, beyond the bytes of the schema or the body."""
+SEARCHES = 10
+"""Web searches of an answer without a maximum of them."""
+MIN_OUTPUT_TOKENS = 16
+"""Smallest maximum that every provider accepts; a smaller one is raised to it where it is translated."""
+MIN_REASONING_TOKENS = 1025
+"""Reasoning tokens by which a translated maximum may be raised if the caller set no larger budget of them."""
+MAX_PROMPT_TOKENS = 2**31 - 1
+CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
+OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT)
+
+
+class CostBound(NamedTuple):
+    """Maximum cost of a call, by the maximum of its answer. Prices are in millionths of a micro-credit."""
+
+    fixed: int
+    """Price of everything but the answer."""
+    token_price: int
+    """Price of a token of every candidate of the answer."""
+    least_tokens: int
+    """Maximum of the answer below which the call is refused."""
+    most_tokens: int
+    """Maximum of the answer without a limit by the budget."""
+    lowers_maximum: bool = False
+    """Whether the caller stated a larger maximum than that of the model, which a provider may accept."""
+
+    @property
+    def least(self) -> int:
+        """Micro-credits without which the call is refused."""
+        return -(-(self.fixed + self.token_price * self.least_tokens) // PRICED_UNITS)
+
+    @property
+    def most(self) -> int:
+        """Micro-credits that suffice for the longest answer."""
+        return -(-(self.fixed + self.token_price * self.most_tokens) // PRICED_UNITS)
+
+    def affordable_tokens(self, micro_credits: int) -> int | None:
+        """Return the maximum of the answer that the amount pays for; None if the provider need not be sent one."""
+        if micro_credits >= self.most:
+            return self.most_tokens if self.lowers_maximum else None
+        return (micro_credits * PRICED_UNITS - self.fixed) // self.token_price
+
+
+def cost_bound(
+    decoded: DecodedRequest[RequestT], model: pb.Model, prices: Prices, *, strict: bool = False
+) -> CostBound:
+    """Return the maximum cost of a request with the whole conversation. `strict`: whether the answer must not be
+    limited.
+    """
+    request = decoded.canonical
+    if isinstance(request, pb.GenerateRequest):
+        own_messages = "messages" not in decoded.notes.edited
+        return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
+    tokens = request_bytes(request)
+    if isinstance(request, pb.RerankRequest):  # some providers count the query for each document
+        tokens += len(request.query.encode()) * len(request.documents)
+    fixed = tokens * prices.dearest(INPUT) + prices.dearest(REQUEST)
+    return CostBound(fixed, 0, 0, 0)
+
+
+def _generation_bound(
+    request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool
+) -> CostBound:
+    """Return the bound. `own_messages`: whether the messages are those of the source document."""
+    media = list(media_of(request))
+    size = text_bytes(request, media) if own_messages else _canonical_bytes(request, media)
+    fixed = (
+        _input_tokens(request, model, media, size) * prices.dearest(*_input_units(request, media))
+        + _searches(request) * prices.dearest(SEARCH)
+        + prices.dearest(REQUEST)
+    )
+    token_price = prices.dearest(*OUTPUTS) * max(1, request.candidate_count)
+    most = most_output_tokens(model)
+    lowers_maximum = request.max_output_tokens > most
+    if request.HasField("max_output_tokens"):
+        most = least = min(most, max(request.max_output_tokens, MIN_OUTPUT_TOKENS) + _added_reasoning(request))
+    else:
+        least = most if strict else min(most, DEFAULT_OUTPUT_TOKENS)
+    return CostBound(fixed, token_price, least, most, lowers_maximum)
+
+
+def _canonical_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> int:
+    """Return the size of the canonical request without its source document and the data of its media."""
+    return request.ByteSize() - len(request.source.body) - sum(len(medium.data) for medium in media)
+
+
+def _input_tokens(request: pb.GenerateRequest, model: pb.Model, media: Iterable[pb.MediaPart], size: int) -> int:
+    """Return the maximum number of tokens of a request with `size` bytes besides its media."""
+    tokens = size + TURN_TOKENS * len(request.messages)
+    tokens += sum(_medium_tokens(medium) for medium in media)
+    tokens += UNREAD_TOKENS * sum(_unread(request))
+    if request.tools:
+        tokens += TOOL_TOKENS
+    return min(tokens, model.input_token_limit or MAX_PROMPT_TOKENS)
+
+
+def _medium_tokens(medium: pb.MediaPart) -> int:
+    if medium.kind == pb.MEDIA_KIND_IMAGE:
+        return MEDIUM_TOKENS
+    if medium.uri or medium.file_id:
+        return UNREAD_TOKENS
+    return max(MEDIUM_TOKENS, len(medium.data))
+
+
+def _unread(request: pb.GenerateRequest) -> Iterator[bool]:
+    """Yield for each kind of content that only the provider reads whether the request has it."""
+    yield requests_search(request)
+    yield any(tool.HasField("file_search") or tool.HasField("opaque") for tool in request.tools)
+    yield request.HasField("continuation")  # of which only the provider has the conversation
+    yield request.HasField("prompt_template")
+    yield bool(request.cached_content)
+
+
+def _searches(request: pb.GenerateRequest) -> int:
+    if not requests_search(request):
+        return 0
+    uses = [tool.web_search.max_uses for tool in request.tools if tool.web_search.max_uses]
+    return min([*uses, request.max_tool_calls or SEARCHES])
+
+
+def _input_units(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> Iterator[Unit]:
+    """Yield the kinds of input tokens that the request may have."""
+    yield from CACHED
+    if _caches_for_hours(request):
+        yield LONG_CACHE_WRITE
+    if any(medium.kind != pb.MEDIA_KIND_IMAGE for medium in media) or _has_opaque_parts(request):
+        yield AUDIO_INPUT
+
+
+def _caches_for_hours(request: pb.GenerateRequest) -> bool:
+    """Return whether a part of the prompt is to be cached for an hour or longer."""
+    if request.prompt_cache_options_json or request.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR:
+        return True
+    parts = chain(request.instructions, *(message.parts for message in request.messages))
+    marks = [part.cache_control for part in parts if part.HasField("cache_control")]
+    marks += [tool.cache_control for tool in request.tools]
+    return any(mark.ttl == pb.CACHE_TTL_ONE_HOUR for mark in marks)
+
+
+def _has_opaque_parts(request: pb.GenerateRequest) -> bool:
+    return any(part.HasField("opaque") for message in request.messages for part in message.parts)
+
+
+def _added_reasoning(request: pb.GenerateRequest) -> int:
+    """Return the tokens by which a translation may raise the maximum: some formats count reasoning as a part of it."""
+    if not request.HasField("reasoning"):
+        return 0
+    return max(MIN_REASONING_TOKENS, request.reasoning.budget_tokens)
