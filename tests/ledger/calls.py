@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import grpc.aio
 
+from tests.ledger.provider import OWN_TOKENS
 from umg_grpc.v1 import pb, rpc
 
 CHAT, HEDGED, EMBED, RERANK = "chat-model", "hedged-model", "embedding-model", "rerank-model"
@@ -36,9 +37,14 @@ class Call:
     """Name in `KINDS`."""
     model: str
     output_tokens: int
-    """Maximum of the answer, which the provider uses up; 0 for vectors."""
+    """Tokens of the answer: its maximum, which the provider uses up, if there is one; 0 for vectors."""
     leaves: bool
     """Whether the caller leaves before the end of the answer."""
+
+    @property
+    def has_maximum(self) -> bool:
+        """Whether the request states the maximum of the answer, if it has one."""
+        return self.kind not in OPEN_KINDS
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,21 @@ class Made:
     outcome: Outcome
 
 
-KINDS = ("chat", "chat-stream", "responses", "messages", "messages-stream", "native", "grpc", "embed", "rerank")
+OPEN_KINDS = ("open", "open-stream")
+KINDS = (
+    *OPEN_KINDS,
+    "chat",
+    "chat-stream",
+    "responses",
+    "messages",
+    "messages-stream",
+    "native",
+    "grpc",
+    "embed",
+    "rerank",
+)
+FIXED_TOKENS = {"open": OWN_TOKENS, "open-stream": OWN_TOKENS, "embed": 0, "rerank": 0}
+"""Tokens of the answers whose request has no maximum."""
 FREE_KINDS = ("count", "unknown")
 
 
@@ -58,7 +78,7 @@ def random_call(chance: random.Random, call_id: str) -> Call:
     """Return the next call of a caller."""
     kind = chance.choice(KINDS + FREE_KINDS)
     model = {"embed": EMBED, "rerank": RERANK}.get(kind) or chance.choice([CHAT, CHAT, CHAT, HEDGED])
-    tokens = 0 if kind in {"embed", "rerank"} else chance.randint(1, MOST_TOKENS)
+    tokens = FIXED_TOKENS[kind] if kind in FIXED_TOKENS else chance.randint(1, MOST_TOKENS)
     return Call(call_id, kind, model, tokens, leaves=kind in KINDS and chance.random() < 0.1)
 
 
@@ -117,6 +137,8 @@ def _request(call: Call) -> tuple[str, dict[str, Any]]:
     messages = [{"role": "user", "content": text}]
     stream = call.kind.endswith("-stream")
     match call.kind.removesuffix("-stream"):
+        case "open":
+            return "/v1/chat/completions", _streamed({"model": model, "messages": messages}, stream=stream)
         case "chat" | "unknown":
             return "/v1/chat/completions", _streamed(
                 {"model": model, "messages": messages, "max_tokens": tokens}, stream=stream

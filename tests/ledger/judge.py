@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 from tests.ledger.calls import EMBED, RERANK, Call, Made, Outcome
 from tests.ledger.provider import INPUT_TOKENS, Provider, Sent
+from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS
 from umg_grpc.store.budgets import Balance
 from umg_grpc.store.usage_records import UsageRecord
 
-REQUEST_PRICE, TOKEN_PRICE = 2000, 30
-"""Micro-credits of a text call, and of each of its output tokens. Input costs nothing, so that the estimate of a killed
-call is exact: the provider uses up the maximum of the answer.
-"""
+REQUEST_PRICE, INPUT_PRICE, TOKEN_PRICE = 2000, 3, 30
+"""Micro-credits of a text call, and of each of its input and output tokens."""
 VECTOR_PRICES = {EMBED: 500, RERANK: 700}
 """Micro-credits of a call, which does not depend on its tokens."""
 
@@ -53,9 +52,9 @@ class Verdict:
         return not self.faults and not any(account.drift or account.held for account in self.accounts)
 
 
-def price(model: str, output_tokens: int) -> int:
+def price(model: str, input_tokens: int, output_tokens: int) -> int:
     """Return the micro-credits of an answer."""
-    return VECTOR_PRICES.get(model, REQUEST_PRICE + TOKEN_PRICE * output_tokens)
+    return VECTOR_PRICES.get(model, REQUEST_PRICE + INPUT_PRICE * input_tokens + TOKEN_PRICE * output_tokens)
 
 
 def judge(
@@ -94,10 +93,14 @@ def _is_killed(record: UsageRecord) -> bool:
 
 
 def _served(made: Made, sent: Sent, record: UsageRecord) -> int:
-    """Return the micro-credits of the part of the call that the provider served."""
-    if made.outcome is Outcome.ANSWERED or record.status == "OK" or _is_killed(record):
-        return price(made.call.model, made.call.output_tokens) if sent.requests else 0
-    return record.micro_credits if sent.requests else 0
+    """Return the micro-credits of the part of the call that the provider served; for a killed call, of which that part
+    is not known, those of its estimate.
+    """
+    if not sent.requests:
+        return 0
+    if not _is_killed(record) and (made.outcome is Outcome.ANSWERED or record.status == "OK"):
+        return price(made.call.model, INPUT_TOKENS, made.call.output_tokens)
+    return record.micro_credits
 
 
 def _fault(call: Call, outcome: Outcome, sent: Sent, records: Sequence[UsageRecord], key_id: str) -> str:
@@ -118,9 +121,12 @@ def _fault(call: Call, outcome: Outcome, sent: Sent, records: Sequence[UsageReco
     expected = _expected_tokens(call, outcome, record)
     if expected is not None and (record.input_tokens, record.output_tokens) != expected:
         return f"not the tokens {expected} of the provider"
-    if record.micro_credits not in {0, price(call.model, record.output_tokens)}:
+    if record.micro_credits not in {0, price(call.model, record.input_tokens, record.output_tokens)}:
         return "not the price of its tokens"
-    if record.output_tokens > max(sent.output_tokens, call.output_tokens if _is_killed(record) else 0):
+    if _is_killed(record):
+        estimate = call.output_tokens if call.has_maximum else DEFAULT_OUTPUT_TOKENS
+        return "" if record.output_tokens in {0, estimate} else "not the estimate of a killed call"
+    if record.output_tokens > sent.output_tokens:
         return "more tokens than the provider sent"
     return ""
 

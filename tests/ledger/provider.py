@@ -18,6 +18,8 @@ INPUT_TOKENS = 7
 """Tokens that it counts for every prompt; less than the gateway's estimate."""
 CALL_ID = re.compile(rb"call-\d+-\d+")
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+OWN_TOKENS = 45
+"""Tokens of an answer without a maximum, or with a larger one."""
 TOKEN = " a"  # one token of the common vocabularies
 
 
@@ -107,7 +109,9 @@ class Provider:
 
 
 def _most(request: dict[str, Any]) -> int:
-    return int(request.get("max_completion_tokens") or request.get("max_tokens") or 0)
+    """Return the tokens of the answer; 0 for vectors."""
+    stated = request.get("max_completion_tokens") or request.get("max_tokens") or OWN_TOKENS
+    return min(OWN_TOKENS, int(stated)) if "messages" in request else 0
 
 
 def _usage(output_tokens: int) -> dict[str, int]:

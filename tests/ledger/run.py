@@ -11,7 +11,7 @@ import aiohttp
 
 from tests.ledger.calls import CHAT, EMBED, HEDGED, RERANK, Made, Outcome, make, random_call
 from tests.ledger.fleet import Fleet
-from tests.ledger.judge import REQUEST_PRICE, TOKEN_PRICE, VECTOR_PRICES, Verdict, judge
+from tests.ledger.judge import INPUT_PRICE, REQUEST_PRICE, TOKEN_PRICE, VECTOR_PRICES, Verdict, judge
 from tests.ledger.provider import Provider
 from umg_grpc.access.keys import Keys
 from umg_grpc.store import open_store
@@ -43,7 +43,7 @@ def config_of(database: str, provider: str) -> str:
         f"    base_url: {provider}\n    api_key: provider-key-0123456789\n    protocols: [chat, embeddings, rerank]\n"
         f"    models: [{CHAT}, {HEDGED}, {EMBED}, {RERANK}]\n"
     )
-    text = f"{{request: {REQUEST_PRICE * MILLION}, output: {TOKEN_PRICE}}}"
+    text = f"{{request: {REQUEST_PRICE * MILLION}, input: {INPUT_PRICE}, output: {TOKEN_PRICE}}}"
     vectors = "".join(
         f"  {model}: {{price: {{request: {price * MILLION}}}}}\n" for model, price in VECTOR_PRICES.items()
     )

@@ -7,6 +7,7 @@ import pytest
 from tests.ledger.calls import CHAT, Call, Made, Outcome
 from tests.ledger.judge import judge, price
 from tests.ledger.provider import INPUT_TOKENS, Provider, Sent
+from umg_grpc.service.pipeline.usage import KILLED_DETAILS
 from umg_grpc.store.budgets import Balance
 from umg_grpc.store.usage_records import UsageRecord
 
@@ -29,9 +30,9 @@ RIGHT = {
     "estimated": False,
     "input_tokens": INPUT_TOKENS,
     "output_tokens": 9,
-    "micro_credits": price(CHAT, 9),
+    "micro_credits": price(CHAT, INPUT_TOKENS, 9),
 }
-SPENT = Balance(price(CHAT, 9), 0)
+SPENT = Balance(price(CHAT, INPUT_TOKENS, 9), 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,9 @@ CASES = [
     Case("refused", "charged, and refused", outcome=Outcome.REFUSED),
     Case("fewer tokens", "not the tokens (7, 9)", changes={"output_tokens": 8}),
     Case("another price", "not the price of its tokens", changes={"micro_credits": 1}),
-    Case("more than sent", "more tokens", changes={"output_tokens": 10, "micro_credits": price(CHAT, 10), "status": "CANCELLED", "estimated": True}, outcome=Outcome.LEFT),
+    Case("more than sent", "more tokens", changes={"output_tokens": 10, "micro_credits": price(CHAT, INPUT_TOKENS, 10), "status": "CANCELLED", "estimated": True}, outcome=Outcome.LEFT),
+    Case("another estimate of a killed call", "not the estimate", changes={"output_tokens": 8, "micro_credits": price(CHAT, INPUT_TOKENS, 8), "status": "INTERNAL", "estimated": True, "details": KILLED_DETAILS}, outcome=Outcome.BROKEN),
+    Case("the estimate of a killed call", "", changes={"status": "INTERNAL", "estimated": True, "details": KILLED_DETAILS}, outcome=Outcome.BROKEN),
 ]  # fmt: skip
 
 
