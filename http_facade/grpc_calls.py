@@ -16,8 +16,8 @@ from umg_grpc.request_ids import request_id_of
 from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_strict, timeout_seconds
-from umg_grpc.wire.request_notes import RequestNotes
 
 REQUEST_ID_HEADER = istr("x-request-id")
 REQUEST_ID_HEADERS = (
@@ -40,12 +40,12 @@ Call = TypeVar("Call", bound=grpc.aio.Call)
 Method = TypeVar("Method")
 
 
-def with_notes(method: Method, notes: RequestNotes) -> Method:
-    """Return the method for calls that pass the notes of the request's decoding to a service in this process. A service
-    over a socket gets none and decodes the source document itself.
+def attach(method: Method, attachment: Attachment) -> Method:
+    """Return the method for calls that pass the attachment to a service in this process. A service over a socket gets
+    none: it decodes the source document and checks the key itself.
     """
-    attach: Callable[[RequestNotes], Method] | None = getattr(method, "with_attachment", None)
-    return method if attach is None else attach(notes)
+    with_attachment: Callable[[Attachment], Method] | None = getattr(method, "with_attachment", None)
+    return method if with_attachment is None else with_attachment(attachment)
 
 
 class Exchange:
@@ -60,6 +60,7 @@ class Exchange:
         "is_begun",
         "is_body_unread",
         "is_called",
+        "known_key",
         "parameters",
         "rejected",
         "request_id",
@@ -71,6 +72,7 @@ class Exchange:
         self.parameters: Mapping[str, str] = {}  # of its path, by the names in the table of routes
         self.cors: Cors | None = None  # rules for pages of other origins, where any may call
         self.cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
+        self.known_key: object = None  # its key, if a service in this process has validated it
         self.admitted = False  # whether the load shedder has a slot for it, released when the answer is written
         self.rejected = False  # whether it was rejected unread, which is not logged
         self.is_begun = False  # whether a part of its response was sent

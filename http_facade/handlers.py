@@ -13,7 +13,7 @@ from http_facade.admin_handlers import AdminHandlers
 from http_facade.encoded_stream import EncodedStream
 from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
-from http_facade.grpc_calls import exchange, metadata, model_of, opened, response_headers, with_notes
+from http_facade.grpc_calls import attach, exchange, metadata, model_of, opened, response_headers
 from http_facade.model_handlers import ModelHandlers
 from http_facade.readiness import readiness_response
 from http_facade.request_bodies import JSON, BodyReader
@@ -24,6 +24,7 @@ from http_facade.unary_handler import UnaryHandler
 from umg_grpc.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
@@ -84,7 +85,9 @@ class Generate:
         canonical, stream, notes = await self._bodies.read(request, decode)
         if stream:
             return await self._stream(request, canonical, notes)
-        call = with_notes(self._stub.Generate, notes)(canonical, metadata=metadata(request, self._face))
+        call = attach(self._stub.Generate, Attachment(notes, exchange(request).known_key))(
+            canonical, metadata=metadata(request, self._face)
+        )
         answer = await call
         headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
         return web.Response(headers=headers, body=self._codec.encode_response(answer, canonical))
@@ -98,7 +101,7 @@ class Generate:
         encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
         if self._codec.array_encoder is not None and request.query.get("alt") != "sse":
             encoder, content_type = self._codec.array_encoder(canonical), JSON
-        call = with_notes(self._stub.StreamGenerate, notes)(
+        call = attach(self._stub.StreamGenerate, Attachment(notes, exchange(request).known_key))(
             pb.StreamGenerateRequest(request=canonical), metadata=metadata(request, self._face)
         )
         encoded = EncodedStream(encoder, self._settings.budget)
@@ -162,7 +165,9 @@ class CountTokens:
 
         canonical, notes = await self._bodies.read(request, decode)
         count_request = pb.CountTokensRequest(request=canonical)
-        counted = await with_notes(self._stub.CountTokens, notes)(count_request, metadata=metadata(request, self._face))
+        counted = await attach(self._stub.CountTokens, Attachment(notes, exchange(request).known_key))(
+            count_request, metadata=metadata(request, self._face)
+        )
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
 
 

@@ -19,7 +19,7 @@ MAX_RECENT = 4096
 class KeyCheck:
     """Checker of the keys of the requests on one route.
 
-    A service in the same process answers at once for the keys in its memory (`Settings.is_cached_key`). For any other
+    A service in the same process answers at once for the keys in its memory (`Settings.find_key`). For any other
     key, and for every key if the service is in another process, the face calls the service; for a valid key at most
     once a second.
     """
@@ -27,23 +27,26 @@ class KeyCheck:
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
         self._models = rpc.ModelServiceStub(channel)
-        self._knows_key = settings.is_cached_key
+        self._find_key = settings.find_key
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
-    async def check(self, request: web.BaseRequest) -> None:
-        """Raise the UmgError or RPC error of the service for a request without a valid key."""
+    async def check(self, request: web.BaseRequest) -> object:
+        """Return the key of a request for `Attachment.known_key`. Raise the UmgError or RPC error of the service for a
+        request without a valid key.
+        """
         authorization = credentials.credentials(request.headers, request.query, self._face)
         if authorization is None:
             await check_key(self._models, request, self._face)
-            return
-        if self._knows_key(authorization):
-            return
+            return None
+        if (known := self._find_key(authorization)) is not None:
+            return known
         digest, now = hashlib.blake2b(authorization.encode(), digest_size=16).digest(), time.monotonic()
         checked_at = self._recent.get(digest)
         if checked_at is not None and now - checked_at <= RECENT_SECONDS:
-            return
+            return None
         await check_key(self._models, request, self._face)
         self._recent.pop(digest, None)  # keeps the oldest first
         self._recent[digest] = now
         if len(self._recent) > MAX_RECENT:
             del self._recent[next(iter(self._recent))]
+        return None

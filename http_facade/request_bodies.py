@@ -48,7 +48,7 @@ class BodyReader:
         """
         known = exchange(request)
         self._check_load(request, known)
-        await self._keys.check(request)
+        known.known_key = await self._keys.check(request)
         body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_seconds)
         await self._enter(request, known)
         headers = source_headers(self._source_headers, request.headers)

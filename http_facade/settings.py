@@ -87,8 +87,10 @@ class Settings:
     """Seconds for which a client may read nothing of its answer before it is disconnected."""
     calls_are_logged: bool = False
     """Whether the service logs each call in the same log, so that the face does not."""
-    is_cached_key: Callable[[str], bool] = lambda _: False
-    """Returns whether the service has recently validated this `authorization`; never raises and never waits."""
+    find_key: Callable[[str], object] = lambda _: None
+    """Returns the key in this `authorization` if a service in the same process has recently validated it, else None;
+    never raises and never waits. The key is passed on to the service, which does not look for it again.
+    """
     key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
     budget: Budget = field(default_factory=Budget)

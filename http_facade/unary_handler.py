@@ -9,11 +9,12 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.grpc_calls import metadata, model_of, response_headers, with_notes
+from http_facade.grpc_calls import attach, exchange, metadata, model_of, response_headers
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.response_start import begin_response
 from http_facade.routes import Route
 from http_facade.settings import Settings
+from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.core.client_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -46,7 +47,9 @@ class UnaryHandler(Generic[Request, Response]):
             return self._codec.decode_request(body, headers, model_of(request)), client_shape(request.headers)
 
         (canonical, notes), shape = await self._bodies.read(request, decode)
-        call = with_notes(self._method, notes)(canonical, metadata=metadata(request, self._face))
+        call = attach(self._method, Attachment(notes, exchange(request).known_key))(
+            canonical, metadata=metadata(request, self._face)
+        )
         answer = await call
         headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
         if self._codec.encode_pieces is not None:

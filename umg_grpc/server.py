@@ -20,7 +20,7 @@ from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.config.changes import Changes, changes
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import InProcessChannel, InProcessServer, Interceptor
+from umg_grpc.inprocess import InProcessChannel, InProcessServer
 from umg_grpc.routing import EMBED, RERANK
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
@@ -38,11 +38,12 @@ from umg_grpc.service.metrics import (
     Values,
 )
 from umg_grpc.service.pipeline.answers import Memory
+from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
+from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
 from umg_grpc.service.pipeline.generation import GenerationPipeline
-from umg_grpc.service.pipeline.interceptors import KEY, KEY_PREFIX, AuthenticationInterceptor, LoggingInterceptor
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.pipeline.unary import UnaryPipeline
-from umg_grpc.service.resilience.overload import LoadShedder, OverloadInterceptor
+from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.service.servicers.admin import AdminServicer
 from umg_grpc.service.servicers.channel_report import ChannelReport
@@ -91,7 +92,7 @@ class ProcessContext(NamedTuple):
 
 
 class Service:
-    """The servicers and their interceptors, for calls over a socket and in process."""
+    """The servicers and their interceptor, for calls over a socket and in process."""
 
     def __init__(
         self,
@@ -105,14 +106,9 @@ class Service:
     ) -> None:
         self.store = store
         self.metrics = process.metrics
-        self._logging_interceptor = LoggingInterceptor(self.metrics, process.usage, process.telemetry)
         self.authenticator = authenticator
-        self._authentication_interceptor = AuthenticationInterceptor(authenticator)
-        self.interceptors: Sequence[Interceptor] = [
-            self._logging_interceptor,
-            OverloadInterceptor(process.gate),
-            self._authentication_interceptor,
-        ]
+        self._call_log = CallLog(self.metrics, process.usage, process.telemetry)
+        self.interceptor = CallInterceptor(self._call_log, authenticator, process.gate)
         self._config = self._started_config = config
         self._fetcher = process.fetcher
         self._channel_factory = channel_factory
@@ -172,18 +168,14 @@ class Service:
 
     def channel(self) -> InProcessChannel:
         """Return an in-process channel to this service."""
-        # without load shedding: the HTTP face applies it before it reads a body
-        server = InProcessServer([each for each in self.interceptors if not isinstance(each, OverloadInterceptor)])
+        server = InProcessServer([CallInterceptor(self._call_log, self.authenticator)])
         self.register(server)
         return InProcessChannel(server)
 
-    def is_cached_key(self, authorization: str) -> bool:
-        """Return whether the key in `authorization` is valid according to the cache, without a look-up."""
-        return self._authentication_interceptor.is_cached(authorization)
-
     def key_fields(self, authorization: str) -> Mapping[str, str]:
         """Return the fields of the key in a log line; none for a key that is not in the cache."""
-        found = self._authentication_interceptor.reference(authorization)
+        scheme, _, secret = authorization.partition(" ")
+        found = self.authenticator.reference(secret.strip()) if scheme.lower() == "bearer" else None
         return {} if found is None else {KEY: found.key_id, KEY_PREFIX: found.prefix}
 
     def reload(self, config: Config) -> Changes:
@@ -199,7 +191,7 @@ class Service:
 
     def cut_off(self) -> None:
         """Cancel the gRPC calls that outlast the drain, each with the error of a shutdown."""
-        self._logging_interceptor.cut_off()
+        self.interceptor.cut_off()
 
     def problems(self) -> tuple[str, ...]:
         """Return the dependencies that do not answer, each as a text for operators. Calls of known keys are served."""
@@ -339,7 +331,7 @@ class GrpcFace:
         listens without TLS. Raise OSError if the address is not available.
         """
         server = grpc.aio.server(
-            interceptors=service.interceptors, options=_options(message_limit, share_port, connections)
+            interceptors=[service.interceptor], options=_options(message_limit, share_port, connections)
         )
         service.register(server)
         health_servicer = health.aio.HealthServicer()

@@ -167,6 +167,35 @@ async def test_a_revoked_key_is_served_once_more_and_then_refused(
     assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
 
 
+async def test_a_key_in_memory_is_valid_for_its_caller_until_it_is_revoked(
+    authenticator: Authenticator, keys: Keys, clock: Clock
+) -> None:
+    _, secret = await keys.create("app")
+    assert authenticator.find(f"Bearer {secret}") is None
+    caller = await authenticator.authenticate(secret)
+    assert [authenticator.find(f"{scheme} {secret}") for scheme in ("Basic", "")] == [None, None]
+    known = authenticator.find(f"bearer  {secret} ")
+    assert known is not None
+    assert authenticator.valid_caller(known) is caller
+    await keys.revoke("app")
+    clock.seconds += 3
+    assert authenticator.valid_caller(known) is caller  # stale: returned, and looked up in the background
+    await settled(authenticator)
+    assert authenticator.valid_caller(known) is None
+
+
+async def test_a_key_in_memory_is_not_valid_after_its_expiry(
+    authenticator: Authenticator, keys: Keys, clock: Clock
+) -> None:
+    _, secret = await keys.create("app", expire_time=clock.utc() + timedelta(seconds=0.5))
+    await authenticator.authenticate(secret)
+    known = authenticator.find(f"Bearer {secret}")
+    assert known is not None
+    clock.seconds += 0.5
+    assert authenticator.valid_caller(known) is None
+    assert authenticator.find(f"Bearer {secret}") is None
+
+
 async def test_a_caller_not_seen_for_long_is_looked_up_first(
     authenticator: Authenticator, keys: Keys, clock: Clock
 ) -> None:

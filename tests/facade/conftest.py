@@ -190,7 +190,7 @@ SETTINGS = Settings(
     ready=Readiness,
     metrics=lambda: (b"umg_up 1\n", "text/plain; version=0.0.4; charset=utf-8"),
     body_limit_bytes=BODY_LIMIT,
-    is_cached_key=lambda _: True,
+    find_key=str,
 )
 
 

@@ -14,7 +14,8 @@ from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.keys import Keys
 from umg_grpc.inprocess import Context
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.interceptors import AuthenticationInterceptor, LoggingInterceptor
+from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
+from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.v1 import pb, rpc
@@ -50,7 +51,7 @@ async def probe(tmp_path: Path) -> AsyncGenerator[Probe, None]:
     async def answer(request: pb.GenerateRequest, context: Context) -> bytes:
         return request.model.encode()
 
-    server = grpc.aio.server(interceptors=[LoggingInterceptor(Metrics()), AuthenticationInterceptor(authenticator)])
+    server = grpc.aio.server(interceptors=[CallInterceptor(CallLog(Metrics()), authenticator)])
     handler = grpc.unary_unary_rpc_method_handler(answer, request_deserializer=decode)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("umg.v1.RerankService", {"Ask": handler}),))
     port = server.add_insecure_port("127.0.0.1:0")

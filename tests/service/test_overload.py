@@ -1,21 +1,28 @@
 """Load shedder: the number of calls that are admitted, the calls that are rejected, and the methods that it limits."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import grpc
 import pytest
+import pytest_asyncio
 import structlog
 from google.protobuf.descriptor_pool import Default
 
+from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.keys import Keys
 from umg_grpc.config import Overload
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
 from umg_grpc.server import SERVICES
-from umg_grpc.service.pipeline.call import CURRENT, Call
-from umg_grpc.service.resilience.overload import BEHIND, FULL, LoadShedder, OverloadInterceptor, uses_model
+from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
+from umg_grpc.service.pipeline.call_log import CallLog
+from umg_grpc.service.resilience.overload import BEHIND, FULL, LoadShedder, uses_model
 from umg_grpc.service.resilience.start_queue import ALWAYS
+from umg_grpc.store import Store, open_store
 from umg_grpc.v1 import pb, rpc
 
 
@@ -107,34 +114,12 @@ class Generation(rpc.GenerationServiceServicer):
         yield pb.StreamGenerateResponse()
 
 
-class Opening(Interceptor):
-    """Interceptor in place of the product's outer one: opens the call, and sends a rejection as a status."""
-
-    def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        async def opened(request: object, context: Context) -> object:
-            CURRENT.set(Call(method, {}, trusted=False, request_id="r"))
-            try:
-                return await inner(request, context)
-            except UmgError as error:
-                return await context.abort(grpc.StatusCode.UNAVAILABLE, error.cause)
-
-        return opened
-
-    def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        async def opened(request: object, context: Context) -> AsyncGenerator[object, None]:
-            CURRENT.set(Call(method, {}, trusted=False, request_id="r"))
-            async with aclosing(inner(request, context)) as messages:
-                async for message in messages:
-                    yield message
-
-        return opened
-
-
 class Watched(LoadShedder):
-    """Load shedder with one slot and an event for its release."""
+    """Load shedder with one slot, the reasons of its rejections, and an event for the release of the slot."""
 
     def __init__(self) -> None:
-        super().__init__(Overload(calls=1, queue=0))
+        self.refused_reasons = list[str]()
+        super().__init__(Overload(calls=1, queue=0), self.refused_reasons.append)
         self.left = asyncio.Event()
 
     def leave(self) -> None:
@@ -148,35 +133,58 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
         yield stack
 
 
-async def socket_stub(gate: LoadShedder, servicer: Generation, stack: AsyncExitStack) -> rpc.GenerationServiceStub:
-    server = grpc.aio.server(interceptors=[Opening(), OverloadInterceptor(gate)])
+@dataclass
+class Caller:
+    """Caller of a service over a socket."""
+
+    stub: rpc.GenerationServiceStub
+    metadata: tuple[tuple[str, str], ...]
+
+
+@pytest_asyncio.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await open_store("sqlite", tmp_path)
+    yield store
+    await store.aclose()
+
+
+async def connect(gate: LoadShedder, servicer: Generation, store: Store, stack: AsyncExitStack) -> Caller:
+    keys = Keys(store)
+    _, secret = await keys.create("caller")
+    authenticator = Authenticator(keys)
+    await authenticator.start()
+    stack.push_async_callback(authenticator.aclose)
+    server = grpc.aio.server(interceptors=[CallInterceptor(CallLog(Metrics()), authenticator, gate)])
     rpc.add_GenerationServiceServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     stack.push_async_callback(server.stop, 0)
-    return rpc.GenerationServiceStub(await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}")))
+    channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+    return Caller(rpc.GenerationServiceStub(channel), (("authorization", f"Bearer {secret}"),))
 
 
 @pytest.mark.parametrize("model", ["m", "fail"])
-async def test_a_call_over_a_socket_has_a_place_until_it_ends(model: str, stack: AsyncExitStack) -> None:
+async def test_a_call_over_a_socket_has_a_place_until_it_ends(model: str, store: Store, stack: AsyncExitStack) -> None:
     gate, servicer = Watched(), Generation()
-    stub = await socket_stub(gate, servicer, stack)
-    call = asyncio.ensure_future(stub.Generate(pb.GenerateRequest(model=model)).code())
+    caller = await connect(gate, servicer, store, stack)
+    generate = caller.stub.Generate
+    call = asyncio.ensure_future(generate(pb.GenerateRequest(model=model), metadata=caller.metadata).code())
     await servicer.reached.wait()
     assert gate.calls == 1
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await stub.Generate(pb.GenerateRequest())
-    assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.UNAVAILABLE, FULL)
+    with pytest.raises(grpc.aio.AioRpcError, match="as many calls under way as it takes") as caught:
+        await generate(pb.GenerateRequest())  # refused before its key is checked
+    assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert gate.refused_reasons == [FULL]
     servicer.go_on.set()
     await call
     await gate.left.wait()
     assert gate.calls == 0
 
 
-async def test_a_cancelled_stream_releases_its_place(stack: AsyncExitStack) -> None:
+async def test_a_cancelled_stream_releases_its_place(store: Store, stack: AsyncExitStack) -> None:
     gate, servicer = Watched(), Generation()
-    stub = await socket_stub(gate, servicer, stack)
-    call = stub.StreamGenerate(pb.StreamGenerateRequest())
+    caller = await connect(gate, servicer, store, stack)
+    call = caller.stub.StreamGenerate(pb.StreamGenerateRequest(), metadata=caller.metadata)
     await call.read()
     await servicer.reached.wait()
     assert gate.calls == 1

@@ -45,10 +45,11 @@ class _Rejection(enum.Enum):
     REVOKED = "this API key was revoked; ask the gateway's operator for another"
 
 
-@dataclass(slots=True)
-class _Known:
-    """Caller with the time of its last lookup, on the monotonic clock."""
+@dataclass(slots=True, eq=False)
+class KnownKey:
+    """Key in memory: its caller, and the time of its last lookup on the monotonic clock."""
 
+    digest: str
     caller: Caller
     checked: float
 
@@ -91,7 +92,7 @@ class Authenticator:
         self._chance = chance
         self._monotonic = monotonic
         self._now = now
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, KnownKey] = {}
         self._refused: dict[str, _Refused] = {}
         self._queued: dict[str, asyncio.Future[_Outcome]] = {}
         self._in_flight: dict[str, asyncio.Future[_Outcome]] = {}
@@ -131,8 +132,21 @@ class Authenticator:
 
     def cached(self, secret: str) -> Caller | None:
         """Return the caller if it is in memory; otherwise None, and `authenticate` has to be called."""
-        caller = self._from_memory(hash_secret(secret))
-        return caller if caller is not None and not self._expired(caller) else None
+        known = self._known.get(hash_secret(secret))
+        return None if known is None else self.valid_caller(known)
+
+    def find(self, authorization: str) -> KnownKey | None:
+        """Return the key of `authorization` metadata, for `valid_caller`, if it is in memory and valid; never waits."""
+        scheme, _, secret = authorization.partition(" ")
+        known = self._known.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
+        return known if known is not None and self.valid_caller(known) is not None else None
+
+    def valid_caller(self, known: KnownKey) -> Caller | None:
+        """Return the caller of a key in memory; None if the key is not valid any more, or has to be looked up. An old
+        key is looked up in the background.
+        """
+        is_valid = self._is_usable(known) and not self._is_expired(known.caller)
+        return known.caller if is_valid else None
 
     def reference(self, secret: str) -> KeyReference | None:
         """Return the reference to the key with this secret, also to an expired or a revoked one, if it is in memory."""
@@ -159,7 +173,11 @@ class Authenticator:
             message = "no API key was sent; send `Authorization: Bearer KEY`"
             raise UmgError(pb.ERROR_REASON_MISSING_KEY, message)
         digest = hash_secret(secret)
-        outcome: _Outcome = self._from_memory(digest) or self._rejection(digest)
+        outcome: _Outcome
+        if (known := self._known.get(digest)) is not None and self._is_usable(known):
+            outcome = known.caller
+        else:
+            outcome = self._rejection(digest)
         if outcome is None:
             outcome = await self._look_up(digest)
         if outcome is None:
@@ -167,26 +185,26 @@ class Authenticator:
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=f"{RETRY_SECONDS:g}")
         if isinstance(outcome, _Rejection):
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, outcome.value)
-        if self._expired(outcome):
+        if self._is_expired(outcome):
             raise UmgError(
                 pb.ERROR_REASON_KEY_EXPIRED, "this API key has expired; ask the gateway's operator for another"
             )
         return outcome
 
-    def _expired(self, caller: Caller) -> bool:
+    def _is_expired(self, caller: Caller) -> bool:
         return caller.expires_at is not None and caller.expires_at <= self._now()
 
-    def _from_memory(self, digest: str) -> Caller | None:
-        known = self._known.get(digest)
-        if known is None:
-            return None
+    def _is_usable(self, known: KnownKey) -> bool:
+        """Return whether the last lookup of the key is still valid. Begin another one if it is old."""
+        if self._known.get(known.digest) is not known:  # revoked in the meantime
+            return False
         age = self._monotonic() - known.checked
         if age > FRESH_SECONDS:
             if age > STALE_SECONDS and self._unavailable_since is None:
-                return None
+                return False
             if self._monotonic() >= self._retry_at:
-                self._request_lookup(digest)
-        return known.caller
+                self._request_lookup(known.digest)
+        return True
 
     def _rejection(self, digest: str) -> _Rejection | None:
         refused = self._refused.get(digest)
@@ -286,7 +304,7 @@ class Authenticator:
         caller = caller_of(key)
         known = self._known.get(digest)
         if known is None:
-            _put_bounded(self._known, digest, _Known(caller, checked), MAX_KNOWN)
+            _put_bounded(self._known, digest, KnownKey(digest, caller, checked), MAX_KNOWN)
             return caller
         known.checked = checked
         if known.caller != caller:  # an equal caller is not replaced, since it has compiled its patterns

@@ -209,7 +209,7 @@ def _app(
         drain_seconds=config.drain,
         is_draining=lambda: state.is_draining,
         calls_are_logged=service is not None,
-        is_cached_key=service.is_cached_key if service is not None else lambda _: False,
+        find_key=service.authenticator.find if service is not None else lambda _: None,
         key_fields=service.key_fields if service is not None else lambda _: {},
         gate=gate,
         connections=_connections(config, files),

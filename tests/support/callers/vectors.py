@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from http_facade.grpc_calls import with_notes
+from http_facade.grpc_calls import attach
 from tests.support.callers.transports import (
     CallResult,
     GrpcTransport,
@@ -29,6 +29,7 @@ from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
+from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 Json = dict[str, Any]
@@ -252,7 +253,7 @@ class GrpcVectorCaller:
                 message = fields_of(request)
             else:
                 message, notes = self._sourced(request, by, name)
-                method = with_notes(method, notes)
+                method = attach(method, Attachment(notes))
             call = method(message, metadata=metadata(key, headers), timeout=seconds)
             answer = await call
         except (grpc.aio.AioRpcError, UmgError) as error:
@@ -276,7 +277,7 @@ class GrpcVectorCaller:
                 message = rerank_fields_of(request)
             else:
                 message, notes = self._rerank_sourced(request, by)
-                method = with_notes(method, notes)
+                method = attach(method, Attachment(notes))
             call = method(message, metadata=metadata(key, headers))
             answer = await call
         except (grpc.aio.AioRpcError, UmgError) as error:

@@ -1,1 +1,1 @@
-"""Steps of one call, from the interceptors to the answer."""
+"""Steps of one call, from the interceptor to the answer."""

@@ -12,6 +12,7 @@ from umg_grpc.access.caller import Caller, KeyReference
 from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import Prices
+from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.telemetry.interface import CallSpan
 from umg_grpc.store.usage_records import AttemptRecord
 from umg_grpc.trace_context import TraceContext
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Answer: TypeAlias = pb.GenerateResponse | pb.GenerationStarted | pb.EmbedResponse | pb.RerankResponse
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Call:
     """State of one call, from its arrival to its log line."""
 
@@ -35,6 +36,7 @@ class Call:
     trusted: bool  # whether it came from our own facade, without a socket
     request_id: str
     notes: RequestNotes | None = None  # of the request, from a caller in this process that decoded its source
+    known_key: object = None  # result of the key check of a caller in this process
     trace: TraceContext | None = None  # of the caller; of `span` if the call is traced
     span: CallSpan | None = None  # None without telemetry
     headers: dict[str, str] = field(default_factory=dict)  # initial metadata to send
@@ -53,6 +55,7 @@ class Call:
     usage: pb.Usage | None = None
     micro_credits: int = 0  # cost of the usage, set at the end of the call
     first_output_seconds: float | None = None  # from the call to the first message of its stream
+    gate: LoadShedder | None = None  # load shedder whose slot the call holds
     admissions: Sequence[Admission] = ()  # within the limits of the key and the model, where they have any
     reservation: Reservation | None = None  # of the maximum cost, for a key with a budget
     output_limit: int | None = None  # tokens of an answer that the reservation pays for; None for the longest answer
@@ -94,9 +97,11 @@ class Call:
         return records[-1].status
 
     def release(self, *, cancelled: bool) -> None:
-        """End the call's use of the limits of its key and model. A call that was cancelled before its usage was
-        known is counted with its prompt, a failed one with nothing.
+        """Release the slot of the load shedder, and end the call's use of the limits of its key and model. A call that
+        was cancelled before its usage was known is counted with its prompt, a failed one with nothing.
         """
+        if self.gate is not None:
+            self.gate.leave()
         for admission in self.admissions:
             usage, prompt = self.usage, admission.input_tokens if cancelled else 0
             admission.release(prompt if usage is None else usage.input_tokens + usage.output_tokens)

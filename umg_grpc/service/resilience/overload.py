@@ -2,16 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from typing import Any
+from collections.abc import Callable
 
 import structlog
 
 from umg_grpc.config import Overload
 from umg_grpc.errors import UmgError, overloaded
-from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
-from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
 from umg_grpc.service.resilience.start_queue import StartQueue, WarmUp
 
@@ -118,46 +114,6 @@ class LoadShedder:
             self._logging = None
         logger.warning("calls refused", **self._rejected, under_way=self.calls, waiting=self.waiting)
         self._rejected.clear()
-
-
-class OverloadInterceptor(Interceptor):
-    """Interceptor that applies the load shedder to each call that uses a model. In-process calls have no
-    interceptor, since the HTTP face applies the load shedder before it reads the request.
-    """
-
-    def __init__(self, gate: LoadShedder) -> None:
-        super().__init__()
-        self._shedder = gate
-
-    def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        if not uses_model(method):
-            return inner
-
-        async def limited(request: object, context: Context) -> object:
-            self._shedder.check()
-            await self._shedder.enter(current().seconds_left())
-            try:
-                return await inner(request, context)
-            finally:
-                self._shedder.leave()
-
-        return limited
-
-    def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        if not uses_model(method):
-            return inner
-
-        async def limited(request: object, context: Context) -> AsyncGenerator[Any, None]:
-            self._shedder.check()
-            await self._shedder.enter(current().seconds_left())
-            try:
-                async with aclosing(inner(request, context)) as messages:
-                    async for message in messages:
-                        yield message
-            finally:
-                self._shedder.leave()
-
-        return limited
 
 
 def uses_model(method: str) -> bool:

@@ -1,0 +1,196 @@
+"""Interceptor of every operation: the frame around each call, from its arrival to its status."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Never
+
+import structlog
+from google.protobuf.message import DecodeError
+
+from umg_grpc.access.authentication import Authenticator, KnownKey
+from umg_grpc.access.permissions import required_scopes
+from umg_grpc.errors import UmgError, internal, shutting_down
+from umg_grpc.inprocess import Context, Deserializer, Interceptor, Pairs, Stream, Unary
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
+from umg_grpc.service.resilience.overload import LoadShedder, uses_model
+from umg_grpc.status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.v1 import pb
+from umg_grpc.wire.text_format import BIG_BYTES
+
+logger = structlog.get_logger()
+
+
+class CallInterceptor(Interceptor):
+    """Interceptor of every operation. It opens the call, admits it, decodes its request, and ends it: with the initial
+    metadata of an answer or the status of an error, and with its line in the log.
+    """
+
+    def __init__(self, log: CallLog, authenticator: Authenticator, gate: LoadShedder | None = None) -> None:
+        """`gate`: load shedder of the calls that use a model; None for in-process calls, since the HTTP face applies it
+        before it reads a body.
+        """
+        super().__init__()
+        self._log = log
+        self._authenticator = authenticator
+        self._gate = gate
+        self._deserializers: dict[str, Deserializer] = {}
+        self._socket_tasks: dict[Call, asyncio.Task[Any] | None] = {}
+        self._is_shutting_down = False
+
+    def cut_off(self) -> None:
+        """Cancel the calls in flight over sockets, each with the error of a shutdown. The HTTP face cancels its own."""
+        self._is_shutting_down = True
+        for task in tuple(self._socket_tasks.values()):
+            if task is not None:
+                task.cancel()
+
+    def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
+        if not method.startswith(OWN_PREFIX) or deserialize is None:
+            return deserialize
+        self._deserializers[method] = deserialize  # called after the authentication
+        return None
+
+    def wrap_unary(self, method: str, inner: Unary) -> Unary:
+        if not method.startswith(OWN_PREFIX):
+            return inner
+        gate, scopes = self._gate if uses_model(method) else None, required_scopes(method)
+
+        async def served(request: object, context: Context) -> object:
+            call, failure = self._log.open(method, context), None
+            try:
+                await self._admit(call, context, gate, scopes)
+                answer = await inner(await self._decode(method, request), context)
+                await context.send_initial_metadata(_headers(call))
+                return answer
+            except Exception as error:  # all failures, expected or not
+                failure = _failure(error, call)
+            except asyncio.CancelledError:
+                failure = self._cancellation_error(call)
+                if failure.reason == pb.ERROR_REASON_CANCELLED:
+                    raise
+            finally:
+                self._socket_tasks.pop(call, None)
+                self._log.close(call, failure)
+            aborted = _abort(failure, call, context)
+            del request, context  # the error of gRPC keeps this frame, and the context keeps that error: see `_abort`
+            return await aborted
+
+        return served
+
+    def wrap_stream(self, method: str, inner: Stream) -> Stream:
+        if not method.startswith(OWN_PREFIX):
+            return inner
+        gate, scopes = self._gate if uses_model(method) else None, required_scopes(method)
+
+        async def served(request: object, context: Context) -> AsyncGenerator[Any, None]:
+            call, failure, sent = self._log.open(method, context), None, False
+            try:
+                await self._admit(call, context, gate, scopes)
+                async with aclosing(inner(await self._decode(method, request), context)) as messages:
+                    async for message in messages:
+                        if not sent:
+                            call.first_output_seconds = time.perf_counter() - call.began_at
+                            await context.send_initial_metadata(_headers(call))
+                            sent = True
+                        yield message
+            except Exception as error:
+                failure = _failure(error, call)
+            except (asyncio.CancelledError, GeneratorExit) as end:
+                failure = _caller_cancelled() if isinstance(end, GeneratorExit) else self._cancellation_error(call)
+                if failure.reason == pb.ERROR_REASON_CANCELLED:
+                    raise
+            finally:
+                self._socket_tasks.pop(call, None)
+                self._log.close(call, failure)
+            if failure is not None:
+                aborted = _abort(failure, call, context, sent=sent)
+                del request, context  # the error of gRPC keeps this frame, and the context keeps that error
+                await aborted
+
+        return served
+
+    async def _admit(self, call: Call, context: Context, gate: LoadShedder | None, scopes: frozenset[str]) -> None:
+        """Set the deadline of the call, take a slot of the load shedder, and authenticate the caller. Raise UmgError
+        for a rejection, an invalid key, and a key that has none of the scopes.
+        """
+        if not call.trusted:
+            self._socket_tasks[call] = asyncio.current_task()
+        call.limit(context.time_remaining())
+        if gate is not None:
+            gate.check()
+            await gate.enter(call.seconds_left())
+            call.gate = gate
+        caller = self._authenticator.valid_caller(call.known_key) if isinstance(call.known_key, KnownKey) else None
+        if caller is None:
+            scheme, _, secret = call.metadata.get("authorization", "").partition(" ")
+            if scheme and scheme.lower() != "bearer":
+                message = "the credentials are of an unknown scheme; send `authorization: Bearer YOUR_KEY`"
+                raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
+            secret = secret.strip()
+            try:
+                caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
+            except UmgError:
+                call.rejected_key = self._authenticator.reference(secret)
+                raise
+        call.known_caller = caller
+        caller.check_scopes(scopes)
+
+    async def _decode(self, method: str, request: object) -> object:
+        """Return the request, decoded if it came over a socket. Raise UmgError(MALFORMED_BODY) for bytes that are not a
+        message of the method's type.
+        """
+        if not isinstance(request, bytes):
+            return request
+        try:
+            if len(request) < BIG_BYTES:
+                return self._deserializers[method](request)
+            return await asyncio.to_thread(self._deserializers[method], request)
+        except DecodeError:
+            message = "the request is no message of the kind that this method takes"
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
+
+    def _cancellation_error(self, call: Call) -> UmgError:
+        """Return the error of a cancelled call: a shutdown or a cancellation by the caller."""
+        return shutting_down() if self._is_shutting_down and not call.trusted else _caller_cancelled()
+
+
+def _headers(call: Call) -> Pairs:
+    """Return the initial metadata. The HTTP face chose its request id itself and gets none."""
+    return [*call.headers.items()] if call.trusted else [("x-request-id", call.request_id), *call.headers.items()]
+
+
+def _failure(error: Exception, call: Call) -> UmgError:
+    """Return the error for the caller, without its traceback: the frames in it hold the request, and that of the
+    caller of this function also the error, a cycle that would keep them until the next garbage collection. An
+    unexpected exception is logged, and the caller gets an internal error.
+    """
+    if isinstance(error, UmgError):
+        if error.place:
+            logger.error("a body could not be decoded", request_id=call.request_id, place=error.place)
+        return error.with_traceback(None)
+    logger.error("unexpected failure", request_id=call.request_id, method=call.method, exc_info=error)
+    return internal(call.request_id)
+
+
+def _caller_cancelled() -> UmgError:
+    return UmgError(pb.ERROR_REASON_CANCELLED, "the caller went away")
+
+
+async def _abort(error: UmgError, call: Call, context: Context, *, sent: bool = False) -> Never:
+    """End the call with the error. The headers of a failure before the first message are also in its trailing metadata:
+    the Python client of gRPC reports no initial metadata if the status overtakes it.
+
+    A context over a socket keeps the error that its `abort` raises, and with its traceback the frames of this function
+    and its callers. They must not refer to the context: the cycle would keep the request until the next garbage
+    collection.
+    """
+    headers = [] if sent else _headers(call)
+    if not sent:
+        await context.send_initial_metadata(headers)
+    details = to_status(error, "" if call.trusted else call.request_id)
+    aborted = context.abort(STATUS[error.reason], error.message, (*headers, (DETAILS_KEY, details)))
+    del context
+    await aborted

@@ -1,0 +1,117 @@
+"""Log of the calls: the log line, the metrics, the usage record and the span of each call, written at its end."""
+
+import time
+
+import structlog
+
+from umg_grpc.access.usage import UsageLog
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import Context, InProcessContext
+from umg_grpc.request_ids import request_id_of
+from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
+from umg_grpc.service.pipeline.call import CURRENT, Call
+from umg_grpc.service.pipeline.usage import add_usage, set_cost
+from umg_grpc.service.resilience.overload import REFUSALS
+from umg_grpc.service.telemetry.interface import Attribute, Telemetry
+from umg_grpc.trace_context import OUTGOING, trace_context_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.attachment import Attachment
+from umg_grpc.wire.core.json import echo
+
+logger = structlog.get_logger()
+
+KEY, KEY_PREFIX = "key", "key_prefix"  # fields of the log
+OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served without credentials
+
+
+class CallLog:
+    """Log of all calls. Each call is opened at its arrival, and closed with its outcome."""
+
+    def __init__(self, metrics: Metrics, usage: UsageLog | None = None, telemetry: Telemetry | None = None) -> None:
+        self._metrics = metrics
+        self._usage = usage
+        self._telemetry = telemetry
+
+    def open(self, method: str, context: Context) -> Call:
+        """Create the call, with its span if there is telemetry, and make it the current one."""
+        if isinstance(context, InProcessContext):
+            metadata = {key: value for key, value in context.pairs if isinstance(value, str)}
+            request_id = metadata.get("x-request-id") or request_id_of(None)
+            call = Call(method, metadata, trusted=True, request_id=request_id)
+            if isinstance(attachment := context.attachment, Attachment):
+                call.notes, call.known_key = attachment.notes, attachment.known_key
+        else:
+            pairs = context.invocation_metadata() or ()
+            metadata = {key: value for key, value in pairs if isinstance(value, str)}
+            request_id = request_id_of(metadata.get("x-request-id"))
+            call = Call(method, metadata, trusted=False, request_id=request_id)
+        call.trace = trace_context_of(metadata)
+        if self._telemetry is not None:
+            call.span = self._telemetry.begin(method, call.trace)
+            call.trace = call.span.trace
+        OUTGOING.set(call.trace)
+        CURRENT.set(call)
+        return call
+
+    def close(self, call: Call, failure: UmgError | None) -> None:
+        """Release the limits of the key, count the call, and write its usage record and its log line."""
+        call.release(cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
+        seconds = time.perf_counter() - call.began_at
+        quantities = set_cost(call)
+        if self._usage is not None:
+            add_usage(self._usage, call, quantities, seconds, failure)
+        if call.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
+            call.reservation.end(call.micro_credits)
+        outcome = "OK" if failure is None else failure.name
+        self._metrics.finished(call, outcome, seconds)
+        if call.span is not None:
+            call.span.end(_span_attributes(call), call.usage if not call.is_cached else None, failure)
+        if failure is not None and failure.cause in REFUSALS:
+            return  # the load shedder logs one line per second for all of them
+        usage, model = call.usage, call.model
+        facts: dict[str, str | int | None] = {"upstream_status": call.upstream_status or None}
+        if failure is not None:
+            model = model or echo(failure.metadata.get("model", ""))
+            facts = failure.facts.log_fields() if failure.facts is not None else facts
+        logger.info(
+            "call",
+            method=call.method.removeprefix(OWN_PREFIX),
+            face=call.metadata.get("x-umg-face"),
+            request_id=call.request_id,
+            trace_id=call.trace.trace_id if call.trace is not None else None,
+            outcome=outcome,
+            cause=(failure.cause or None) if failure else None,
+            ms=round(seconds * 1000, 1),
+            first_ms=round(call.first_output_seconds * 1000, 1) if call.first_output_seconds is not None else None,
+            **_key_fields(call),
+            model=model or None,
+            channel=call.channel or None,
+            attempts=call.attempts or None,
+            abandoned=call.abandoned or None,
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+            estimated=True if usage and usage.estimated else None,
+            cost=call.micro_credits / MICRO_CREDITS if call.micro_credits else None,
+            **facts,
+        )
+
+
+def _key_fields(call: Call) -> dict[str, str]:
+    """Return the fields of the key in the log line of a call, also of a key that was rejected."""
+    if (caller := call.known_caller) is not None:
+        return {KEY: caller.key_id, KEY_PREFIX: caller.key_prefix}
+    return {} if call.rejected_key is None else {KEY: call.rejected_key.key_id, KEY_PREFIX: call.rejected_key.prefix}
+
+
+def _span_attributes(call: Call) -> dict[str, Attribute | None]:
+    """Return the attributes of the span of a call."""
+    return {
+        "umg.request_id": call.request_id,
+        "umg.face": call.metadata.get("x-umg-face"),
+        "umg.key_id": call.known_caller.key_id if call.known_caller is not None else None,
+        "umg.model": call.model or None,
+        "umg.channel": call.channel or None,
+        "umg.attempts": call.attempts,
+        "umg.cached": call.is_cached or None,
+        "umg.cost_credits": call.micro_credits / MICRO_CREDITS if call.micro_credits else None,
+    }

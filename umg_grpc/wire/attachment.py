@@ -1,0 +1,17 @@
+"""Objects that the HTTP face passes beside a request."""
+
+from dataclasses import dataclass
+
+from umg_grpc.wire.request_notes import RequestNotes
+
+
+@dataclass(slots=True)
+class Attachment:
+    """Objects that the HTTP face passes by reference beside a request to a service in its own process, never over a
+    socket.
+    """
+
+    notes: RequestNotes | None = None
+    """Notes of the decoding of the request; None for a request without a body."""
+    known_key: object = None
+    """Result of the service's check of the caller's key (`KnownKey`); None if the key has to be checked."""
