@@ -65,8 +65,8 @@ def python_locks(root: Path) -> list[PythonLock]:
     project = gateway["project"]
     serve = (*project["dependencies"], *project["optional-dependencies"]["local"], *groups["weights"])
     build = (*gateway["build-system"]["requires"], *client["build-system"]["requires"], EDITABLE)
-    otel = project["optional-dependencies"]["otel"]
-    tools = (*groups["check"], *groups["test"], *groups["release"], *otel, *client["project"]["dependencies"])
+    extras = [line for name in ("otel", "blobs") for line in project["optional-dependencies"][name]]
+    tools = (*groups["check"], *groups["test"], *groups["release"], *extras, *client["project"]["dependencies"])
     apart = (root / "tests/sdk/apart/requirements.txt").read_text().splitlines()
     wanted = tuple(line for line in apart if not line.startswith("#"))
     oldest = project["requires-python"].removeprefix(">=")

@@ -1,0 +1,104 @@
+"""Blobs in object storage: S3 and compatible servers, Google Cloud Storage, Azure. Needs the extra `blobs`."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store, from_url
+
+from umg_grpc.store.blobs import Entry
+
+READ_BYTES = 2 << 20
+"""Size of each read. A request of its own for each part holds no connection while the reader waits."""
+UPLOAD_BYTES = 8 << 20
+"""Size of the parts of an upload, of which two are sent at once."""
+TIMEOUT_SECONDS = 30
+CONNECT_SECONDS = 5
+RETRIES = 3
+RETRY_SECONDS = 15
+LISTED = 1000
+
+Result = TypeVar("Result")
+
+
+class BlobBucket:
+    """Bucket or container with an object for each blob, see `BlobPlace`."""
+
+    def __init__(self, url: str, *, endpoint: str | None, spool: Path) -> None:
+        """Create a bucket. `endpoint`: URL of a server that is compatible with S3. `spool`: folder for files that are
+        uploaded. Credentials and region are those of the environment. Raise ValueError for a URL that cannot be used.
+        """
+        is_plain = endpoint is not None and endpoint.startswith("http://")
+        try:
+            store = from_url(
+                url,
+                config={} if endpoint is None else {"endpoint": endpoint},
+                client_options={
+                    "allow_http": is_plain,
+                    "timeout": timedelta(seconds=TIMEOUT_SECONDS),
+                    "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                },
+                retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+            )
+        except BaseError as error:
+            raise ValueError(_first_line(error)) from None
+        if not isinstance(store, S3Store | GCSStore | AzureStore):
+            raise ValueError("expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX")
+        self._store = store
+        self._spool = spool
+
+    @property
+    def spool(self) -> Path:
+        return self._spool
+
+    async def put(self, name: str, file: Path, mime_type: str) -> None:
+        attributes = {"Content-Type": mime_type}
+        await _translated(
+            obstore.put_async(
+                self._store, name, file, attributes=attributes, chunk_size=UPLOAD_BYTES, max_concurrency=2
+            )
+        )
+
+    async def size(self, name: str) -> int:
+        return (await _translated(obstore.head_async(self._store, name)))["size"]
+
+    async def read(self, name: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        while start < end:
+            stop = min(start + READ_BYTES, end)
+            part = await _translated(obstore.get_range_async(self._store, name, start=start, end=stop))
+            start = stop
+            yield bytes(part)
+
+    async def delete(self, names: Collection[str]) -> None:
+        try:
+            await _translated(obstore.delete_async(self._store, [*names]))
+        except FileNotFoundError:  # another replica deleted one of them meanwhile
+            for name in names:
+                with suppress(FileNotFoundError):
+                    await _translated(obstore.delete_async(self._store, name))
+
+    async def entries(self) -> AsyncIterator[Entry]:
+        try:
+            async for batch in obstore.list(self._store, chunk_size=LISTED):
+                for found in batch:
+                    yield Entry(found["path"], found["size"])
+        except BaseError as error:
+            raise OSError(_first_line(error)) from None
+
+
+async def _translated(work: Awaitable[Result]) -> Result:
+    """Await a request. Raise OSError instead of the library's errors, with the first line of their messages."""
+    try:
+        return await work
+    except FileNotFoundError:
+        raise FileNotFoundError("no such object") from None
+    except (BaseError, OSError) as error:
+        raise OSError(_first_line(error)) from None
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"

@@ -1,0 +1,28 @@
+"""Factory of the places of blobs: a folder, or a bucket."""
+
+from pathlib import Path
+
+from umg_grpc.store.blob_folder import BlobFolder
+from umg_grpc.store.blobs import BlobPlace
+from umg_grpc.store.database import StoreError
+
+FOLDER = "blobs"
+"""Folder of the blobs in the data directory; with a bucket it has only the files that are being uploaded."""
+EXTRA = "pip install 'unified-model-gateway[blobs]'"
+
+
+def blob_place(url: str | None, endpoint: str | None, data: Path) -> BlobPlace:
+    """Return the place of a URL of the config; None is a folder in the data directory. Nothing is created or called
+    yet. Raise StoreError for a URL that cannot be used, or without the packages for it.
+    """
+    folder = BlobFolder(data / FOLDER)
+    if url is None:
+        return folder
+    try:
+        from umg_grpc.store.blob_bucket import BlobBucket  # an optional package
+    except ImportError as error:
+        raise StoreError(f"blobs.url needs the package {error.name}: {EXTRA}") from None
+    try:
+        return BlobBucket(url, endpoint=endpoint, spool=folder.spool)
+    except ValueError as error:
+        raise StoreError(f"blobs.url: {error}") from None

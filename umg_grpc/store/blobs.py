@@ -1,0 +1,323 @@
+"""Blob store: files of results, for a limited time, in a folder or in object storage.
+
+The id of a blob has its time, its SHA-256 and its media type, so that no database is needed to serve it, and several
+processes and replicas can use one store without coordination: a blob never changes, it appears as a whole, and each
+process deletes the same oldest ones.
+"""
+
+import asyncio
+import hashlib
+import re
+import secrets
+import tempfile
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO, NamedTuple, Protocol, TypeVar
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.v1 import pb
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+PART_BYTES = 256 << 10
+"""Largest part of a blob that is read at once."""
+SPOOL_BYTES = 1 << 20
+"""Bytes of a stream that are collected before they are written."""
+SWEEP_SECONDS = 300.0
+CLOSE_SECONDS = 5.0
+PARTIAL_SECONDS = 86400.0
+"""Age of an incomplete file, from which on the process that wrote it is taken for ended."""
+STORED, SERVED = "stored", "served"
+"""Directions of bytes that are counted."""
+
+MEDIA_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "mp4": "video/mp4",
+    "webm": "video/webm",
+    "mov": "video/quicktime",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "bin": "application/octet-stream",
+}
+"""Media types that blobs can have, by the extension in their ids. None of them runs scripts in a browser."""
+EXTENSIONS = {media_type: extension for extension, media_type in MEDIA_TYPES.items()}
+BLOB_ID = re.compile(
+    rf"(?P<time>[0-9a-f]{{8}})[0-9a-f]{{12}}-(?P<hash>[A-Za-z0-9_-]{{43}})\.(?P<kind>{'|'.join(MEDIA_TYPES)})"
+)
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A stored file."""
+
+    id: str
+    size: int
+
+    @cached_property
+    def _parts(self) -> re.Match[str]:
+        parts = BLOB_ID.fullmatch(self.id)
+        if parts is None:
+            raise ValueError("this is no id of a blob")
+        return parts
+
+    @property
+    def mime_type(self) -> str:
+        """Media type, one of `MEDIA_TYPES`."""
+        return MEDIA_TYPES[self._parts["kind"]]
+
+    @property
+    def etag(self) -> str:
+        """SHA-256 of the bytes in hexadecimal digits."""
+        return urlsafe_b64decode(f"{self._parts['hash']}=").hex()
+
+    @property
+    def create_time(self) -> datetime:
+        """Time at which it was stored, in whole seconds."""
+        return datetime.fromtimestamp(int(self._parts["time"], 16), UTC)
+
+    @property
+    def extension(self) -> str:
+        """Extension of a file of its media type, without a dot."""
+        return self._parts["kind"]
+
+
+class Entry(NamedTuple):
+    """Object of a place."""
+
+    name: str
+    size: int
+
+
+class BlobPlace(Protocol):
+    """Folder or bucket. Its methods raise FileNotFoundError for an unknown name, and OSError if they fail."""
+
+    @property
+    def spool(self) -> Path:
+        """Folder for files that are not complete; on the same file system as the place if that is a folder."""
+        ...
+
+    async def put(self, name: str, file: Path, mime_type: str) -> None:
+        """Move a complete file to the place, in which it appears as a whole."""
+        ...
+
+    async def size(self, name: str) -> int:
+        """Return the number of bytes."""
+        ...
+
+    def read(self, name: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes from `start` to the exclusive `end`, in parts of any size."""
+        ...
+
+    async def delete(self, names: Collection[str]) -> None:
+        """Delete objects. An object that does not exist any more is no failure."""
+        ...
+
+    def entries(self) -> AsyncIterator[Entry]:
+        """Yield all objects."""
+        ...
+
+
+class BlobStore:
+    """Store of result files, from `start` to `aclose`."""
+
+    def __init__(
+        self,
+        place: BlobPlace,
+        *,
+        ttl: float,
+        max_bytes: int,
+        now: Callable[[], float] = time.time,
+        count: Callable[[str, int], None] = lambda *_: None,
+    ) -> None:
+        """Create a store. `ttl`: seconds after which a blob is deleted; `max_bytes`: size of all blobs together, above
+        which the oldest ones are deleted. `count` is called with `STORED` or `SERVED` and a number of bytes.
+        """
+        self.ttl = ttl
+        self.size_bytes = 0
+        """Size of all blobs, as far as this process knows: at the last sweep, and the ones that it stored since."""
+        self._place = place
+        self._max_bytes = max_bytes
+        self._now = now
+        self._count = count
+        self._sweeper: Background | None = None
+
+    def start(self) -> None:
+        """Delete blobs that are too old or too many, from now on."""
+        self._sweeper = Background("the sweep of result files", self.sweep, every=SWEEP_SECONDS)
+        self._sweeper.wake()
+
+    async def aclose(self) -> None:
+        """Stop the deletions."""
+        if self._sweeper is not None:
+            await self._sweeper.aclose(CLOSE_SECONDS)
+
+    async def put(self, data: bytes, mime_type: str) -> Blob:
+        """Store bytes. A media type that is not in `MEDIA_TYPES` becomes `application/octet-stream`. Raise
+        UmgError(UNAVAILABLE) if the store fails.
+        """
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            yield data
+
+        return await self.put_stream(chunks(), mime_type)
+
+    async def put_stream(self, chunks: AsyncIterable[bytes], mime_type: str, *, most_bytes: int | None = None) -> Blob:
+        """Store a stream, in constant memory. Raise UmgError: UNAVAILABLE if the store fails, UPSTREAM_FAILED for a
+        stream of more than `most_bytes`, and any exception of the stream itself. Nothing is stored then.
+        """
+        limit = self._max_bytes if most_bytes is None else min(most_bytes, self._max_bytes)
+        spooled = await _guarded(asyncio.to_thread(_Spooled, self._place.spool))
+        try:
+            async for chunk in chunks:
+                if spooled.size + len(chunk) > limit:
+                    message = f"the result is larger than {limit / 2**20:.4g} MiB, and was not stored"
+                    raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message)
+                if spooled.add(chunk) >= SPOOL_BYTES:
+                    await _guarded(asyncio.to_thread(spooled.flush))
+            await _guarded(asyncio.to_thread(spooled.finish))
+            blob = Blob(self._new_id(spooled.hash.digest(), mime_type), spooled.size)
+            await _guarded(self._place.put(blob.id, spooled.path, blob.mime_type))
+        finally:
+            await asyncio.shield(asyncio.to_thread(spooled.remove))
+        self._count(STORED, blob.size)
+        self.size_bytes += blob.size
+        if self.size_bytes > self._max_bytes and self._sweeper is not None:
+            self._sweeper.wake()
+        return blob
+
+    async def head(self, blob_id: str) -> Blob:
+        """Return a blob. Raise UmgError: OBJECT_NOT_FOUND if it was deleted or never existed, UNAVAILABLE."""
+        if not BLOB_ID.fullmatch(blob_id):
+            raise not_found()
+        try:
+            return Blob(blob_id, await self._place.size(blob_id))
+        except FileNotFoundError:
+            raise not_found() from None
+        except OSError as error:
+            raise _unavailable(error) from None
+
+    async def read(self, blob: Blob, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes from `start` to the exclusive `end`, in parts of at most `PART_BYTES`. Raise UmgError as
+        `head` does.
+        """
+        end = blob.size if end is None else min(end, blob.size)
+        try:
+            async with aclosing(self._place.read(blob.id, start, end)) as parts:
+                async for part in parts:
+                    for position in range(0, len(part), PART_BYTES):
+                        piece = part[position : position + PART_BYTES]
+                        yield piece
+                        self._count(SERVED, len(piece))
+        except FileNotFoundError:
+            raise not_found() from None
+        except OSError as error:
+            raise _unavailable(error) from None
+
+    async def delete(self, blob_id: str) -> None:
+        """Delete a blob, if it exists. Raise UmgError(UNAVAILABLE)."""
+        await _guarded(self._place.delete([blob_id]))
+
+    async def sweep(self) -> None:
+        """Delete the blobs that are older than `ttl`, then the oldest ones until the others fit into `max_bytes`. Raise
+        OSError.
+        """
+        entries = sorted([entry async for entry in self._place.entries() if BLOB_ID.fullmatch(entry.name)])
+        total = sum(entry.size for entry in entries)
+        expired_before = f"{int(self._now() - self.ttl):08x}"
+        deleted = list[str]()
+        for entry in entries:  # ids begin with the time, so the oldest come first
+            if entry.name >= expired_before and total <= self._max_bytes:
+                break
+            deleted.append(entry.name)
+            total -= entry.size
+        if deleted:
+            await self._place.delete(deleted)
+            logger.info("result files deleted", files=len(deleted), left=len(entries) - len(deleted), bytes_left=total)
+        self.size_bytes = total
+        await asyncio.to_thread(_remove_partial_files, self._place.spool, self._now() - PARTIAL_SECONDS)
+
+    def _new_id(self, digest: bytes, mime_type: str) -> str:
+        kind = EXTENSIONS.get(mime_type, "bin")
+        encoded = urlsafe_b64encode(digest).decode().rstrip("=")
+        return f"{int(self._now()):08x}{secrets.token_hex(6)}-{encoded}.{kind}"
+
+
+class _Spooled:
+    """File that is written piece by piece, with its size and hash. Its methods block, except for `add`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file: IO[bytes] = tempfile.NamedTemporaryFile(dir=folder, delete=False)  # noqa: SIM115  closed by `finish`
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self.path = Path(self._file.name)
+        self.size = 0
+        self.hash = hashlib.sha256()
+
+    def add(self, chunk: bytes) -> int:
+        """Add a chunk. Return the number of bytes that wait to be written."""
+        self._waiting.append(chunk)
+        self._waiting_bytes += len(chunk)
+        self.size += len(chunk)
+        return self._waiting_bytes
+
+    def flush(self) -> None:
+        """Write the waiting chunks."""
+        for chunk in self._waiting:
+            self.hash.update(chunk)
+            self._file.write(chunk)
+        self._waiting, self._waiting_bytes = [], 0
+
+    def finish(self) -> None:
+        """Write all, and close the file."""
+        self.flush()
+        self._file.close()
+
+    def remove(self) -> None:
+        """Delete the file, unless it was moved."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def not_found() -> UmgError:
+    """Return the error of a file that does not exist, or does not exist for the caller: the same for all reasons."""
+    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "this file does not exist, or its link has expired")
+
+
+async def _guarded(work: Awaitable[Result]) -> Result:
+    """Await work of the place. Raise UmgError(UNAVAILABLE) instead of the errors of the system."""
+    try:
+        return await work
+    except OSError as error:
+        raise _unavailable(error) from None
+
+
+def _unavailable(error: OSError) -> UmgError:
+    failure = UmgError(pb.ERROR_REASON_UNAVAILABLE, "the store of result files cannot be used now; try again")
+    failure.cause = f"{type(error).__name__}: {error}"
+    return failure
+
+
+def _remove_partial_files(folder: Path, modified_before: float) -> None:
+    """Delete the files of processes that ended while they wrote them."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        try:
+            if path.stat().st_mtime < modified_before:
+                path.unlink()
+        except FileNotFoundError:
+            continue
