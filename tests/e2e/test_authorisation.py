@@ -5,40 +5,33 @@ The rows come from the table of routes and the service descriptors; a row withou
 
 import re
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import aiohttp
 import grpc
 import pytest
 import pytest_asyncio
 from google.protobuf.descriptor import MethodDescriptor
-from google.protobuf.descriptor_pool import Default
-from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 
 from http_facade.routes import ROUTES, Route, Shape
+from tests.e2e.authorisation import (
+    BODIES,
+    CONFIG,
+    KEYED_ROUTES,
+    METHODS,
+    SETTINGS_BODY,
+    SETTINGS_SHAPES,
+    TEXT,
+    Gate,
+    call,
+    request_of,
+)
 from tests.support.gateways import Running, running
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.permissions import ADMIN, OPERATIONS
 from umg_grpc.server import SERVED
-from umg_grpc.status import from_rpc
-from umg_grpc.v1 import pb
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
-EMBEDDING, NATIVE_EMBEDDING, RERANK = "text-embedding-3-small", "text-embedding-004", "rerank-v1"
-CONFIG = f"""
-channels:
-  - name: sandbox
-    protocols: [sandbox]
-    pace: 0
-    models: [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}]
-overload: {{lag: 10}}
-"""
 
 SHAPES: Mapping[Shape, str] = {
     Shape.GENERATE: "generate",
@@ -66,27 +59,6 @@ SHAPES: Mapping[Shape, str] = {
 """Scope that a key needs for the routes of a shape."""
 MODEL_SHAPES = {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GET_MODEL}
 
-HI = [{"role": "user", "content": "Hi"}]
-CONTENT = {"parts": [{"text": "Hi"}]}
-RANKED = {"model": RERANK, "query": "Hi", "documents": ["Hi"]}
-BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "chat": (TEXT, {"model": TEXT, "messages": HI}),
-    "responses": (TEXT, {"model": TEXT, "input": "Hi"}),
-    "messages": (MESSAGES, {"model": MESSAGES, "messages": HI, "max_tokens": 9}),
-    "native": (NATIVE, {"contents": [CONTENT]}),
-    "native_embedding": (NATIVE_EMBEDDING, {"content": CONTENT}),
-    "native_embeddings": (NATIVE_EMBEDDING, {"requests": [{"content": CONTENT}]}),
-    "embeddings": (EMBEDDING, {"model": EMBEDDING, "input": "Hi"}),
-    "rerank": (RERANK, RANKED),
-    "rerank_v2": (RERANK, RANKED),
-    "models": (TEXT, {}),
-    "native_models": (NATIVE, {}),
-    "admin": ("", {}),
-}
-"""Model and body of a call by the format of its route."""
-SETTINGS_BODY = {"settings": {"name": "another"}}
-SETTINGS_SHAPES = {Shape.CREATE_KEY, Shape.UPDATE_KEY}
-
 SERVICES = {
     "umg.v1.GenerationService": {"generate"},
     "umg.v1.EmbeddingService": {"embed"},
@@ -102,28 +74,6 @@ OWN = {"GetUsage", "GetRequestRecord"}
 """Methods that every key may call for itself."""
 OWN_SHAPES = {Shape.GET_REQUEST}
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
-USER = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
-GENERATE = pb.GenerateRequest(model=TEXT, messages=[USER])
-REQUESTS: Mapping[str, Message] = {
-    "Generate": GENERATE,
-    "StreamGenerate": pb.StreamGenerateRequest(request=GENERATE),
-    "CountTokens": pb.CountTokensRequest(request=GENERATE),
-    "Embed": pb.EmbedRequest(model=EMBEDDING, inputs=[pb.EmbeddingInput(text="Hi")]),
-    "Rerank": pb.RerankRequest(model=RERANK, query="Hi", documents=[pb.RerankDocument(text="Hi")]),
-    "GetModel": pb.GetModelRequest(model=TEXT),
-    "GetKey": pb.GetKeyRequest(key_id="another"),
-}
-"""Requests of methods; the request of any other method is empty."""
-
-PROTO = Path(__file__).parents[2] / "proto"
-METHODS = [
-    method
-    for path in sorted(PROTO.glob("umg/v1/*_service.proto"))
-    for name in re.findall(r"^service (\w+)", path.read_text(), re.MULTILINE)
-    for method in Default().FindServiceByName(f"umg.v1.{name}").methods
-]
-KEYED_ROUTES = [route for route in ROUTES if route.needs_key]
-
 INVALID = {"no key": "MISSING_KEY", "unknown": "INVALID_KEY", "expired": "KEY_EXPIRED", "revoked": "INVALID_KEY"}
 """Reason by the kind of a key with which no call is possible."""
 KINDS = (*INVALID, "another model", "other operations", "administrator alone", "no administrator", "everything")
@@ -131,23 +81,6 @@ KINDS = (*INVALID, "another model", "other operations", "administrator alone", "
 
 WITHOUT_THE_MODEL = {"another model", "administrator alone"}
 """Kinds of keys for which the models of this module do not exist: the operation `models` alone permits no model."""
-
-
-@dataclass(frozen=True)
-class Gate:
-    """Running gateway with keys of every kind."""
-
-    gateway: Running
-    session: aiohttp.ClientSession
-    channel: grpc.aio.Channel
-    secrets: Mapping[str, str]
-
-    def headers(self, kind: str, scopes: set[str]) -> dict[str, str]:
-        """Return the credentials of a kind of key, for a call that needs one of the scopes."""
-        if kind == "no key":
-            return {}
-        named = f"all but {', '.join(sorted(scopes))}" if kind == "other operations" else kind
-        return {"authorization": f"Bearer {self.secrets[named]}"}
 
 
 async def _secrets(gateway: Running) -> dict[str, str]:
@@ -224,7 +157,7 @@ async def test_a_method_is_for_keys_with_its_scope_and_model(gate: Gate, method:
     assert method.containing_service is not None
     service = method.containing_service.full_name
     scopes = SERVICES[service]
-    found = await outcome(gate, method, gate.headers(kind, scopes))
+    found, _ = await call(gate, method, gate.headers(kind, scopes), request_of(method))
     if kind in INVALID:
         assert found == INVALID[kind]
     elif denies(kind, scopes) and method.name not in OWN:
@@ -244,28 +177,6 @@ def names_model(method: MethodDescriptor) -> bool:
     fields = method.input_type.fields_by_name
     inner = fields.get("request")
     return "model" in fields or (inner is not None and "model" in inner.message_type.fields_by_name)
-
-
-async def outcome(gate: Gate, method: MethodDescriptor, headers: Mapping[str, str]) -> str:
-    """Call the method. Return the reason of its error; "" if there is none."""
-    assert method.containing_service is not None
-    make = gate.channel.unary_stream if method.server_streaming else gate.channel.unary_unary
-    call = make(
-        f"/{method.containing_service.full_name}/{method.name}",
-        request_serializer=lambda message: message.SerializeToString(),
-        response_deserializer=GetMessageClass(method.output_type).FromString,
-    )
-    request = REQUESTS.get(method.name) or GetMessageClass(method.input_type)()
-    try:
-        made = call(request, metadata=[*headers.items()])
-        if method.server_streaming:
-            async for _ in made:
-                pass
-        else:
-            await made
-    except grpc.aio.AioRpcError as error:
-        return from_rpc(error).name
-    return ""
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if not route.needs_key], ids=lambda route: route.path)
