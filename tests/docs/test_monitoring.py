@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,15 +149,59 @@ def _unit_test(series: Mapping[str, str], minutes: int, firing: Mapping[str, boo
     return {"interval": "1m", "input_series": given, "promql_expr_test": checks}
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
+def _run_promtool(*arguments: str | Path) -> None:
+    """Run a check of promtool. Fail with its output if it finds a problem; skip where it is not installed."""
+    if PROMTOOL is None:
+        pytest.skip("promtool is not installed (Debian: prometheus)")
+    done = subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _test_rules(file: Path, rules: Path, tests: Sequence[Mapping[str, object]]) -> None:
+    """Run unit tests of the rules, which are written to the file."""
+    written = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": list(tests)}
+    file.write_text(yaml.safe_dump(written))
+    _run_promtool("test", "rules", file)
+
+
 def test_prometheus_accepts_the_rules_and_they_fire_by_their_examples(tmp_path: Path) -> None:
-    assert PROMTOOL is not None
     rules = ROOT / monitoring.RULES
-    checked = subprocess.run([PROMTOOL, "check", "rules", rules], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
+    _run_promtool("check", "rules", rules)
     tests = [_unit_test(each.series, each.minutes, {name: True}) for name, each in EXAMPLES.items()]
     tests.append(_unit_test(QUIET, 230, dict.fromkeys(EXAMPLES, False)))
-    file = tmp_path / "tests.yaml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": tests}))
-    tested = subprocess.run([PROMTOOL, "test", "rules", file], capture_output=True, text=True, check=False)
-    assert tested.returncode == 0, tested.stdout + tested.stderr
+    _test_rules(tmp_path / "tests.yaml", rules, tests)
+
+
+def _series(name: str, labels: set[str], bound: str) -> dict[str, str]:
+    """Return a series that grows by one a minute; `bound`: of its bucket, for a histogram."""
+    values = {label: bound if label == "le" else "1" for label in sorted(labels)}
+    return {
+        "series": f"{name}{{{', '.join(f'{label}={json.dumps(value)}' for label, value in values.items())}}}",
+        "values": "0+1x60",
+    }
+
+
+def test_prometheus_evaluates_every_expression_of_the_dashboard(tmp_path: Path) -> None:
+    """Record each expression by a rule, over one series of each metric: it has a value."""
+    queries = [expression.replace("$__rate_interval", "5m") for panel in PANELS for expression, _ in panel.queries]
+    records = {f"panel:number_{number}": expression for number, expression in enumerate(queries)}
+    entries = [{"record": name, "expr": expression} for name, expression in records.items()]
+    rules = tmp_path / "panels.yaml"
+    rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": entries}]}))
+    _run_promtool("check", "rules", rules)
+    series = [
+        _series(name, labels, bound)
+        for name, labels in labels_of_metrics().items()
+        for bound in (("1", "+Inf") if "le" in labels else ("",))
+    ]
+    checks = [
+        {
+            "expr": f"count({name}) > 0",
+            "eval_time": "30m",
+            "exp_samples": [{"labels": "{}", "value": 1}],
+        }
+        for name in records
+    ]
+    _test_rules(
+        tmp_path / "tests.yaml", rules, [{"interval": "1m", "input_series": series, "promql_expr_test": checks}]
+    )
