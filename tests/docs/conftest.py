@@ -11,7 +11,7 @@ from tests.support.processes import Served, serve
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Served, None]:
-    async with serve(tmp_path_factory.mktemp("docs"), environment={"UMG_API_KEY": "sk-umg-docs"}) as made:
+    async with serve(tmp_path_factory.mktemp("docs"), environment={"UMG_API_KEY": "sk-umg-of-the-docs"}) as made:
         yield made
 
 

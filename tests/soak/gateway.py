@@ -13,7 +13,7 @@ import aiohttp
 
 from tests.support.processes import Served, serve
 
-KEY = "sk-umg-soak"
+KEY = "sk-umg-of-the-soak"
 ATTEMPTS = re.compile(r"^umg_attempts_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 TASKS = re.compile(r"^umg_tasks(?:\{[^}]*\})? (\S+)$", re.MULTILINE)

@@ -81,6 +81,8 @@ async def serve(data: Path, *arguments: str, environment: dict[str, str] | None 
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
     variables = {**os.environ, **(environment or {})}
+    first_key = variables.get(VARIABLE, "")
+    assert len(first_key) <= 1 or leaked([first_key]), "the first key has no form that is found in logs"
     process = await asyncio.create_subprocess_exec(
         *(*UMG, "serve", "--data", str(data), *ports, *arguments),
         stdout=asyncio.subprocess.PIPE,

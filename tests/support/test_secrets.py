@@ -6,7 +6,7 @@ from tests.support.secrets import leaked
 from umg_grpc.access.keys import new_secret, shown_prefix
 
 
-@pytest.mark.parametrize("text", ["key=sk-umg-end-to-end", "the key sk-provider-1 is wrong", "sk-umg-soak"])
+@pytest.mark.parametrize("text", ["key=sk-umg-end-to-end", "the key sk-provider-1 is wrong", "sk-umg-operator"])
 def test_a_secret_in_a_line_is_found(text: str) -> None:
     assert leaked(f"first line\n{text}\nlast line") == [text]
 
