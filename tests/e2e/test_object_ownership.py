@@ -39,7 +39,7 @@ OWNER, STRANGER = "everything", "no administrator"
 
 @dataclass(frozen=True)
 class Owned:
-    """Kind of an object of a caller, and the outcome for other callers who name it."""
+    """Kind of an object of a caller, and the outcome for other callers that name it."""
 
     make: Callable[[Gate], Awaitable[str]]
     """Makes an object of the owner, and returns its id."""
