@@ -30,7 +30,7 @@ class Alert:
     wait: str
     """Time for which the condition has to last."""
     severity: str
-    """`page`: callers are affected now; `ticket`: the next working day is early enough."""
+    """`page`: callers are affected now, or records are lost; `ticket`: the next working day is early enough."""
     meaning: str
     action: str
 
@@ -116,6 +116,14 @@ ALERTS = [
         TICKET,
         "writes have been waiting for a quarter of an hour although the database answers",
         "look at the load of the database, and at the log",
+    ),
+    Alert(
+        "UmgUsageLost",
+        _grows("umg_usage_records_lost_total", "10m", "reason"),
+        "0m",
+        PAGED,
+        "usage records are lost: their calls are charged to no key",
+        "`full`: repair the database, which has not taken records for long; `disk`: make room in the data directory",
     ),
     Alert(
         "UmgReloadFailed",
@@ -307,6 +315,12 @@ PANELS = [
         "Process", "Database and Redis", "short", (("min(umg_database_up)", "database"), ("min(umg_redis_up)", "Redis"))
     ),
     Panel("Process", "Writes waiting", "short", (("sum by (store) (umg_writes_waiting)", "{{store}}"),)),
+    Panel(
+        "Process",
+        "Usage records lost",
+        "short",
+        (("sum by (reason) (increase(umg_usage_records_lost_total[$__rate_interval]))", "{{reason}}"),),
+    ),
     Panel("Process", "Known keys", "short", (("min(umg_known_keys)", "keys"),)),
     Panel(
         "Process",

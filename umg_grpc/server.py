@@ -138,10 +138,11 @@ class Service:
         levels = {DATABASE: DATABASE_UP, REDIS: REDIS_UP}
         for each in process.dependencies:
             self.metrics.watch(levels[each.name], partial(_up, each))
-        stores: dict[str, Conversations | Threads | ReasoningStore | ResponseCache | None] = {
+        stores: dict[str, Conversations | Threads | ReasoningStore | UsageLog | ResponseCache | None] = {
             "responses": memory.conversations,
             "threads": memory.threads,
             "reasoning": memory.reasoning,
+            "usage": process.usage,
             "redis": process.cache if process.redis is not None else None,
         }
         self.metrics.watch(KNOWN_KEYS, lambda: {(): self.authenticator.known})
@@ -254,9 +255,9 @@ async def open_service(
         failures = ChannelFailures(data)
         failures.start()
         stack.push_async_callback(failures.aclose)
-        usage = _usage_log(config, store, data, stack)
         gate = gate or LoadShedder(config.overload)
         metrics = metrics or Metrics()
+        usage = _usage_log(config, store, data, metrics, stack)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
         process = ProcessContext(metrics, gate, redis, cache, limits, dependencies, failures, usage, telemetry, fetcher)
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
@@ -290,11 +291,11 @@ async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory
     return Memory(conversations, threads, reasoning, budget)
 
 
-def _usage_log(config: Config, store: Store, data: Path, stack: AsyncExitStack) -> UsageLog | None:
+def _usage_log(config: Config, store: Store, data: Path, metrics: Metrics, stack: AsyncExitStack) -> UsageLog | None:
     """Open the usage log; None if the operator disabled it."""
     if not config.usage.enabled:
         return None
-    usage = UsageLog(store, data, config.usage, lambda: datetime.now(UTC))
+    usage = UsageLog(store, data, config.usage, lambda: datetime.now(UTC), metrics.count_lost_records)
     usage.start()
     stack.push_async_callback(usage.aclose)
     return usage

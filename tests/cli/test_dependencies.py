@@ -16,8 +16,10 @@ KEY = "sk-umg-of-the-tests-of-dependencies"
 ENVIRONMENT = {"UMG_API_KEY": KEY}
 HEADERS = {"authorization": f"Bearer {KEY}"}
 FIGURE = re.compile(
-    r'^(umg_database_up|umg_redis_up|umg_known_keys|umg_writes_waiting\{store="responses"\}) (\S+)$', re.MULTILINE
+    r'^(umg_database_up|umg_redis_up|umg_known_keys|umg_writes_waiting\{store="(?:responses|usage)"\}) (\S+)$',
+    re.MULTILINE,
 )
+RESPONSES, USAGE = (f'umg_writes_waiting{{store="{store}"}}' for store in ("responses", "usage"))
 Figures = dict[str, float]
 
 
@@ -89,6 +91,10 @@ def _up(found: Figures) -> list[float]:
     return [found.get(name, -1) for name in ("umg_database_up", "umg_redis_up")]
 
 
+def _waiting(found: Figures) -> list[float]:
+    return [found.get(name, -1) for name in (RESPONSES, USAGE)]
+
+
 async def test_dependencies_that_are_away_are_seen_and_calls_go_on(
     postgres: Postgres, redis_server: RedisServer, tmp_path: Path
 ) -> None:
@@ -100,7 +106,7 @@ async def test_dependencies_that_are_away_are_seen_and_calls_go_on(
         serve(tmp_path / "data", "--config", str(config), environment=ENVIRONMENT) as served,
     ):
         assert await _respond(session, served) == 200
-        found = await _figures(session, served, lambda found: found.get('umg_writes_waiting{store="responses"}') == 0)
+        found = await _figures(session, served, lambda found: _waiting(found) == [0, 0])
         assert _up(found) == [1, 1], found
         assert await _readiness(session, served) == (200, "ready", [])
         postgres.stop()
@@ -110,16 +116,12 @@ async def test_dependencies_that_are_away_are_seen_and_calls_go_on(
             assert _up(found) == [0, 0], found
             assert await _readiness(session, served) == (200, "ready", ["database", "redis"])
             assert await _respond(session, served) == 200
-            found = await _figures(
-                session, served, lambda found: found.get('umg_writes_waiting{store="responses"}', 0) > 0
-            )
-            assert found['umg_writes_waiting{store="responses"}'] == 1, found
+            found = await _figures(session, served, lambda found: min(_waiting(found)) > 0)
+            assert _waiting(found) == [1, 1], found
         finally:
             postgres.start()
             redis_server.start()
-        found = await _figures(
-            session, served, lambda found: _up(found) == [1, 1] and found['umg_writes_waiting{store="responses"}'] == 0
-        )
-        assert (_up(found), found['umg_writes_waiting{store="responses"}']) == ([1, 1], 0), found
+        found = await _figures(session, served, lambda found: _up(found) == [1, 1] and _waiting(found) == [0, 0])
+        assert (_up(found), _waiting(found)) == ([1, 1], [0, 0]), found
         assert await _readiness(session, served) == (200, "ready", [])
         assert await served.stop() == 0

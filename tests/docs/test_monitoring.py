@@ -41,6 +41,7 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
     made.count_egress("fetched")
+    made.count_lost_records(1, "full")
     families = text_string_to_metric_families(made.exposition().decode())
     counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
     levels = [value for value in vars(metrics).values() if isinstance(value, metrics.Level)]
@@ -101,6 +102,7 @@ EXAMPLES = {
     "UmgDatabaseDown": Example({"umg_database_up": "1 0x10"}, 5),
     "UmgRedisDown": Example({"umg_redis_up": "1 0x10"}, 5),
     "UmgWritesWaiting": Example({'umg_writes_waiting{store="reasoning",instance="a",job="umg"}': "5x40", 'umg_database_up{instance="a",job="umg"}': "1x40"}, 20),
+    "UmgUsageLost": Example({'umg_usage_records_lost_total{reason="disk"}': "_x5 3x20"}, 8),
     "UmgReloadFailed": Example({"umg_reload_success": "1 0x10"}, 5),
     "UmgCertificateReloadFailed": Example({"umg_tls_reload_success": "1 0x10"}, 5),
     "UmgCertificateExpires": Example({"umg_tls_certificate_expiry_time_seconds": "600000x20"}, 10),
@@ -119,6 +121,8 @@ QUIET = {
     'umg_channel_state{channel="a",model="m"}': "0x240",
     'umg_channel_keys_resting{channel="a"}': "0x240",
     'umg_writes_waiting{store="reasoning",instance="a",job="umg"}': "0 5 0 7 0x240",
+    'umg_writes_waiting{store="usage",instance="a",job="umg"}': "0 9 9 0x240",
+    'umg_usage_records_lost_total{reason="disk"}': "3x240",
     'umg_database_up{instance="a",job="umg"}': "1x240",
     "umg_redis_up": "1x240",
     "umg_reload_success": "1x240",

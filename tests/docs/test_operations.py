@@ -34,6 +34,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
 from umg_grpc.service.telemetry import content, exporting
 from umg_grpc.store import redis
+from umg_grpc.store.journal import FULL
 from umg_grpc.upstream import fetching
 from umg_grpc.upstream.http import keys
 from umg_grpc.v1 import pb
@@ -137,6 +138,7 @@ def counted() -> dict[str, set[str]]:
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
     made.count_egress(fetching.FETCHED)
+    made.count_lost_records(1, FULL)
     families = text_string_to_metric_families(made.exposition().decode())
     return {
         sample.name.removesuffix("_count"): set(sample.labels)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,7 @@ import aiohttp
 import pytest
 
 from tests.support.databases import Database, Postgres
-from tests.support.gateways import Running, running
+from tests.support.gateways import KEY, Running, running
 from tests.support.processes import serve
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_records import CallFilter, UsageRecord, UsageRecords
@@ -120,6 +121,15 @@ async def test_without_records_nothing_is_written(tmp_path: Path) -> None:
         await post(gateway.url, gateway.key, CHAT, "none")
     assert await found("sqlite", tmp_path, "none") == []
     assert not (tmp_path / "usage").exists()
+
+
+async def test_records_that_the_disk_does_not_take_are_counted(tmp_path: Path) -> None:
+    async with running(CONFIG.format(database="sqlite", pace=0), tmp_path) as gateway:
+        shutil.rmtree(tmp_path / "usage")
+        lost = re.compile(r'^umg_usage_records_lost_total\{reason="disk"\} [1-9]', re.MULTILINE)
+        async with asyncio.timeout(20):  # the open file of the first records still takes some
+            while not lost.search(await get(f"{gateway.url}/metrics")):
+                await post(gateway.url, KEY, CHAT, "req_lost")
 
 
 async def call_until_it_ends(ask: Callable[[str], Awaitable[str]], caller: int, answered: list[str]) -> None:

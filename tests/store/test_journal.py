@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.store.journal import Journal
+from umg_grpc.store.journal import DISK, FULL, Journal
 
 APPENDING = """
 import sys
@@ -94,6 +94,33 @@ async def test_a_full_journal_rejects_records_until_it_is_delivered(tmp_path: Pa
     await journal.drain(receiver)
     assert len(receiver.records) == 4
     assert journal.append(b"again")
+
+
+async def test_waiting_records_are_counted_while_a_delivery_has_failed(tmp_path: Path) -> None:
+    journal, receiver = Journal(tmp_path), Receiver(failures=1)
+    journal.append(b"one", b"two")
+    assert journal.waiting_records == 0, "no delivery is late"
+    with pytest.raises(ConnectionError):
+        await journal.drain(receiver)
+    journal.append(b"three")
+    assert journal.waiting_records == 3
+    await journal.drain(receiver)
+    assert journal.waiting_records == 0
+
+
+async def test_records_that_are_lost_are_counted_with_the_reason(tmp_path: Path) -> None:
+    directory, lost = tmp_path / "journal", list[tuple[int, str]]()
+    journal = Journal(
+        directory, segment_bytes=10, waiting_bytes=20, count_lost=lambda count, reason: lost.append((count, reason))
+    )
+    for number in range(4):
+        journal.append(b"record %d" % number)
+    assert not journal.append(b"one", b"two")
+    assert lost == [(2, FULL)]
+    await journal.drain(Receiver())
+    directory.rmdir()
+    assert not journal.append(b"three")
+    assert lost == [(2, FULL), (1, DISK)]
 
 
 async def test_records_that_are_appended_together_are_delivered_each(tmp_path: Path) -> None:

@@ -42,12 +42,19 @@ class UsageLog:
     directory.
     """
 
-    def __init__(self, store: Store, data: Path, retention: Retention, now: Callable[[], datetime]) -> None:
-        """Open the journal. Raise OSError if the directory cannot be written."""
+    def __init__(
+        self,
+        store: Store,
+        data: Path,
+        retention: Retention,
+        now: Callable[[], datetime],
+        count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
+    ) -> None:
+        """Open the journal. Raise OSError if the directory cannot be written. `count_lost`: see `Journal`."""
         self._prefix = secrets.token_hex(8)
         try:
             self._processes = ProcessLocks(data / DIRECTORY, self._prefix)
-            self._journal = Journal(data / DIRECTORY, owner=f"{self._prefix}-")
+            self._journal = Journal(data / DIRECTORY, owner=f"{self._prefix}-", count_lost=count_lost)
             self._open = OpenRecords(data / DIRECTORY, self._prefix)
         except OSError as error:
             remedy = "let the gateway write there, select another folder by --data, or set `usage: {enabled: false}`"
@@ -87,6 +94,11 @@ class UsageLog:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self.budgets.return_own()
         self._processes.close()
+
+    @property
+    def waiting_writes(self) -> int:
+        """Number of records that the database did not take when they were written last."""
+        return self._journal.waiting_records
 
     def new_id(self) -> str:
         """Return an id for a record, unique among all processes, and after the previous one of this process."""

@@ -133,6 +133,7 @@ class Metrics:
         self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
         self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
+        self._lost = self._counter("umg_usage_records_lost", "Usage records that the journal rejected.", "reason")
         self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
         self._firsts = defaultdict[tuple[str, str, str], Observations](Observations)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
@@ -186,6 +187,10 @@ class Metrics:
     def count_egress(self, outcome: str) -> None:
         """Count a request to a URL that a caller names. `outcome`: `fetched`, `refused` by the rules, or `failed`."""
         self._counts[self._egress, (outcome,)] += 1
+
+    def count_lost_records(self, count: int, reason: str) -> None:
+        """Count usage records that are lost. `reason`: `full` for the journal, or `disk`."""
+        self._counts[self._lost, (reason,)] += count
 
     def reloaded(self, *, success: bool) -> None:
         """Record a reload of the config, or its first use."""

@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -23,10 +24,24 @@ SEGMENT_BYTES = 4 * 2**20
 WAITING_BYTES = 256 * 2**20  # maximum size of the undelivered segments of a process; further records are rejected
 BATCH_RECORDS = 500
 SUFFIX = ".jsonl"
+FULL, DISK = "full", "disk"
+"""Reasons for which records are lost: too many wait for the database, or the disk takes none."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 Deliver = Callable[[Sequence[bytes]], Awaitable[None]]
+
+
+class _FullError(OSError):
+    """Error of a journal whose undelivered records have their maximum size."""
+
+
+class _Segment(NamedTuple):
+    """Extent of a file that is not delivered yet."""
+
+    size: int
+    """In bytes."""
+    records: int
 
 
 class Journal:
@@ -39,18 +54,21 @@ class Journal:
         owner: str = "",
         segment_bytes: int = SEGMENT_BYTES,
         waiting_bytes: int = WAITING_BYTES,
+        count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
     ) -> None:
         """Create the directory. Raise OSError if it cannot be written. `owner`: beginning of the names of the segments,
-        for `has_segments_of`.
+        for `has_segments_of`. `count_lost`: called with the number of rejected records and the reason, `FULL` or
+        `DISK`.
         """
+        self._count_lost = count_lost
         self._owner = owner
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._waiting_bytes = waiting_bytes
         self._descriptor = -1
         self._path = directory
-        self._size = 0
-        self._closed: dict[Path, int] = {}  # sizes of the own segments that are not delivered yet
+        self._size = self._records = 0
+        self._closed: dict[Path, _Segment] = {}  # own segments that are not delivered yet
         self._rejected_count = 0
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._open_segment()
@@ -58,7 +76,14 @@ class Journal:
     @property
     def waiting_bytes(self) -> int:
         """Size of the records of this process that are not delivered yet."""
-        return self._size + sum(self._closed.values())
+        return self._size + sum(segment.size for segment in self._closed.values())
+
+    @property
+    def waiting_records(self) -> int:
+        """Number of records of this process that are not delivered yet, while a delivery runs or after one has failed;
+        else 0: the records since the last delivery are not late.
+        """
+        return self._records + sum(segment.records for segment in self._closed.values()) if self._closed else 0
 
     def append(self, *records: bytes) -> bool:
         """Append records, which contain no line end, by one system call. Return False if the journal or the disk is
@@ -69,12 +94,15 @@ class Journal:
             if self._descriptor < 0:
                 self._open_segment()
             written = os.write(self._descriptor, lines)
+        except _FullError as error:
+            return self._reject(len(records), FULL, str(error))
         except OSError as error:
-            return self._reject(len(records), error.strerror or str(error))
-        self._size += written
+            return self._reject(len(records), DISK, error.strerror or str(error))
+        complete = len(records) if written == len(lines) else lines[:written].count(b"\n")
+        self._size, self._records = self._size + written, self._records + complete
         if written != len(lines):  # the next record must not continue this line
             self._close_segment()
-            return self._reject(len(records) - lines[:written].count(b"\n"), "the disk is full")
+            return self._reject(len(records) - complete, DISK, "the disk is full")
         if self._size >= self._segment_bytes:
             self._close_segment()
         return True
@@ -96,8 +124,8 @@ class Journal:
     def close(self) -> None:
         """Close the segment. Records that are not delivered stay in the directory."""
         self._close_segment()
-        for path, size in self._closed.items():
-            if not size:
+        for path, segment in self._closed.items():
+            if not segment.size:
                 path.unlink(missing_ok=True)
 
     def _open_segment(self) -> None:
@@ -105,25 +133,26 @@ class Journal:
         before it is locked here, another file is opened.
         """
         if self.waiting_bytes >= self._waiting_bytes:
-            raise OSError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
+            raise _FullError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
         while True:
             path = self._directory / f"{self._owner}{secrets.token_hex(8)}{SUFFIX}"
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             if _lock(descriptor):
-                self._descriptor, self._path, self._size = descriptor, path, 0
+                self._descriptor, self._path = descriptor, path
                 return
             os.close(descriptor)
 
     def _close_segment(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
-            self._closed[self._path] = self._size
-            self._descriptor, self._size = -1, 0
+            self._closed[self._path] = _Segment(self._size, self._records)
+            self._descriptor, self._size, self._records = -1, 0, 0
 
-    def _reject(self, count: int, reason: str) -> bool:
+    def _reject(self, count: int, reason: str, problem: str) -> bool:
         if not self._rejected_count:
-            logger.error("records are lost: the journal cannot take them", journal=str(self._directory), reason=reason)
+            logger.error("records are lost: the journal cannot take them", journal=str(self._directory), reason=problem)
         self._rejected_count += count
+        self._count_lost(count, reason)
         return False
 
     async def _drain_segments(self, deliver: Deliver) -> None:
