@@ -1,4 +1,4 @@
-"""Contributors' page: everything that it names exists."""
+"""Pages of contributors and of the architecture: everything that they name exists."""
 
 import re
 from dataclasses import fields
@@ -12,6 +12,7 @@ from umg_grpc.wire.unary_format import UnaryFormat
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
     "FORMATS": ("umg_grpc/wire/__init__.py",),
     "EMBEDDING_FORMATS": ("umg_grpc/wire/__init__.py",),
@@ -30,7 +31,7 @@ TABLES = {
     "PROGRAMS": ("tests/agents/programs.py",),
     "GROWTHS": ("tests/linear/events.py",),
 }
-"""Table -> the files in which the page says that it is."""
+"""Table -> the files that have it according to the page."""
 
 
 def test_every_table_that_the_page_names_is_known_here() -> None:
@@ -50,29 +51,35 @@ def test_every_optional_function_of_a_format_is_named() -> None:
     assert {"key_header", "most_items"} <= optional
 
 
-def packages() -> set[str]:
-    """Return all packages but those of one wire format or one local model, and migrations, by their paths."""
-    own = {
+def packages() -> list[str]:
+    """Return the paths of all packages, relative to the repository."""
+    return sorted(
         str(path.parent.relative_to(ROOT))
         for top in ("umg_grpc", "http_facade")
         for path in (ROOT / top).rglob("__init__.py")
-    }
-    formats = {f"umg_grpc/wire/{path.parent.name}" for path in (ROOT / "umg_grpc/wire").glob("*/schema.py")}
-    return own - formats - {"umg_grpc/wire/models", "umg_grpc/upstream/local/wordllama", "umg_grpc/v1"}
+    )
 
 
-def test_the_map_has_a_row_for_every_package() -> None:
-    assert set(re.findall(r"^\| `([\w/]+)` \|", PAGE, re.MULTILINE)) == packages()
+def parts() -> set[str]:
+    """Return the packages and modules in the first column of the table of parts, by their dotted names."""
+    [section] = re.findall(r"\n## The parts\n(.*?)\n## ", ARCHITECTURE, re.DOTALL)
+    cells = re.findall(r"^\| (`[^|]*`) \|", section, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([\w.]+)`", cell)}
 
 
-@pytest.mark.parametrize("package", re.findall(r"^\| `([\w/]+)` \|", PAGE, re.MULTILINE))
-def test_every_module_of_the_map_exists(package: str) -> None:
-    there = {path.stem for path in (ROOT / package).glob("*")}
-    named = set(re.findall(r"`([a-z_]+)`", row_of(package)))
-    assert named - there == set()
+@pytest.mark.parametrize("package", packages())
+def test_the_first_line_of_a_package_describes_it(package: str) -> None:
+    first = (ROOT / package / "__init__.py").read_text(encoding="utf-8").splitlines()[0]
+    assert re.fullmatch(r'"""[A-Z].{20,}', first), first
 
 
-def row_of(package: str) -> str:
-    """Return the row of the map for a package."""
-    [row] = re.findall(rf"^\| `{package}` \| (.*) \|$", PAGE, re.MULTILINE)
-    return str(row)
+@pytest.mark.parametrize("package", packages())
+def test_every_package_belongs_to_a_part_of_the_architecture(package: str) -> None:
+    dotted = package.replace("/", ".")
+    assert any(f"{dotted}.".startswith(f"{part}.") for part in parts()) or dotted == "umg_grpc"
+
+
+@pytest.mark.parametrize("part", sorted(parts()))
+def test_every_part_of_the_architecture_exists(part: str) -> None:
+    path = ROOT / part.replace(".", "/")
+    assert path.is_dir() or path.with_suffix(".py").is_file()
