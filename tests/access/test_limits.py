@@ -21,11 +21,11 @@ def limits(clock: Clock) -> RequestLimits:
     return RequestLimits(clock)
 
 
-async def refused(limits: RequestLimits, who: Caller) -> str:
+async def refused(limits: RequestLimits, key_caller: Caller) -> str:
     with pytest.raises(UmgError) as caught:
-        await limits.admit(who)
+        await limits.admit(key_caller)
     assert caught.value.reason == pb.ERROR_REASON_RATE_LIMITED
-    assert caught.value.metadata["limit"] == str(who.requests_per_minute)
+    assert caught.value.metadata["limit"] == str(key_caller.requests_per_minute)
     return caught.value.metadata["retry_after_seconds"]
 
 

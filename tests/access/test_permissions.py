@@ -39,8 +39,8 @@ PATTERNS = [
 
 @pytest.mark.parametrize("case", PATTERNS, ids=lambda case: case.id)
 def test_a_pattern_allows_the_ids_it_matches_as_a_whole(case: Pattern) -> None:
-    who = caller(*case.patterns)
-    assert [model for model in case.allows + case.denies if who.may_use(model)] == list(case.allows)
+    subject = caller(*case.patterns)
+    assert [model for model in case.allows + case.denies if subject.may_use(model)] == list(case.allows)
 
 
 def test_a_denied_model_is_named() -> None:

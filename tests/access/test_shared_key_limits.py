@@ -137,11 +137,11 @@ async def test_a_call_in_flight_renews_its_lease(redis: Redis, clock: Clock) -> 
 async def test_without_redis_each_process_limits_its_own_calls(redis: Redis, redis_server: RedisServer) -> None:
     redis_server.stop()
     for limits in (KeyLimits(redis=redis), KeyLimits(redis=redis)):
-        who = caller(tpm=100, concurrency=2)
-        await acquired(limits, who, 50)
+        limited_caller = caller(tpm=100, concurrency=2)
+        await acquired(limits, limited_caller, 50)
         async with rejected("tokens_per_minute", "60"):
-            await acquired(limits, who, 60)
-        await acquired(limits, who, 50)
+            await acquired(limits, limited_caller, 60)
+        await acquired(limits, limited_caller, 50)
         async with rejected("concurrent_requests", "1"):
-            await acquired(limits, who, 1)
+            await acquired(limits, limited_caller, 1)
         await limits.aclose()

@@ -23,8 +23,8 @@ def limits(clock: Clock) -> KeyLimits:
     return KeyLimits(clock)
 
 
-async def acquired(limits: KeyLimits, who: Caller, tokens: int = 0, output: int = 0) -> Admission:
-    admission = limits.open(who)
+async def acquired(limits: KeyLimits, limited_caller: Caller, tokens: int = 0, output: int = 0) -> Admission:
+    admission = limits.open(limited_caller)
     try:
         await admission.acquire(TokenEstimate(tokens, output))
     except UmgError:
@@ -91,10 +91,10 @@ async def test_tokens_beyond_the_estimate_of_a_call_longer_than_a_minute_count_a
 
 
 async def test_a_call_beyond_the_requests_of_a_minute_uses_no_tokens_and_no_slot(limits: KeyLimits) -> None:
-    who = caller(rpm=1, tpm=100, concurrency=2)
-    first = await acquired(limits, who, 10)
+    limited_caller = caller(rpm=1, tpm=100, concurrency=2)
+    first = await acquired(limits, limited_caller, 10)
     async with rejected("requests_per_minute", "60"):
-        await acquired(limits, who, 10)
+        await acquired(limits, limited_caller, 10)
     requests, tokens = first.status.requests, first.status.tokens
     assert requests is not None
     assert tokens is not None
@@ -102,15 +102,15 @@ async def test_a_call_beyond_the_requests_of_a_minute_uses_no_tokens_and_no_slot
 
 
 async def test_a_slot_is_free_again_when_its_call_ends(limits: KeyLimits) -> None:
-    who = caller(concurrency=2)
-    first, _ = await acquired(limits, who), await acquired(limits, who)
+    limited_caller = caller(concurrency=2)
+    first, _ = await acquired(limits, limited_caller), await acquired(limits, limited_caller)
     async with rejected("concurrent_requests", "1"):
-        await acquired(limits, who)
+        await acquired(limits, limited_caller)
     first.release(0)
     first.release(0)  # has no effect
-    await acquired(limits, who)
+    await acquired(limits, limited_caller)
     async with rejected("concurrent_requests", "1"):
-        await acquired(limits, who)
+        await acquired(limits, limited_caller)
 
 
 async def test_many_parallel_calls_get_exactly_the_limit(limits: KeyLimits) -> None:

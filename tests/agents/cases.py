@@ -40,7 +40,7 @@ def _of(program: Program) -> Iterator[Case]:
     for other in others:
         for upstream in FORMATS:
             yield Case(program, other, SCENARIO["file"], upstream, model=_known(program, other))
-    for known in program.knows:
+    for known in program.known_ids:
         for upstream in FORMATS:
             yield Case(program, usual, SCENARIO["file"], upstream, model=known)
 

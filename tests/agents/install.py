@@ -24,7 +24,7 @@ class Installed:
     """Directories of the installed programs."""
 
     node: Path  # directory of npm's packages
-    python: Path  # virtualenv of aider, whose dependencies cannot stand beside those of the tests
+    python: Path  # virtualenv of aider, whose dependencies conflict with those of the tests
 
     def command(self, executable: str) -> tuple[str, ...]:
         """Return the command line that starts a program."""

@@ -24,8 +24,8 @@ class Program:
     beside: tuple[str, ...] = ()  # ids that it requests in addition to the given one
     by_text: bool = False  # it has no tools, and reads the changes of files from the text of the answer
     not_found: str = ""  # its own message for an unknown model, with `{model}`; empty: it shows the gateway's
-    status: bool = True  # its exit status says whether it failed
-    knows: tuple[str, ...] = ()  # ids for which its requests differ from those for an unknown id
+    status: bool = True  # its exit status shows whether it failed
+    known_ids: tuple[str, ...] = ()  # ids for which its requests differ from those for an unknown id
 
 
 PROGRAMS = (
@@ -35,7 +35,7 @@ PROGRAMS = (
         ("--permission-mode", "acceptEdits", "-p", PROMPT),
         again=("--continue", "-p", PROMPT),
         not_found="There's an issue with the selected model ({model}).",
-        knows=("claude-sonnet-4-5", "claude-opus-5"),
+        known_ids=("claude-sonnet-4-5", "claude-opus-5"),
     ),
     Program(
         "Codex",
@@ -43,7 +43,7 @@ PROGRAMS = (
         ("exec", "--skip-git-repo-check", "--sandbox", "workspace-write", PROMPT),
         again=("exec", "resume", "--last", "--skip-git-repo-check", PROMPT),
         attach=("--image", PICTURE),
-        knows=("gpt-5.5", "gpt-6.1-sol"),
+        known_ids=("gpt-5.5", "gpt-6.1-sol"),
     ),
     Program(
         "Gemini CLI",
@@ -51,7 +51,7 @@ PROGRAMS = (
         ("--skip-trust", "--approval-mode", "auto_edit", "--prompt", PROMPT),
         again=("--skip-trust", "--resume", "latest", "--prompt", PROMPT),
         mention=" @picture.png",
-        knows=("gemini-2.5-pro", "gemini-3-pro"),
+        known_ids=("gemini-2.5-pro", "gemini-3-pro"),
     ),
     Program(
         "opencode",
@@ -68,7 +68,7 @@ PROGRAMS = (
         again=("--continue", "-p", PROMPT),
         mention=" @picture.png",
         sees="qwen3-vl-plus",
-        knows=("qwen3-coder-plus",),
+        known_ids=("qwen3-coder-plus",),
     ),
     Program(
         "aider",
@@ -80,7 +80,7 @@ PROGRAMS = (
         beside=("gpt-4o-mini",),
         by_text=True,
         status=False,
-        knows=("gpt-4o",),
+        known_ids=("gpt-4o",),
     ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}

@@ -56,7 +56,7 @@ class Case:
         return f"{named} to {self.way}: {self.scenario.name}"
 
     @property
-    def asked_model(self) -> str:
+    def requested_model(self) -> str:
         """Model id that the program is given."""
         if self.scenario.unknown:
             return scenarios.UNKNOWN_MODEL
@@ -104,7 +104,7 @@ def _refused(case: Case, recorder: Recorder, provider: Provider) -> Iterator[str
 @asynccontextmanager
 async def _served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Provider], None]:
     """Run a recorder in front of the gateway, or in front of the first of two."""
-    ids = () if case.scenario.unknown else (case.asked_model, *case.program.beside)
+    ids = () if case.scenario.unknown else (case.requested_model, *case.program.beside)
     async with AsyncExitStack() as stack:
         # The newest models of the native format take two turns of one role in a row, and a program sends them.
         wire_format = Native(alternates=False) if case.upstream == "native" else FORMATS[case.upstream]()
@@ -145,7 +145,7 @@ async def _worked(case: Case, programs: Installed, data: Path, recorder: Recorde
         directory.mkdir(parents=True)
     scenarios.prepare(folder)
     key = KEY if case.gateway else PROVIDER_KEY
-    settings = case.settings.replaced(address=recorder.url, key=key, model=case.asked_model)
+    settings = case.settings.replaced(address=recorder.url, key=key, model=case.requested_model)
     for path, text in settings.files.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text)

@@ -95,12 +95,12 @@ def test_nothing_that_matters_is_dropped(face: str, upstream: str) -> None:
 def test_the_answers_and_streams_are_whole(upstream: str) -> None:
     known, request = samples()[upstream], canonical("chat", samples()["chat"].small)
     answer = FORMATS[upstream].decode_response(known.answer, request, False)
-    stream, gatherer = known.stream(QUICK.events), StreamAggregator()
+    stream, aggregator = known.stream(QUICK.events), StreamAggregator()
     decoder = FORMATS[upstream].stream_decoder(request, False)
     read = [decoder.feed(data) for data in (stream.opening, *stream.deltas, stream.ending) if data]
     for message in (*read, decoder.close()):
-        gatherer.feed(message or pb.StreamGenerateResponse())
-    for response, text in ((answer, REPLY), (gatherer.response(), "".join(words(QUICK.events)))):
+        aggregator.feed(message or pb.StreamGenerateResponse())
+    for response, text in ((answer, REPLY), (aggregator.response(), "".join(words(QUICK.events)))):
         assert [part.text.text for part in response.candidates[0].message.parts] == [text]
         assert response.candidates[0].finish_reason == pb.FINISH_REASON_STOP
         assert response.usage.input_tokens == 31

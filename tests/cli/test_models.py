@@ -18,7 +18,7 @@ models:
   m: {price: {input: 2.5, output: 10}}
 aliases: {fast: m}
 """
-NOBODY = ("--http", "127.0.0.1:1")
+NO_GATEWAY = ("--http", "127.0.0.1:1")
 KEYS = (
     ("fast", "--channels", "oth*,x", "--models", "fast"),
     ("narrow", "--channels", "other", "--models", "m"),
@@ -53,7 +53,7 @@ def table(out: str) -> list[list[str]]:
 
 
 async def test_models_and_aliases_are_listed_with_their_channels(files: tuple[str, ...]) -> None:
-    code, out, _ = await run("models", *NOBODY, *files)
+    code, out, _ = await run("models", *NO_GATEWAY, *files)
     order = "main (m), other (real), spare (m)"
     assert code == 0
     assert table(out) == [
@@ -86,7 +86,7 @@ EXPLAINED = [
 
 @pytest.mark.parametrize("case", EXPLAINED, ids=lambda case: case.id)
 async def test_the_order_of_the_channels_is_explained(case: Explained, with_keys: tuple[str, ...]) -> None:
-    code, out, err = await run("models", "--explain", *case.arguments, *NOBODY, *with_keys)
+    code, out, err = await run("models", "--explain", *case.arguments, *NO_GATEWAY, *with_keys)
     rows = ["|".join(cells) for cells in table(out)]
     assert (code, err) == (0, "")
     assert [row for row in rows if row != "channel|upstream model|state|reasons"] == list(case.rows)
@@ -113,7 +113,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 async def test_the_reason_of_a_refused_call_is_reported(case: Refused, with_keys: tuple[str, ...]) -> None:
-    code, out, err = await run("models", *case.arguments, *NOBODY, *with_keys)
+    code, out, err = await run("models", *case.arguments, *NO_GATEWAY, *with_keys)
     assert (code, out) == (case.code, "")
     assert case.expected_message in " ".join(err.split())
 

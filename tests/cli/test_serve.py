@@ -46,7 +46,7 @@ class Setting:
     def write(self, models: str) -> None:
         self.config.write_text(CONFIG.format(base_url=self.provider.base_url, models=models))
 
-    async def ask(self, served: Served, model: str = "plain", key: str = KEY, **fields: object) -> tuple[int, str]:
+    async def generate(self, served: Served, model: str = "plain", key: str = KEY, **fields: object) -> tuple[int, str]:
         """Call the model. Return the status and the text of the answer."""
         body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **fields}
         headers = {"authorization": f"Bearer {key}"}
@@ -85,7 +85,7 @@ async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
 
 async def test_one_process_serves_both_faces_and_ends_with_0(setting: Setting) -> None:
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
-        assert await setting.ask(served) == (200, TEXT)
+        assert await setting.generate(served) == (200, TEXT)
         async with grpc.aio.insecure_channel(served.grpc) as channel:
             request, metadata = pb.ListModelsRequest(), (("authorization", f"Bearer {KEY}"),)
             models = await rpc.ModelServiceStub(channel).ListModels(request, metadata=metadata)
@@ -105,7 +105,7 @@ async def test_a_call_that_comes_to_no_channel_is_counted_for_its_model(setting:
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
         async with setting.session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers):
             await setting.provider.streaming.wait()
-            assert (await setting.ask(served))[0] == 503
+            assert (await setting.generate(served))[0] == 503
             line = await served.until_logged("UNAVAILABLE")
         figures = await setting.figures(served)
         assert 'umg_calls_total{channel="",method="Generate",model="plain",outcome="UNAVAILABLE"} 1.0' in figures
@@ -119,7 +119,7 @@ async def test_without_a_variable_the_first_start_makes_a_key_that_later_starts_
     for _ in range(2):
         async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
             keys.append(served.key)
-            assert await setting.ask(served, key=served.key) == (200, TEXT)
+            assert await setting.generate(served, key=served.key) == (200, TEXT)
             assert await served.stop(signal.SIGINT) == 0
     assert keys[0] == keys[1]
     assert (setting.data / "bootstrap.key").stat().st_mode & 0o777 == 0o600
@@ -132,14 +132,14 @@ async def test_the_http_face_serves_apart_from_the_service(setting: Setting) -> 
         front = await stack.enter_async_context(
             serve(setting.data, *arguments, "http", "--grpc", behind.grpc, environment=ENVIRONMENT)
         )
-        assert await setting.ask(front) == (200, TEXT)
+        assert await setting.generate(front) == (200, TEXT)
         assert _children(front.process.pid) == []
         front.process.send_signal(signal.SIGHUP)
         await front.until_logged("nothing here to reload")
         async with setting.session.get(f"{front.http}/readyz") as response:
             assert response.status == 200
         assert await behind.stop() == 0
-        status, message = await setting.ask(front)
+        status, message = await setting.generate(front)
         assert (status, "cannot be reached" in message) == (503, True)
         assert await front.stop() == 0
 
@@ -170,7 +170,7 @@ async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting
 
         async def fresh() -> tuple[int, str]:  # a connection of its own each time, so that both workers get some
             async with aiohttp.ClientSession() as session:
-                return await Setting(setting.provider, setting.config, setting.data, session).ask(served)
+                return await Setting(setting.provider, setting.config, setting.data, session).generate(served)
 
         answers = await asyncio.gather(*(fresh() for _ in range(20)))
         assert set(answers) == {(200, TEXT)}
@@ -184,7 +184,7 @@ async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting
         served.process.send_signal(signal.SIGHUP)
         for _ in range(2):
             served.log.remove(await served.until_logged("the config was reloaded"))
-        assert await setting.ask(served, "whole") == (200, TEXT)
+        assert await setting.generate(served, "whole") == (200, TEXT)
         async with grpc.aio.insecure_channel(served.grpc) as channel:
             request, metadata = pb.GetModelRequest(model="plain"), (("authorization", f"Bearer {KEY}"),)
             answer = await rpc.ModelServiceStub(channel).GetModel(request, metadata=metadata)
@@ -199,7 +199,7 @@ async def test_a_worker_that_dies_is_started_again_and_none_outlives_its_parent(
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)
         await served.until_logged("a worker ended and is started again")
-        assert (await setting.ask(served))[0] == 200
+        assert (await setting.generate(served))[0] == 200
         watched = [os.pidfd_open(pid) for pid in _children(served.process.pid)]
         served.process.kill()
         for descriptor in watched:
@@ -209,15 +209,15 @@ async def test_a_worker_that_dies_is_started_again_and_none_outlives_its_parent(
 
 async def test_hangup_takes_a_new_config_and_keeps_the_old_one_for_a_bad_file(setting: Setting) -> None:
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
-        assert (await setting.ask(served, "whole"))[0] == 404
+        assert (await setting.generate(served, "whole"))[0] == 404
         setting.write("plain, whole")
         served.process.send_signal(signal.SIGHUP)
         await served.until_logged("the config was reloaded")
-        assert await setting.ask(served, "whole") == (200, TEXT)
+        assert await setting.generate(served, "whole") == (200, TEXT)
         setting.config.write_text("channels: nonsense")
         served.process.send_signal(signal.SIGHUP)
         assert f"{setting.config}:1" in await served.until_logged("was not reloaded")
-        assert await setting.ask(served, "whole") == (200, TEXT)
+        assert await setting.generate(served, "whole") == (200, TEXT)
 
 
 async def test_a_drain_lets_a_stream_end_and_refuses_new_connections(setting: Setting) -> None:
@@ -245,17 +245,17 @@ async def test_keys_are_limited_as_they_were_issued(setting: Setting) -> None:
     _, out, _ = await run("keys", "create", "slow", "--rpm", "1", *data, environment=ENVIRONMENT)
     slow = out.splitlines()[-1]
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
-        status, message = await setting.ask(served, key=narrow)
+        status, message = await setting.generate(served, key=narrow)
         assert (status, "plain" in message, "other-*" in message) == (404, True, True)
-        assert await setting.ask(served, key=slow) == (200, TEXT)
-        assert (await setting.ask(served, key=slow))[0] == 429
+        assert await setting.generate(served, key=slow) == (200, TEXT)
+        assert (await setting.generate(served, key=slow))[0] == 429
         _, out, _ = await run("keys", "create", "late", *data, environment=ENVIRONMENT)
         late = out.splitlines()[-1]
-        assert await setting.ask(served, key=late) == (200, TEXT)  # created while the gateway runs
+        assert await setting.generate(served, key=late) == (200, TEXT)  # created while the gateway runs
         code, _, _ = await run("keys", "revoke", "late", *data, environment=ENVIRONMENT)
         assert code == 0
         async with asyncio.timeout(15):
-            while (await setting.ask(served, key=late))[0] != 401:  # within seconds, as documented
+            while (await setting.generate(served, key=late))[0] != 401:  # within seconds, as documented
                 pass
     _, out, _ = await run("keys", "list", *data, environment=ENVIRONMENT)
     assert all(name in out for name in ("narrow", "slow", "late", "bootstrap"))
@@ -356,8 +356,8 @@ async def test_without_the_local_text_model_the_other_models_are_served_and_a_wa
         line = await served.until_logged("serving without the local model")
         assert "pip install xllamacpp" in line
         await served.until_logged("channel local: smollm2-135m-instruct: no local text model runs here")
-        assert await setting.ask(served) == (200, TEXT)
-        status, message = await setting.ask(served, "smollm2-135m-instruct")
+        assert await setting.generate(served) == (200, TEXT)
+        status, message = await setting.generate(served, "smollm2-135m-instruct")
         assert (status, "smollm2-135m-instruct" in message) == (404, True)
         assert await setting.models(served) == ["plain", "wordllama-256", "wordllama-rerank"]
         assert await setting.embed(served, "wordllama-256") == 200
@@ -373,7 +373,7 @@ async def test_without_the_local_embedding_model_the_other_models_are_served_and
         await served.until_logged("channel local: wordllama-rerank: ")
         assert await setting.embed(served, "wordllama-256") == 404
         assert await setting.models(served) == ["plain", "smollm2-135m-instruct"]
-        assert await setting.ask(served) == (200, TEXT)
+        assert await setting.generate(served) == (200, TEXT)
 
 
 async def test_a_local_model_that_embeds_needs_no_process_of_its_own(setting: Setting) -> None:
@@ -382,7 +382,7 @@ async def test_a_local_model_that_embeds_needs_no_process_of_its_own(setting: Se
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
         assert _children(served.process.pid) == []
         assert await setting.embed(served, "near") == 200
-        status, message = await setting.ask(served, "near")
+        status, message = await setting.generate(served, "near")
         assert (status, "cannot generate text; it can embed texts" in message) == (400, True)
 
 

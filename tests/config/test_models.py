@@ -20,12 +20,12 @@ GENERATE = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
 
 
 def model_info(text: str) -> ModelInfo:
-    """Return the parsed entry of a model. `text`: its lines, as they stand below its id."""
+    """Return the parsed entry of a model. `text`: its lines below its id."""
     return parse(FILE + "".join(f"    {line}\n" for line in text.splitlines()), "umg.yaml", {}).models["m"]
 
 
 @dataclass(frozen=True)
-class Said:
+class Described:
     id: str
     text: str
     kept: pb.Model
@@ -40,12 +40,12 @@ def vectors(length: int, **fields: object) -> pb.Model:
 
 
 KEPT = [
-    Said("nothing", "display_name: M", pb.Model()),
-    Said("a description", "description: Answers well.", pb.Model(description="Answers well.")),
-    Said("an active model", "lifecycle: active", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)),
-    Said("a deprecated model", "lifecycle: deprecated", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_DEPRECATED)),
-    Said("a retired model", "lifecycle: retired", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_RETIRED)),
-    Said(
+    Described("nothing", "display_name: M", pb.Model()),
+    Described("a description", "description: Answers well.", pb.Model(description="Answers well.")),
+    Described("an active model", "lifecycle: active", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)),
+    Described("a deprecated model", "lifecycle: deprecated", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_DEPRECATED)),
+    Described("a retired model", "lifecycle: retired", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_RETIRED)),
+    Described(
         "prices, one of them nothing",
         "price: {input_token: 250000, output_token: 1000000, search: 0}",
         pb.Model(
@@ -56,7 +56,7 @@ KEPT = [
             ]
         ),
     ),
-    Said(
+    Described(
         "prices in credits, exact to the micro-credit",
         "price: {input: 1.25, output: 10, cache_read: 0.000001, reasoning: 0}",
         pb.Model(
@@ -68,41 +68,41 @@ KEPT = [
             ]
         ),
     ),
-    Said("no prices", "price: {}", pb.Model()),
-    Said("no capabilities", "capabilities: {}", pb.Model()),
-    Said("capabilities without values", "capabilities: {tools: , dimensions: }", pb.Model()),
-    Said("text", "capabilities: {operations: [generate]}", pb.Model(operations=GENERATE)),
-    Said(
+    Described("no prices", "price: {}", pb.Model()),
+    Described("no capabilities", "capabilities: {}", pb.Model()),
+    Described("capabilities without values", "capabilities: {tools: , dimensions: }", pb.Model()),
+    Described("text", "capabilities: {operations: [generate]}", pb.Model(operations=GENERATE)),
+    Described(
         "vectors and text",
         "capabilities: {operations: [embed, generate]}",
         pb.Model(operations=[pb.MODEL_OPERATION_EMBED, *GENERATE]),
     ),
-    Said(
+    Described(
         "limits alone, which leave what is known of the model",
         "capabilities: {input_tokens: 1000, output_tokens: 200}",
         pb.Model(input_token_limit=1000, output_token_limit=200),
     ),
-    Said("what it reads and writes", "capabilities: {inputs: [image, file], outputs: [text]}", capable(input_modalities=["image", "file"], output_modalities=["text"])),
-    Said("tools", "capabilities: {tools: true, parallel_tools: true}", capable(tools=True, parallel_tools=True)),
-    Said("no tools", "capabilities: {tools: false}", capable()),
-    Said("no kind of input", "capabilities: {inputs: []}", capable()),
-    Said("structured output and search", "capabilities: {structured_output: true, search: true}", capable(structured_output=True, search=True)),
-    Said("a switch", "capabilities: {reasoning: switch}", capable(reasoning=pb.REASONING_CONTROL_SWITCH)),
-    Said("a level", "capabilities: {reasoning: level}", capable(reasoning=pb.REASONING_CONTROL_LEVEL)),
-    Said(
+    Described("what it reads and writes", "capabilities: {inputs: [image, file], outputs: [text]}", capable(input_modalities=["image", "file"], output_modalities=["text"])),
+    Described("tools", "capabilities: {tools: true, parallel_tools: true}", capable(tools=True, parallel_tools=True)),
+    Described("no tools", "capabilities: {tools: false}", capable()),
+    Described("no kind of input", "capabilities: {inputs: []}", capable()),
+    Described("structured output and search", "capabilities: {structured_output: true, search: true}", capable(structured_output=True, search=True)),
+    Described("a switch", "capabilities: {reasoning: switch}", capable(reasoning=pb.REASONING_CONTROL_SWITCH)),
+    Described("a level", "capabilities: {reasoning: level}", capable(reasoning=pb.REASONING_CONTROL_LEVEL)),
+    Described(
         "a budget and its most",
         "capabilities: {reasoning: budget, max_reasoning_tokens: 32768, min_cached_tokens: 1024}",
         capable(reasoning=pb.REASONING_CONTROL_BUDGET, max_reasoning_tokens=32768, min_cached_tokens=1024),
     ),
-    Said("a length", "capabilities: {dimensions: 768}", vectors(768)),
-    Said("any length", "capabilities: {dimensions: 768, other_dimensions: any}", vectors(768, any_dimensions=True)),
-    Said("no other length", "capabilities: {dimensions: 768, other_dimensions: []}", vectors(768)),
-    Said(
+    Described("a length", "capabilities: {dimensions: 768}", vectors(768)),
+    Described("any length", "capabilities: {dimensions: 768, other_dimensions: any}", vectors(768, any_dimensions=True)),
+    Described("no other length", "capabilities: {dimensions: 768, other_dimensions: []}", vectors(768)),
+    Described(
         "other lengths, also longer ones",
         "capabilities: {dimensions: 1024, other_dimensions: [2048, 256]}",
         vectors(1024, dimensions=[256, 1024, 2048]),
     ),
-    Said(
+    Described(
         "task types",
         "capabilities: {dimensions: 8, task_types: [RETRIEVAL_QUERY]}",
         vectors(8, task_types=["RETRIEVAL_QUERY"]),
@@ -111,7 +111,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("case", KEPT, ids=lambda case: case.id)
-def test_the_configured_properties_of_a_model_are_kept(case: Said) -> None:
+def test_the_configured_properties_of_a_model_are_kept(case: Described) -> None:
     assert model_info(case.text).described == case.kept
 
 

@@ -99,7 +99,7 @@ WHOLE = [
     for row, face, target, cell in CELLS
     if isinstance(row.sample, Sample) and not row.sample.bodies[face].get("stream") and face != target
 ]
-TOLD = pytest.mark.parametrize(
+BY_CELL = pytest.mark.parametrize(
     ("row", "face", "target", "cell"),
     WHOLE,
     ids=[f"{row.sample.row}, {face} -> {target}" for row, face, target, _ in WHOLE],
@@ -107,7 +107,7 @@ TOLD = pytest.mark.parametrize(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@TOLD
+@BY_CELL
 async def test_fields_that_a_provider_does_not_get_are_reported_to_the_caller(
     captured: RecordedGateway, row: Row, face: str, target: str, cell: Cell
 ) -> None:

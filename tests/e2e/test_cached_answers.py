@@ -245,11 +245,11 @@ async def test_a_response_is_not_cached_if_a_reload_happened_meanwhile(tmp_path:
         assert [await cache_outcome_of("m"), await cache_outcome_of("m")] == ["miss", "hit"]
 
 
-Ask = Callable[[str], Awaitable[str]]
+Call = Callable[[str], Awaitable[str]]
 
 
 @asynccontextmanager
-async def reloadable(data: Path, *scripts: Script) -> AsyncGenerator[tuple[Running, Ask, Scripted, Scripted], None]:
+async def reloadable(data: Path, *scripts: Script) -> AsyncGenerator[tuple[Running, Call, Scripted, Scripted], None]:
     """Run a gateway with the first of two providers. Yield it, a call that returns `x-umg-cache`, and both providers."""
     async with (
         scripted("a", *scripts) as first,

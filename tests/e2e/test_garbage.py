@@ -15,7 +15,7 @@ CALLS = 10
 
 
 async def answer(request: web.Request) -> web.Response:
-    """Answer a chat request, or fail if the prompt says so."""
+    """Answer a chat request, or fail if the prompt contains `fail`."""
     if b"fail" in await request.read():
         return web.json_response({"error": {"message": "no such thing", "type": "invalid_request_error"}}, status=400)
     choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}

@@ -35,20 +35,20 @@ class Body(msgspec.Struct):
     """Body of a request."""
 
     model: str
-    hear: str
+    prompt: str
     stream: bool = False
 
 
 class Words(msgspec.Struct):
     """Answer, or one event of a stream."""
 
-    say: str
+    word: str
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     decoded = parse(Body, body)
     request = pb.GenerateRequest(model=decoded.model, source=pb.SourceDocument(format=NAME, body=body))
-    request.messages.add(role=pb.ROLE_USER).parts.add().text.text = decoded.hear
+    request.messages.add(role=pb.ROLE_USER).parts.add().text.text = decoded.prompt
     return FaceRequest(request, decoded.stream, RequestNotes())
 
 
@@ -74,7 +74,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     candidate = pb.Candidate(finish_reason=pb.FINISH_REASON_STOP)
     if not pass_:
         candidate.message.role = pb.ROLE_ASSISTANT
-        candidate.message.parts.add().text.text = msgspec.json.decode(body, type=Words).say
+        candidate.message.parts.add().text.text = msgspec.json.decode(body, type=Words).word
     source = pb.SourceDocument(format=NAME, body=body) if pass_ else None
     return pb.GenerateResponse(model=request.model, candidates=[candidate], source=source)
 
@@ -119,7 +119,7 @@ class TranslatingDecoder(EventDecoder):
             self._started = True
             yield pb.GenerateEvent(started=pb.GenerationStarted(model=self._request.model))
             yield pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))
-        yield pb.GenerateEvent(text_delta=msgspec.json.decode(event.data or b"", type=Words).say)
+        yield pb.GenerateEvent(text_delta=msgspec.json.decode(event.data or b"", type=Words).word)
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
         raise cut_off()
@@ -158,8 +158,8 @@ PARROT = TextFormat(
     passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
     has_no_output=lambda frames: False,
-    objects=ObjectRules(words=frozenset({"model", "hear"})),
-    conversation_field="hear",
+    objects=ObjectRules(words=frozenset({"model", "prompt"})),
+    conversation_field="prompt",
     key_header="x-seed",
     key_headers=("x-parrot-key",),
     error_paths=("/parrot",),
@@ -171,8 +171,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
     assert request.headers["x-seed"] == KEY
     body = await request.json()
     if not body.get("stream"):
-        return web.json_response({"say": body["hear"]})
-    frames = b"".join(sse.frame(json.dumps({"say": word}).encode()) for word in body["hear"].split(" "))
+        return web.json_response({"word": body["prompt"]})
+    frames = b"".join(sse.frame(json.dumps({"word": word}).encode()) for word in body["prompt"].split(" "))
     return web.Response(body=frames + END, content_type="text/event-stream")
 
 
@@ -198,15 +198,15 @@ async def test_a_new_format_is_a_face_and_a_protocol_over_http(gateway: Running)
     async with aiohttp.ClientSession(gateway.url, headers=headers) as session:
         whole, streamed = Body("polly", "pretty bird"), Body("polly", "pretty bird", True)
         async with session.post("/parrot", data=msgspec.json.encode(whole)) as got:
-            assert (got.status, await got.json()) == (200, {"say": "pretty bird"})
+            assert (got.status, await got.json()) == (200, {"word": "pretty bird"})
         async with session.post("/parrot", data=msgspec.json.encode(streamed)) as got:
-            assert await got.read() == b'data: {"say": "pretty"}\n\ndata: {"say": "bird"}\n\n' + END
+            assert await got.read() == b'data: {"word": "pretty"}\n\ndata: {"word": "bird"}\n\n' + END
         async with session.post("/parrot", data=b'{"model":"polly"}') as got:
             assert (got.status, (await got.json())["status"]) == (400, 400)
         async with session.get("/parrots/none") as got:
             assert (got.status, (await got.json())["status"]) == (404, 404)
         async with session.post("/parrot", data=msgspec.json.encode(Body("famG-2.5-flash", "hi"))) as got:
-            assert "simulated" in (await got.json(content_type=None))["say"]
+            assert "simulated" in (await got.json(content_type=None))["word"]
 
 
 async def test_callers_of_other_formats_reach_a_provider_of_a_new_one(gateway: Running) -> None:
@@ -225,7 +225,7 @@ async def test_a_new_format_is_a_source_over_grpc(gateway: Running) -> None:
     async with grpc.aio.insecure_channel(gateway.grpc) as opened:
         stub = rpc.GenerationServiceStub(opened)
         response = await stub.Generate(pb.GenerateRequest(source=source), metadata=metadata)
-        assert response.source.body == b'{"say": "pretty bird"}'
+        assert response.source.body == b'{"word": "pretty bird"}'
         canonical = pb.GenerateRequest(model="polly")
         canonical.messages.add(role=pb.ROLE_USER).parts.add().text.text = "pretty bird"
         response = await stub.Generate(canonical, metadata=metadata)

@@ -146,7 +146,7 @@ async def test_an_answer_is_complete(gateway: ChatCaller, upstream: Provider) ->
     answer = await gateway.call(body(seed=7, x_unknown={"a": [1, 2.0]}), **{"x-request-id": "mine-1"})
     assert (answer.status, answer.text, answer.finish, answer.model) == (200, TEXT, "stop", "plain")
     assert answer.total_tokens == TOTAL_TOKENS
-    if gateway.name != "grpc, in process":  # whose only caller, our own facade, knows the request id
+    if gateway.name != "grpc, in process":  # whose only caller, our own facade, has the request id
         assert answer.headers["x-request-id"] == "mine-1"
     assert upstream.last == json.loads(body(seed=7, x_unknown={"a": [1, 2.0]}))
     assert upstream.received[-1].headers["authorization"] == "Bearer sk-provider"

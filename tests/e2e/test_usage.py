@@ -132,12 +132,12 @@ async def test_records_that_the_disk_does_not_take_are_counted(tmp_path: Path) -
                 await post(gateway.url, KEY, CHAT, "req_lost")
 
 
-async def call_until_it_ends(ask: Callable[[str], Awaitable[str]], caller: int, answered: list[str]) -> None:
+async def call_until_it_ends(make_call: Callable[[str], Awaitable[str]], caller: int, answered: list[str]) -> None:
     """Make calls one after another until the gateway is gone, and note each complete answer."""
     number = 0
     with suppress(aiohttp.ClientError):
         while True:
-            await ask(f"{caller}-{number}")
+            await make_call(f"{caller}-{number}")
             answered.append(f"{caller}-{number}")
             number += 1
 
@@ -156,11 +156,11 @@ async def test_a_kill_under_load_loses_and_doubles_no_record(database: Database,
     arguments = ("--config", str(config), "--workers", workers)
     async with serve(database.data_dir, *arguments) as served:
 
-        def ask(request_id: str) -> Awaitable[str]:
+        def make_call(request_id: str) -> Awaitable[str]:
             streamed = request_id.endswith(("1", "3", "5"))
             return post(served.url, served.key, {**CHAT, "stream": streamed}, request_id)
 
-        callers = [asyncio.create_task(call_until_it_ends(ask, caller, answered)) for caller in range(CALLERS)]
+        callers = [asyncio.create_task(call_until_it_ends(make_call, caller, answered)) for caller in range(CALLERS)]
         while len(answered) < 100:
             await asyncio.wait(callers, timeout=0.01)
         kill_all(served.process.pid)

@@ -67,7 +67,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
     models: tuple[pb.Model, ...] = ()
     metadata: list[dict[str, str]] = field(default_factory=list)
     requests: list[pb.GenerateRequest] = field(default_factory=list)
-    asked_models: list[str] = field(default_factory=list)
+    requested_models: list[str] = field(default_factory=list)
     sent: int = 0  # messages of the model `flood`
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
@@ -141,7 +141,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
 
     async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
         await self._begin(context)
-        self.asked_models.append(request.model)
+        self.requested_models.append(request.model)
         for model in self.models:
             if model.id == request.model:
                 return pb.GetModelResponse(model=model)

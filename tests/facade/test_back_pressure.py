@@ -17,7 +17,7 @@ from tests.support.serving import serving
 from umg_grpc.v1 import pb, rpc
 
 CHUNK = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-MOST = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 """Bytes that all buffers on the way may hold: those of three sockets, and the data of one read."""
 
 
@@ -54,13 +54,13 @@ async def flood() -> AsyncIterator[Flood]:
         yield flood
 
 
-async def stands_still(flood: Flood, http: str) -> None:
+async def provider_paused(flood: Flood, http: str) -> None:
     """Wait until the provider can send no more, while the gateway answers several other calls."""
     await flood.began.wait()
     sent = -1
     async with aiohttp.ClientSession() as session:
         while sent != flood.sent:
-            assert flood.sent < MOST
+            assert flood.sent < MAX_BYTES
             sent = flood.sent
             for _ in range(50):
                 async with session.get(f"{http}/healthz") as answer:
@@ -93,7 +93,7 @@ async def test_an_http_caller_that_does_not_read_slows_the_provider(
         data = json.dumps(case.body).encode()
         head = f"POST {case.path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-length: {len(data)}\r\n\r\n"
         writer.write(head.encode() + data)
-        await stands_still(flood, gateway.url)
+        await provider_paused(flood, gateway.url)
         writer.transport.abort()
 
 
@@ -106,5 +106,5 @@ async def test_a_grpc_caller_that_does_not_read_slows_the_provider(flood: Flood,
             pb.StreamGenerateRequest(request=request), metadata=(("authorization", f"Bearer {KEY}"),)
         )
         await call.read()
-        await stands_still(flood, gateway.url)
+        await provider_paused(flood, gateway.url)
         call.cancel()

@@ -73,7 +73,7 @@ class Face:
         assert await reader.readexactly(1) == b"H"
         return reader, writer
 
-    async def until_nobody_is_served(self, tasks: int) -> None:
+    async def until_calls_ended(self, tasks: int) -> None:
         """Wait until at most this number of tasks is left. Raises TimeoutError when that takes long."""
         async with asyncio.timeout(5):
             while len(asyncio.all_tasks()) > tasks:
@@ -194,14 +194,14 @@ async def test_a_client_that_disconnects_ends_the_encoding(make_face: MakeFace) 
     for _ in range(5):
         _, writer = await face.begun()
         writer.transport.abort()
-    await face.until_nobody_is_served(tasks)
+    await face.until_calls_ended(tasks)
 
 
 async def test_a_client_that_does_not_read_is_disconnected_after_the_timeout(make_face: MakeFace) -> None:
     face = await make_face(write_timeout_seconds=0.1)
     tasks = len(asyncio.all_tasks())
     reader, _ = await face.begun()
-    await face.until_nobody_is_served(tasks)
+    await face.until_calls_ended(tasks)
     came = bytearray()
     with suppress(ConnectionError):
         while data := await reader.read(2**16):

@@ -114,16 +114,16 @@ async def test_a_body_too_big_for_the_event_loop_is_decoded_in_a_thread(face: Fa
 
 async def test_cors_allows_a_page_of_a_configured_origin(make_face: MakeFace) -> None:
     face = await make_face(cors_origins=(PAGE,))
-    asks = {
+    preflight = {
         "origin": PAGE,
         "access-control-request-method": "POST",
         "access-control-request-headers": "authorization,content-type,x-stainless-os",
     }
-    async with face.client.options(face.url(CHAT), headers=asks) as answer:
+    async with face.client.options(face.url(CHAT), headers=preflight) as answer:
         assert answer.status == 204
         assert answer.headers["access-control-allow-origin"] == PAGE
         assert "POST" in answer.headers["access-control-allow-methods"]
-        assert answer.headers["access-control-allow-headers"] == asks["access-control-request-headers"]
+        assert answer.headers["access-control-allow-headers"] == preflight["access-control-request-headers"]
         assert int(answer.headers["access-control-max-age"]) > 0
     for model, stream, status in (("m", False, 200), ("m", True, 200), ("crash", False, 500)):
         async with face.chat(model, stream=stream, headers={"origin": PAGE}) as answer:

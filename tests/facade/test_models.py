@@ -135,13 +135,13 @@ async def test_a_model_is_found_by_the_name_in_the_path(face: Face, case: Named,
         assert answer.status == 200
         body = await answer.json()
         assert (body == model_body(case.model)) if root == "/v1" else (body["name"] == f"models/{case.model}")
-    assert face.service.asked_models == [case.model]
+    assert face.service.requested_models == [case.model]
 
 
 async def test_only_one_models_prefix_is_removed(face: Face) -> None:
     async with face.client.get(face.url("/v1beta/models/models/models/x"), headers=KEY) as answer:
         assert answer.status == 404
-    assert face.service.asked_models == ["models/x"]
+    assert face.service.requested_models == ["models/x"]
 
 
 # --- caches

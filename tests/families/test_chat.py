@@ -111,7 +111,7 @@ def test_a_field_that_the_family_does_not_accept_is_refused_by_its_path(case: Re
         assert caught.value.name in {"UNSUPPORTED_FIELD", "INVALID_FIELD"}
         assert case.field in caught.value.message
         assert case.message in caught.value.message
-        assert CHAT.wire_path(case.field) == case.field  # the caller knows the field by the same path
+        assert CHAT.wire_path(case.field) == case.field  # the path is that of the caller's body
 
 
 @dataclass(frozen=True)

@@ -73,14 +73,14 @@ async def test_the_callers_own_deadline_ends_a_call_for_every_fault(protocol: st
             grpc.aio.insecure_channel(gateway.grpc) as channel,
         ):
 
-            async def ask(case: Case) -> str:
+            async def call_case(case: Case) -> str:
                 began = time.perf_counter()
                 over = over_http(session, gateway.url, case) if case.question.over == HTTP else over_grpc(channel, case)
                 problem = await over
                 seconds = time.perf_counter() - began
                 return problem or (f"{case.id}: took {seconds:.1f} s" if seconds > LIMIT else "")
 
-            found = await asyncio.gather(*map(ask, table))
+            found = await asyncio.gather(*map(call_case, table))
         waiting = await upstream.still_at_work()
     assert [problem for problem in found if problem] == []
     assert not waiting, "providers that nobody waits for still work"

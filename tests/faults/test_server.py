@@ -53,7 +53,7 @@ def test_a_mix_has_no_fault_of_the_callers() -> None:
     assert len(MIXES["any"]) > len(MIXES["before"]) > len(MIXES["after"]) > 10
 
 
-async def ask(session: aiohttp.ClientSession, url: str, nonce: str) -> Any:
+async def post_nonce(session: aiohttp.ClientSession, url: str, nonce: str) -> Any:
     body = {"model": "m", "messages": [{"role": "user", "content": nonce}]}
     async with session.post(f"{url}/chat/completions", json=body) as answer:
         return await answer.json()
@@ -61,12 +61,12 @@ async def ask(session: aiohttp.ClientSession, url: str, nonce: str) -> Any:
 
 async def test_calls_are_counted_and_a_right_answer_repeats_its_nonce() -> None:
     async with faulty_upstream() as upstream, aiohttp.ClientSession() as session:
-        answers = await asyncio.gather(*(ask(session, upstream.url(), nonce) for nonce in NONCES[:5]))
+        answers = await asyncio.gather(*(post_nonce(session, upstream.url(), nonce) for nonce in NONCES[:5]))
         assert [each["choices"][0]["message"]["content"] for each in answers] == [text(each) for each in NONCES[:5]]
         assert (upstream.count("none").calls, upstream.under_way) == (5, 0)
         assert 0 < upstream.open <= 5
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(ask(session, upstream.url("stalls-at-once"), "nonce-1"), 0.2)
+            await asyncio.wait_for(post_nonce(session, upstream.url("stalls-at-once"), "nonce-1"), 0.2)
         async with session.get(
             f"{upstream.root}/-/counts"
         ) as response:  # after the server noticed that the caller left
@@ -77,9 +77,9 @@ async def test_calls_are_counted_and_a_right_answer_repeats_its_nonce() -> None:
 async def test_the_server_refuses_connections_or_leaves_them_silent_on_command() -> None:
     async with faulty_upstream() as upstream, aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectorError):
-            await ask(session, upstream.url("refuses"), "nonce-1")
+            await post_nonce(session, upstream.url("refuses"), "nonce-1")
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(ask(session, upstream.url("takes-no-connection"), "nonce-1"), 0.2)
+            await asyncio.wait_for(post_nonce(session, upstream.url("takes-no-connection"), "nonce-1"), 0.2)
 
 
 async def test_it_serves_in_a_process_of_its_own() -> None:
@@ -91,7 +91,9 @@ async def test_it_serves_in_a_process_of_its_own() -> None:
     assert process.stdout is not None
     root = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().strip()
     async with aiohttp.ClientSession() as session:
-        assert text("nonce-7") in json.dumps(await ask(session, f"{root}/none/v1", "nonce-7"), ensure_ascii=False)
+        assert text("nonce-7") in json.dumps(
+            await post_nonce(session, f"{root}/none/v1", "nonce-7"), ensure_ascii=False
+        )
     process.stdin.close()
     assert await asyncio.wait_for(process.wait(), 30) == 0
 

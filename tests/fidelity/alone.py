@@ -1,13 +1,13 @@
 """Fields without a canonical field, and canonical fields without a sample."""
 
 from tests.fidelity.conversation import (
-    ASK,
-    ASK_NATIVE,
     CALL_ITEM,
     CALL_PART,
+    NATIVE_USER_TURN,
     RESULT_ITEM,
     TOOL_RESULT,
     TOOL_USE,
+    USER_TURN,
     answered,
     chat,
     items,
@@ -64,7 +64,7 @@ ALONE = (
     Alone("messages", "`betas`", {"betas": ["b"]}, NOISE),
     Alone("messages", "`tools[].input_examples`", {"tools": [{"name": "f", "input_schema": PROPERTIES, "input_examples": [{"city": "Uri"}]}]}),
     Alone("messages", "`tools[].eager_input_streaming`", {"tools": [{"name": "f", "input_schema": PROPERTIES, "eager_input_streaming": True}]}),
-    Alone("messages", "`tool_use.caller`", answered(TOOL_RESULT)["messages"] | {"messages": [ASK, {"role": "assistant", "content": [{**TOOL_USE, "caller": {"type": "direct"}}]}, {"role": "user", "content": [TOOL_RESULT]}]}, NOISE),
+    Alone("messages", "`tool_use.caller`", answered(TOOL_RESULT)["messages"] | {"messages": [USER_TURN, {"role": "assistant", "content": [{**TOOL_USE, "caller": {"type": "direct"}}]}, {"role": "user", "content": [TOOL_RESULT]}]}, NOISE),
     Alone("messages", "an unknown field", {"x_new": 1}),
     Alone("native", "`systemInstruction.role`", {"systemInstruction": {"role": "user", "parts": [{"text": "x"}]}}, NOISE),
     Alone("native", "`functionDeclarations[].response`", {"tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": PROPERTIES, "response": SUBSET}]}]}),
@@ -73,6 +73,6 @@ ALONE = (
     Alone("native", "`speechConfig`, except the name of the voice", config(speechConfig={"languageCode": "de-DE"})),
     Alone("native", "any other `responseMimeType`", config(responseMimeType="application/yaml")),
     Alone("native", "`videoMetadata`", parts({"inlineData": {"mimeType": "image/png", "data": PNG}, "videoMetadata": {"fps": 1}})),
-    Alone("native", "`functionResponse.willContinue`", {"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "sunny"}, "willContinue": False}}]}]}),
-    Alone("native", "`functionResponse.scheduling`", {"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "sunny"}, "scheduling": "SILENT"}}]}]}),
+    Alone("native", "`functionResponse.willContinue`", {"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "sunny"}, "willContinue": False}}]}]}),
+    Alone("native", "`functionResponse.scheduling`", {"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "sunny"}, "scheduling": "SILENT"}}]}]}),
 )

@@ -1,48 +1,48 @@
 """Samples of the conversation: turns and their parts. One line per field."""
 
-from tests.fidelity.sample import ASKED, PDF, PNG, TEXT_FILE, WAV, Area, Body, Json, sample
+from tests.fidelity.sample import PDF, PNG, QUESTION, TEXT_FILE, WAV, Area, Body, Json, sample
 
 # fmt: off
 
-ASK: Body = {"role": "user", "content": ASKED}
-ASK_NATIVE: Body = {"role": "user", "parts": [{"text": ASKED}]}
+USER_TURN: Body = {"role": "user", "content": QUESTION}
+NATIVE_USER_TURN: Body = {"role": "user", "parts": [{"text": QUESTION}]}
 ARGUMENTS = '{"city":"Uri"}'
 
 
 def chat(*content: Json, role: str = "user", **more: Json) -> Body:
-    first: list[Json] = [] if role == "user" else [ASK]
+    first: list[Json] = [] if role == "user" else [USER_TURN]
     return {"messages": [*first, {"role": role, "content": list(content), **more}]}
 
 
 def message(*content: Json, role: str = "user", **more: Json) -> Body:
-    first: list[Json] = [] if role == "user" else [ASK]
+    first: list[Json] = [] if role == "user" else [USER_TURN]
     return {"input": [*first, {"type": "message", "role": role, "content": list(content), **more}]}
 
 
 def items(*items: Json) -> Body:
-    return {"input": [ASK, *items]}
+    return {"input": [USER_TURN, *items]}
 
 
 def blocks(*content: Json, role: str = "user") -> Body:
-    first: list[Json] = [] if role == "user" else [ASK]
+    first: list[Json] = [] if role == "user" else [USER_TURN]
     return {"messages": [*first, {"role": role, "content": list(content)}]}
 
 
 def parts(*parts: Json, role: str = "user") -> Body:
-    first: list[Json] = [] if role == "user" else [ASK_NATIVE]
+    first: list[Json] = [] if role == "user" else [NATIVE_USER_TURN]
     return {"contents": [*first, {"role": role, "parts": list(parts)}]}
 
 
 def spoken(role: str) -> dict[str, Body]:
     """Return a turn of a role other than the tool's, for the faces that have the role."""
     bodies: dict[str, Body] = {
-        "chat": {"messages": [{"role": role, "content": "x"}, ASK]},
-        "responses": {"input": [{"role": role, "content": "x"}, ASK]},
+        "chat": {"messages": [{"role": role, "content": "x"}, USER_TURN]},
+        "responses": {"input": [{"role": role, "content": "x"}, USER_TURN]},
     }
     if role in ("user", "assistant"):
-        bodies["messages"] = {"messages": [{"role": role, "content": "x"}, ASK]}
+        bodies["messages"] = {"messages": [{"role": role, "content": "x"}, USER_TURN]}
         native = "model" if role == "assistant" else "user"
-        bodies["native"] = {"contents": [{"role": native, "parts": [{"text": "x"}]}, ASK_NATIVE]}
+        bodies["native"] = {"contents": [{"role": native, "parts": [{"text": "x"}]}, NATIVE_USER_TURN]}
     return bodies
 
 
@@ -76,18 +76,18 @@ RESULT_PART: Body = {"functionResponse": {"id": "call_1", "name": "f", "response
 def exchange() -> dict[str, Body]:
     """Return a call and its result for every face."""
     return {
-        "chat": {"messages": [ASK, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]},
+        "chat": {"messages": [USER_TURN, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]},
         "responses": items(CALL_ITEM, RESULT_ITEM),
         "messages": {
             "messages": [
-                ASK,
+                USER_TURN,
                 {"role": "assistant", "content": [TOOL_USE]},
                 {"role": "user", "content": [TOOL_RESULT]},
             ]
         },
         "native": {
             "contents": [
-                ASK_NATIVE,
+                NATIVE_USER_TURN,
                 {"role": "model", "parts": [CALL_PART]},
                 {"role": "user", "parts": [RESULT_PART]},
             ]
@@ -99,7 +99,7 @@ def answered(result: Json) -> dict[str, Body]:
     """Return a call whose result is a content block of messages."""
     return {
         "messages": {
-            "messages": [ASK, {"role": "assistant", "content": [TOOL_USE]}, {"role": "user", "content": [result]}]
+            "messages": [USER_TURN, {"role": "assistant", "content": [TOOL_USE]}, {"role": "user", "content": [result]}]
         }
     }
 
@@ -148,38 +148,38 @@ MEDIA = (
     sample("document, `citable`", "part.media.citable", "MediaPart.citable", messages=document(citations={"enabled": True})),
     sample("document in `blocks`", "part.media.blocks.parts[0].text.text", "MediaPart.blocks", also="DocumentBlocks.parts", messages=blocks({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "Hello"}]}}), elsewhere=dict.fromkeys(("chat", "responses", "native"), "part.text.text")),
     sample("search result, `origin`", "part.media.origin", "MediaPart.origin", messages=blocks(FOUND)),
-    sample("generated audio, `media_id`", "part.media.media_id", "MediaPart.media_id", chat={"messages": [ASK, {"role": "assistant", "audio": {"id": "audio_1"}}, ASK]}),
-    sample("generated image, `media_id`", "part.media.media_id", "MediaPart.media_id", responses=items({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PNG}, ASK), ignored="the image itself is sent"),
-    sample("`thought` of a part that is no text", "part.thought", "Part.thought", native={"contents": [ASK_NATIVE, {"role": "model", "parts": [{"thought": True, "inlineData": {"mimeType": "image/png", "data": PNG}}]}, ASK_NATIVE]}),
+    sample("generated audio, `media_id`", "part.media.media_id", "MediaPart.media_id", chat={"messages": [USER_TURN, {"role": "assistant", "audio": {"id": "audio_1"}}, USER_TURN]}),
+    sample("generated image, `media_id`", "part.media.media_id", "MediaPart.media_id", responses=items({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PNG}, USER_TURN), ignored="the image itself is sent"),
+    sample("`thought` of a part that is no text", "part.thought", "Part.thought", native={"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [{"thought": True, "inlineData": {"mimeType": "image/png", "data": PNG}}]}, NATIVE_USER_TURN]}),
 )
-SAID: Body = {
+ANSWER_ITEM: Body = {
     "type": "message",
     "role": "assistant",
     "content": [{"type": "output_text", "text": "x", "annotations": []}],
 }
 SIGNATURE = "c2lnbmF0dXJl"
 THOUGHTS = (
-    sample("`texts`", "part.reasoning.texts", "Part.reasoning.texts", chat={"messages": [ASK, {"role": "assistant", "content": "x", "reasoning_content": "hm"}, ASK]}, responses=items({"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}, SAID, ASK), messages={"messages": [ASK, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": SIGNATURE}, {"type": "text", "text": "x"}]}, ASK]}, native={"contents": [ASK_NATIVE, {"role": "model", "parts": [{"thought": True, "text": "hm"}, {"text": "x"}]}, ASK_NATIVE]}),
-    sample("`summaries`", "part.reasoning.summaries", "Part.reasoning.summaries", responses=items({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}, SAID, ASK), elsewhere={"chat": "part.reasoning.texts", "native": "part.reasoning.texts"}),
-    sample("`redacted`", "part.reasoning.redacted", "Part.reasoning.redacted", messages={"messages": [ASK, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": SIGNATURE}, {"type": "text", "text": "x"}]}, ASK]}, named=("state",)),
-    sample("`item_id`", "part.reasoning.item_id", "Part.reasoning.item_id", responses=items({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}, SAID, ASK), ignored="an id of the format, without a meaning for the model"),
-    sample("`state`", "part.state.data", "Part.state", also="ReasoningState.data", chat={"messages": [ASK, {"role": "assistant", "content": "x", "extra_content": {"google": {"thought_signature": SIGNATURE}}}, ASK]}, responses=items({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SIGNATURE}, SAID, ASK), messages={"messages": [ASK, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": SIGNATURE}, {"type": "text", "text": "x"}]}, ASK]}, native={"contents": [ASK_NATIVE, {"role": "model", "parts": [{"text": "x", "thoughtSignature": SIGNATURE}]}, ASK_NATIVE]}),
+    sample("`texts`", "part.reasoning.texts", "Part.reasoning.texts", chat={"messages": [USER_TURN, {"role": "assistant", "content": "x", "reasoning_content": "hm"}, USER_TURN]}, responses=items({"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}, ANSWER_ITEM, USER_TURN), messages={"messages": [USER_TURN, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": SIGNATURE}, {"type": "text", "text": "x"}]}, USER_TURN]}, native={"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [{"thought": True, "text": "hm"}, {"text": "x"}]}, NATIVE_USER_TURN]}),
+    sample("`summaries`", "part.reasoning.summaries", "Part.reasoning.summaries", responses=items({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}, ANSWER_ITEM, USER_TURN), elsewhere={"chat": "part.reasoning.texts", "native": "part.reasoning.texts"}),
+    sample("`redacted`", "part.reasoning.redacted", "Part.reasoning.redacted", messages={"messages": [USER_TURN, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": SIGNATURE}, {"type": "text", "text": "x"}]}, USER_TURN]}, named=("state",)),
+    sample("`item_id`", "part.reasoning.item_id", "Part.reasoning.item_id", responses=items({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}, ANSWER_ITEM, USER_TURN), ignored="an id of the format, without a meaning for the model"),
+    sample("`state`", "part.state.data", "Part.state", also="ReasoningState.data", chat={"messages": [USER_TURN, {"role": "assistant", "content": "x", "extra_content": {"google": {"thought_signature": SIGNATURE}}}, USER_TURN]}, responses=items({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SIGNATURE}, ANSWER_ITEM, USER_TURN), messages={"messages": [USER_TURN, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": SIGNATURE}, {"type": "text", "text": "x"}]}, USER_TURN]}, native={"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [{"text": "x", "thoughtSignature": SIGNATURE}]}, NATIVE_USER_TURN]}),
 )
 CALLS = (
     sample("call `call_id`", "part.tool_call.call_id", "Part.tool_call.call_id", **exchange()),
     sample("call `name`", "part.tool_call.name", "Part.tool_call.name", **exchange()),
     sample("call `arguments_json`", "part.tool_call.arguments_json", "Part.tool_call.arguments_json", **exchange()),
-    sample("call `text` of a custom tool", "part.tool_call.text", "Part.tool_call.text", chat={"messages": [ASK, {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "custom", "custom": {"name": "c", "input": "go"}}]}, RESULT]}, responses=items(*CUSTOM_ITEMS), instead={"messages": ("part.tool_call.arguments_json", '{"input": "go"}'), "native": ("part.tool_call.arguments_json", '{"input": "go"}')}),
+    sample("call `text` of a custom tool", "part.tool_call.text", "Part.tool_call.text", chat={"messages": [USER_TURN, {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "custom", "custom": {"name": "c", "input": "go"}}]}, RESULT]}, responses=items(*CUSTOM_ITEMS), instead={"messages": ("part.tool_call.arguments_json", '{"input": "go"}'), "native": ("part.tool_call.arguments_json", '{"input": "go"}')}),
     sample("call `item_id`", "part.tool_call.item_id", "Part.tool_call.item_id", responses=items({**CALL_ITEM, "id": "fc_1"}, RESULT_ITEM), ignored="an id of the format, without a meaning for the model"),
     sample("call `namespace`", "part.tool_call.namespace", "Part.tool_call.namespace", responses=items({**CALL_ITEM, "namespace": "n"}, RESULT_ITEM), instead=dict.fromkeys(("chat", "messages", "native"), ("part.tool_call.name", "n__f"))),
     sample("call of a tool with a type (`tool_type`)", "part.tool_call.tool_type", "Part.tool_call.tool_type", responses=items({"type": "apply_patch_call", "call_id": "call_1", "operation": {"type": "delete_file", "path": "a"}, "status": "completed"}, {"type": "apply_patch_call_output", "call_id": "call_1", "output": "gone", "status": "completed"}), instead=dict.fromkeys(("chat", "messages", "native"), ("part.tool_call.name", "apply_patch"))),
     sample("result `call_id`", "part.tool_result.call_id", "Part.tool_result.call_id", **exchange()),
-    sample("result `name`", "part.tool_result.name", "Part.tool_result.name", chat={"messages": [ASK, {"role": "assistant", "content": None, "tool_calls": [CALL]}, {**RESULT, "name": "f"}]}, native=exchange()["native"], ignored="the id of the call identifies the tool"),
+    sample("result `name`", "part.tool_result.name", "Part.tool_result.name", chat={"messages": [USER_TURN, {"role": "assistant", "content": None, "tool_calls": [CALL]}, {**RESULT, "name": "f"}]}, native=exchange()["native"], ignored="the id of the call identifies the tool"),
     sample("result: text", "part.tool_result.parts[0].text.text", "Part.tool_result.parts", chat=exchange()["chat"], responses=exchange()["responses"], messages=exchange()["messages"]),
-    sample("result: image", "part.tool_result.parts[].media.data", "Part.tool_result.parts", responses=items(CALL_ITEM, {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}]}), **answered({**TOOL_RESULT, "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]}), native={"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {}, "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}}]}]}, elsewhere={"chat": "part.media.data", "native": "part.media.data"}),
+    sample("result: image", "part.tool_result.parts[].media.data", "Part.tool_result.parts", responses=items(CALL_ITEM, {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}]}), **answered({**TOOL_RESULT, "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]}), native={"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {}, "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}}]}]}, elsewhere={"chat": "part.media.data", "native": "part.media.data"}),
     sample("result: a tool that was loaded", "part.tool_result.parts[0].opaque.text", "Part.opaque.text", **answered({**TOOL_RESULT, "content": [{"type": "tool_reference", "tool_name": "g"}]}), elsewhere=dict.fromkeys(("chat", "responses", "native"), "part.tool_result.parts[0].text.text")),
-    sample("result `result_json`", "part.tool_result.result_json", "Part.tool_result.result_json", native={"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"degrees": 21}}}]}]}, elsewhere=dict.fromkeys(("chat", "responses", "messages"), "part.tool_result.parts[0].text.text")),
-    sample("result `is_error`", "part.tool_result.is_error", "Part.tool_result.is_error", **answered({**TOOL_RESULT, "is_error": True}), native={"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"error": "sunny"}}}]}]}),
+    sample("result `result_json`", "part.tool_result.result_json", "Part.tool_result.result_json", native={"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"degrees": 21}}}]}]}, elsewhere=dict.fromkeys(("chat", "responses", "messages"), "part.tool_result.parts[0].text.text")),
+    sample("result `is_error`", "part.tool_result.is_error", "Part.tool_result.is_error", **answered({**TOOL_RESULT, "is_error": True}), native={"contents": [NATIVE_USER_TURN, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"error": "sunny"}}}]}]}),
     sample("result `custom`", "part.tool_result.custom", "Part.tool_result.custom", responses=items(*CUSTOM_ITEMS), ignored="the call has the kind of its tool"),
     sample("result `item_id`", "part.tool_result.item_id", "Part.tool_result.item_id", responses=items(CALL_ITEM, {**RESULT_ITEM, "id": "fco_1"}), ignored="an id of the format, without a meaning for the model"),
 )
@@ -196,7 +196,7 @@ SEARCH_ITEM: Body = {
 }
 SEARCHED: Body = {
     "messages": [
-        ASK,
+        USER_TURN,
         {
             "role": "assistant",
             "content": [
@@ -217,12 +217,12 @@ SEARCHED: Body = {
                 {"type": "text", "text": "x"},
             ],
         },
-        ASK,
+        USER_TURN,
     ]
 }
 RAN: Body = {
     "contents": [
-        ASK_NATIVE,
+        NATIVE_USER_TURN,
         {
             "role": "model",
             "parts": [
@@ -231,14 +231,14 @@ RAN: Body = {
                 {"text": "x"},
             ],
         },
-        ASK_NATIVE,
+        NATIVE_USER_TURN,
     ]
 }
 SERVER = (
-    sample("search call", "part.server_tool_call.queries", "Part.server_tool_call.queries", also="Part.server_tool_call.call_id Part.server_tool_call.name Part.server_tool_call.input_json Part.server_tool_call.status", responses=items(SEARCH_ITEM, ASK), messages=SEARCHED),
-    sample("search result", "part.server_tool_result.results", "Part.server_tool_result.results", also="Part.server_tool_result.call_id Part.server_tool_result.name SearchResult.url SearchResult.title SearchResult.page_age SearchResult.encrypted_content", responses=items(SEARCH_ITEM, ASK), messages=SEARCHED, named=("server_tool_call",)),
-    sample("failed search", "part.server_tool_result.error_code", "Part.server_tool_result.error_code", messages={"messages": [ASK, {"role": "assistant", "content": [{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}, {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": {"type": "web_search_tool_result_error", "error_code": "unavailable"}}]}, ASK]}, named=("server_tool_call",)),
-    sample("other call of the provider's own tools", "part.server_tool_call.input_json", "Part.server_tool_call.input_json", also="Part.server_tool_call.container_id", responses=items({"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "cntr_1", "code": "1", "outputs": []}, ASK), native=RAN),
+    sample("search call", "part.server_tool_call.queries", "Part.server_tool_call.queries", also="Part.server_tool_call.call_id Part.server_tool_call.name Part.server_tool_call.input_json Part.server_tool_call.status", responses=items(SEARCH_ITEM, USER_TURN), messages=SEARCHED),
+    sample("search result", "part.server_tool_result.results", "Part.server_tool_result.results", also="Part.server_tool_result.call_id Part.server_tool_result.name SearchResult.url SearchResult.title SearchResult.page_age SearchResult.encrypted_content", responses=items(SEARCH_ITEM, USER_TURN), messages=SEARCHED, named=("server_tool_call",)),
+    sample("failed search", "part.server_tool_result.error_code", "Part.server_tool_result.error_code", messages={"messages": [USER_TURN, {"role": "assistant", "content": [{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}, {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": {"type": "web_search_tool_result_error", "error_code": "unavailable"}}]}, USER_TURN]}, named=("server_tool_call",)),
+    sample("other call of the provider's own tools", "part.server_tool_call.input_json", "Part.server_tool_call.input_json", also="Part.server_tool_call.container_id", responses=items({"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "cntr_1", "code": "1", "outputs": []}, USER_TURN), native=RAN),
     sample("other result of the provider's own tools", "part.server_tool_result.output_json", "Part.server_tool_result.output_json", native=RAN),
 )
 CITED = (

@@ -8,14 +8,14 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 Body: TypeAlias = "dict[str, Json]"
 
 FORMATS = ("chat", "responses", "messages", "native")
-ASKED = "hi"
+QUESTION = "hi"
 
 # The fields that every body needs to be valid.
 LEAST: Mapping[str, Body] = {
-    "chat": {"model": "m", "messages": [{"role": "user", "content": ASKED}]},
-    "responses": {"model": "m", "input": [{"role": "user", "content": ASKED}]},
-    "messages": {"model": "m", "max_tokens": 9000, "messages": [{"role": "user", "content": ASKED}]},
-    "native": {"contents": [{"role": "user", "parts": [{"text": ASKED}]}]},
+    "chat": {"model": "m", "messages": [{"role": "user", "content": QUESTION}]},
+    "responses": {"model": "m", "input": [{"role": "user", "content": QUESTION}]},
+    "messages": {"model": "m", "max_tokens": 9000, "messages": [{"role": "user", "content": QUESTION}]},
+    "native": {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]},
 }
 
 
@@ -32,7 +32,7 @@ class Sample:
     bodies: Mapping[str, Body]
     """Face -> the fields of its body beside those of LEAST."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Target -> the path where the same value stands after conversion, if it is another one."""
+    """Target -> the path that has the same value after conversion, if it is another one."""
     instead: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Target -> (path, value) of a field that expresses the same in another way there, without loss."""
     ignored: str = ""

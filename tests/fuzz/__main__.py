@@ -16,7 +16,7 @@ def run(name: str, seconds: float, first_seed: int) -> str:
     return fuzz(TARGETS[name], seeds_until(seconds, first_seed))
 
 
-def _tell(line: str) -> None:
+def _print_progress(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -31,7 +31,7 @@ def main() -> int:
     given = arguments.parse_args()
     names = given.targets or list(TARGETS)
     first_seed = secrets.randbelow(2**31) if given.seed is None else given.seed
-    _tell(f"seed {first_seed}")
+    _print_progress(f"seed {first_seed}")
     each = given.seconds * min(given.processes, len(names)) / len(names)
     with ProcessPoolExecutor(given.processes) as pool:
         found = 0
@@ -39,7 +39,7 @@ def main() -> int:
         for name, future in zip(names, runs, strict=True):
             complaint = future.result()
             found += bool(complaint)
-            _tell(complaint or f"{name}: nothing")
+            _print_progress(complaint or f"{name}: nothing")
     return 1 if found else 0
 
 

@@ -13,7 +13,7 @@ from tests.ledger.provider import OWN_TOKENS
 from umg_grpc.v1 import pb, rpc
 
 CHAT, HEDGED, EMBED, RERANK = "chat-model", "hedged-model", "embedding-model", "rerank-model"
-MOST_TOKENS = 30
+MAX_TOKENS = 30
 
 
 class Outcome(Enum):
@@ -21,7 +21,7 @@ class Outcome(Enum):
 
     ANSWERED = "answered"
     FREE = "counted or rejected"  # nothing is sent to a provider
-    LEFT = "left by the caller"
+    CALLER_LEFT = "left by the caller"
     REFUSED = "refused"
     FAILED = "failed after a part of the answer"
     BROKEN = "cut off by a kill"
@@ -78,7 +78,7 @@ def random_call(chance: random.Random, call_id: str) -> Call:
     """Return the next call of a caller."""
     kind = chance.choice(KINDS + FREE_KINDS)
     model = {"embed": EMBED, "rerank": RERANK}.get(kind) or chance.choice([CHAT, CHAT, CHAT, HEDGED])
-    tokens = FIXED_TOKENS[kind] if kind in FIXED_TOKENS else chance.randint(1, MOST_TOKENS)
+    tokens = FIXED_TOKENS[kind] if kind in FIXED_TOKENS else chance.randint(1, MAX_TOKENS)
     return Call(call_id, kind, model, tokens, leaves=kind in KINDS and chance.random() < 0.1)
 
 
@@ -91,7 +91,7 @@ async def make(call: Call, http: str, address: str, key: str, session: aiohttp.C
             return await made
     except TimeoutError:
         assert call.leaves, f"{call} is not answered"
-        return Outcome.LEFT
+        return Outcome.CALLER_LEFT
     except aiohttp.ClientConnectorError:
         return Outcome.UNSENT
     except aiohttp.ClientError:

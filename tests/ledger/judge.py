@@ -136,7 +136,7 @@ def _fault_without_record(outcome: Outcome, sent: Sent) -> str:
         return "answered, and not charged"
     if outcome is Outcome.FREE and sent.requests:
         return "free, and sent to the provider"
-    if outcome in {Outcome.LEFT, Outcome.BROKEN, Outcome.FAILED} and sent.requests > sent.faults:
+    if outcome in {Outcome.CALLER_LEFT, Outcome.BROKEN, Outcome.FAILED} and sent.requests > sent.faults:
         return "sent to the provider, and not charged"
     return ""
 

@@ -1,4 +1,4 @@
-"""Provider of chat completions, embeddings and reranking that knows how much it served of each call.
+"""Provider of chat completions, embeddings and reranking that counts the part of each call that it served.
 
 It reads requests by itself, so that it also counts a request whose connection was closed at once after it was sent, as
 a killed gateway does.

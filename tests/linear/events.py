@@ -44,7 +44,7 @@ def _argued(place: int, text: str = "{}") -> pb.GenerateEvent:
     return pb.GenerateEvent(part_index=place, arguments_delta=text)
 
 
-def _said(place: int, text: str = "word ") -> pb.GenerateEvent:
+def _text_delta(place: int, text: str = "word ") -> pb.GenerateEvent:
     return pb.GenerateEvent(part_index=place, text_delta=text)
 
 
@@ -104,20 +104,20 @@ def _pieces_of_a_call(size: int) -> Events:
 def _texts(size: int) -> Events:
     for place in range(size):
         yield _started(place, text=pb.TextPart())
-        yield _said(place)
+        yield _text_delta(place)
         yield _ended(place)
 
 
 def _texts_side_by_side(size: int) -> Events:
     yield from (_started(place, text=pb.TextPart()) for place in range(size))
-    yield from (_said(place) for place in reversed(range(size)))
+    yield from (_text_delta(place) for place in reversed(range(size)))
     yield from (_ended(place) for place in reversed(range(size)))
 
 
 def _texts_and_calls_in_turn(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
     for place in range(1, size):
-        yield _said(0)
+        yield _text_delta(0)
         yield _call(place)
         yield _argued(place)
     yield from (_ended(place) for place in range(size))
@@ -131,19 +131,19 @@ def _refusals(size: int) -> Events:
 
 def _deltas(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
-    yield from (_said(0) for _ in range(size))
+    yield from (_text_delta(0) for _ in range(size))
     yield _ended(0)
 
 
 def _one_delta(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
-    yield _said(0, 'é"\n ' * size)
+    yield _text_delta(0, 'é"\n ' * size)
     yield _ended(0)
 
 
 def _citations(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
-    yield _said(0, "text é " * size)
+    yield _text_delta(0, "text é " * size)
     for number in range(size):
         page = pb.WebSource(url=f"https://pages.test/{number}")
         yield pb.GenerateEvent(citation=pb.Citation(title="t", web=page, start_index=number, end_index=number + 3))
@@ -152,7 +152,7 @@ def _citations(size: int) -> Events:
 
 def _pages_of_one_place(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
-    yield _said(0)
+    yield _text_delta(0)
     for number in range(size):
         page = pb.WebSource(url=f"https://pages.test/{number}")
         yield pb.GenerateEvent(citation=pb.Citation(title="t", web=page, start_index=0, end_index=3))
@@ -162,7 +162,7 @@ def _pages_of_one_place(size: int) -> Events:
 def _cited_texts(size: int) -> Events:
     for place in range(size):
         yield _started(place, text=pb.TextPart())
-        yield _said(place, "é word")
+        yield _text_delta(place, "é word")
         yield pb.GenerateEvent(part_index=place, citation=PAGE)
         yield _ended(place)
 
@@ -171,7 +171,7 @@ def _likelihoods(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
     entry = pb.TokenLogprob(token="a", logprob=-1.0)
     for _ in range(size):
-        yield _said(0)
+        yield _text_delta(0)
         yield pb.GenerateEvent(logprobs=pb.LogprobsDelta(logprobs=[entry]))
     yield _ended(0)
 
@@ -261,7 +261,7 @@ def _opaque(wire_format: str) -> Callable[[int], Events]:
 
 def _candidates(size: int) -> Events:
     for number in range(size):
-        for event in (_started(0, text=pb.TextPart()), _said(0), _call(1), _argued(1), _ended(0), _ended(1)):
+        for event in (_started(0, text=pb.TextPart()), _text_delta(0), _call(1), _argued(1), _ended(0), _ended(1)):
             event.candidate_index = number
             yield event
 
@@ -272,7 +272,7 @@ def _usages(size: int) -> Events:
 
 def _events_of_no_part(size: int) -> Events:
     for place in range(size):
-        yield _said(place)
+        yield _text_delta(place)
         yield _argued(size + place)
         yield _ended(place)
 

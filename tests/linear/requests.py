@@ -25,11 +25,11 @@ class RequestGrowth:
         """Return the request of that size."""
         request = pb.GenerateRequest(model="m", max_output_tokens=100)
         self.grow(request, size)
-        request.messages.append(_said(pb.ROLE_USER, "go on"))
+        request.messages.append(_message(pb.ROLE_USER, "go on"))
         return request
 
 
-def _said(role: "pb.Role.ValueType", text: str) -> pb.Message:
+def _message(role: "pb.Role.ValueType", text: str) -> pb.Message:
     return pb.Message(role=role, parts=[pb.Part(text=pb.TextPart(text=text))])
 
 
@@ -46,18 +46,18 @@ def _result(number: int, name: str = "f", call_id: str = "c") -> pb.Part:
 
 def _turns(request: pb.GenerateRequest, size: int) -> None:
     for _ in range(size // 2):
-        request.messages.append(_said(pb.ROLE_USER, "ask"))
-        request.messages.append(_said(pb.ROLE_ASSISTANT, "answer"))
+        request.messages.append(_message(pb.ROLE_USER, "ask"))
+        request.messages.append(_message(pb.ROLE_ASSISTANT, "answer"))
 
 
 def _turns_of_one_role(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.extend(_said(pb.ROLE_USER, "ask") for _ in range(size))
+    request.messages.extend(_message(pb.ROLE_USER, "ask") for _ in range(size))
 
 
 def _system_turns(request: pb.GenerateRequest, size: int) -> None:
     for _ in range(size // 2):
-        request.messages.append(_said(pb.ROLE_SYSTEM, "rule"))
-        request.messages.append(_said(pb.ROLE_USER, "ask"))
+        request.messages.append(_message(pb.ROLE_SYSTEM, "rule"))
+        request.messages.append(_message(pb.ROLE_USER, "ask"))
 
 
 def _instructions(request: pb.GenerateRequest, size: int) -> None:
@@ -75,27 +75,27 @@ def _media(request: pb.GenerateRequest, size: int) -> None:
 
 
 def _calls_together(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     request.messages.add(role=pb.ROLE_ASSISTANT).parts.extend(_call(number) for number in range(size))
     request.messages.add(role=pb.ROLE_TOOL).parts.extend(_result(number) for number in range(size))
 
 
 def _calls_in_turn(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     for number in range(size):
         request.messages.add(role=pb.ROLE_ASSISTANT).parts.append(_call(number))
         request.messages.add(role=pb.ROLE_TOOL).parts.append(_result(number))
 
 
 def _calls_without_ids(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     request.messages.add(role=pb.ROLE_ASSISTANT).parts.extend(_call(0, f"f{number}", "") for number in range(size))
     results = request.messages.add(role=pb.ROLE_TOOL).parts
     results.extend(_result(0, f"f{number}", "") for number in reversed(range(size)))
 
 
 def _results_out_of_order(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     request.messages.add(role=pb.ROLE_ASSISTANT).parts.extend(_call(number) for number in range(size))
     for number in reversed(range(size)):
         request.messages.add(role=pb.ROLE_TOOL).parts.append(_result(number))
@@ -104,11 +104,11 @@ def _results_out_of_order(request: pb.GenerateRequest, size: int) -> None:
 def _open_calls(request: pb.GenerateRequest, size: int) -> None:
     for number in range(size):
         request.messages.add(role=pb.ROLE_ASSISTANT).parts.append(_call(number))
-        request.messages.append(_said(pb.ROLE_USER, "ask"))
+        request.messages.append(_message(pb.ROLE_USER, "ask"))
 
 
 def _parts_of_a_result(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     request.messages.add(role=pb.ROLE_ASSISTANT).parts.append(_call(0))
     result = _result(0)
     result.tool_result.parts.extend(pb.Part(text=pb.TextPart(text="more")) for _ in range(size))
@@ -162,7 +162,7 @@ def _deep_schema(request: pb.GenerateRequest, size: int) -> None:
 
 
 def _long_arguments(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     call = _call(0)
     call.tool_call.arguments_json = '{"a":"' + "é\\n" * size + '"}'
     request.messages.add(role=pb.ROLE_ASSISTANT).parts.append(call)
@@ -170,12 +170,12 @@ def _long_arguments(request: pb.GenerateRequest, size: int) -> None:
 
 
 def _long_text(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, 'é" \n' * size))
+    request.messages.append(_message(pb.ROLE_USER, 'é" \n' * size))
 
 
 def _thoughts(request: pb.GenerateRequest, size: int) -> None:
     for _ in range(size):
-        request.messages.append(_said(pb.ROLE_USER, "ask"))
+        request.messages.append(_message(pb.ROLE_USER, "ask"))
         thought = pb.Part(reasoning=pb.ReasoningPart(texts=["hm"], summaries=["h"]), state=STATE)
         answer = pb.Part(text=pb.TextPart(text="answer"))
         request.messages.add(role=pb.ROLE_ASSISTANT).parts.extend([thought, answer])
@@ -186,12 +186,12 @@ def _citations(request: pb.GenerateRequest, size: int) -> None:
     for number in range(size):
         page = pb.WebSource(url=f"https://pages.test/{number}")
         cited.citations.add(title="t", web=page, start_index=number, end_index=number + 3)
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     request.messages.add(role=pb.ROLE_ASSISTANT).parts.append(pb.Part(text=cited))
 
 
 def _searches(request: pb.GenerateRequest, size: int) -> None:
-    request.messages.append(_said(pb.ROLE_USER, "ask"))
+    request.messages.append(_message(pb.ROLE_USER, "ask"))
     message = request.messages.add(role=pb.ROLE_ASSISTANT)
     for number in range(size):
         call = pb.ServerToolCall(call_id=f"s{number}", name="web_search", queries=["q"], input_json='{"query":"q"}')

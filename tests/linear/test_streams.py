@@ -8,7 +8,7 @@ import pytest
 
 from tests.linear.cost import Work, line_growth, time_growth
 from tests.linear.events import GROWTHS, EventGrowth
-from tests.linear.work import accepting, break_off, decode, encode, gather, gather_frames, nothing
+from tests.linear.work import accepting, aggregate_frames, break_off, decode, encode, gather, nothing
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -50,7 +50,7 @@ def decoding_pieces(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
 
 def gathering(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
     frames = _frames(codec, growth, size)
-    return lambda: gather_frames(codec, REQUEST, frames)
+    return lambda: aggregate_frames(codec, REQUEST, frames)
 
 
 def breaking_off(codec: TextFormat, growth: EventGrowth, size: int) -> Work:

@@ -30,16 +30,16 @@ def accepting(work: Work) -> Work:
 
 
 def gather(messages: Sequence[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
-    gatherer = StreamAggregator()
+    aggregator = StreamAggregator()
     for message in messages:
-        gatherer.feed(message)
-    return gatherer.response()
+        aggregator.feed(message)
+    return aggregator.response()
 
 
-def gather_frames(codec: TextFormat, request: pb.GenerateRequest, frames: bytes) -> pb.GenerateResponse:
-    gatherer = FrameAggregator(codec, request)
-    gatherer.feed(pb.StreamGenerateResponse(source_frames=frames))
-    return gatherer.response()
+def aggregate_frames(codec: TextFormat, request: pb.GenerateRequest, frames: bytes) -> pb.GenerateResponse:
+    aggregator = FrameAggregator(codec, request)
+    aggregator.feed(pb.StreamGenerateResponse(source_frames=frames))
+    return aggregator.response()
 
 
 def encode(encoding: Encoding, request: pb.GenerateRequest, messages: Sequence[pb.StreamGenerateResponse]) -> bytes:

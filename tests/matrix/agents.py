@@ -163,7 +163,7 @@ def chat(model: str) -> bytes:
 
 
 def native(model: str) -> bytes:
-    """Return the body; `model` stands in the path."""
+    """Return the body; `model` is in the path."""
     agent = _Agent(4)
     history: list[Any] = [{"role": "user", "parts": [{"text": agent.text(100)}]}]
     body: Json = {

@@ -123,7 +123,7 @@ def arguments(call: pb.ToolCall) -> Any:
     return read if isinstance(read, dict) else [call.arguments_json]
 
 
-def stands_in_order(pieces: Iterable[str], text: str) -> bool:
+def is_in_order(pieces: Iterable[str], text: str) -> bool:
     place = 0
     for piece in pieces:
         place = text.find(piece, place)
@@ -157,7 +157,7 @@ def test_a_request_keeps_the_fields_that_the_table_marks_as_exact(one: str, othe
         if (value := at(first, path)) is not None and path not in reported:
             assert same(value, at(second, path)), path
     for role in (pb.ROLE_USER, pb.ROLE_ASSISTANT):
-        assert stands_in_order(spoken(first, role), "\0".join(spoken(second, role)))
+        assert is_in_order(spoken(first, role), "\0".join(spoken(second, role)))
     assert calls(first) == calls(second)
 
 
@@ -197,24 +197,24 @@ END = {
     pb.FINISH_REASON_REFUSAL: "filter",
     pb.FINISH_REASON_RECITATION: "filter",
 }
-ASKED = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
+WITH_USAGE = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
 
 
 def read_whole(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
     """Return the answer as a client of the format decodes it."""
-    return FORMATS[face].decode_response(FORMATS[face].encode_response(answer, ASKED), ASKED, False)
+    return FORMATS[face].decode_response(FORMATS[face].encode_response(answer, WITH_USAGE), WITH_USAGE, False)
 
 
 def read_streamed(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
-    encoder = FORMATS[face].stream_encoder(ASKED)
-    return gathered(decode_stream(face, [encoder.feed(response_to_events(answer)) + encoder.close()], ASKED))
+    encoder = FORMATS[face].stream_encoder(WITH_USAGE)
+    return aggregated(decode_stream(face, [encoder.feed(response_to_events(answer)) + encoder.close()], WITH_USAGE))
 
 
-def gathered(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
-    gatherer = StreamAggregator()
+def aggregated(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+    aggregator = StreamAggregator()
     for message in messages:
-        gatherer.feed(message)
-    return gatherer.response()
+        aggregator.feed(message)
+    return aggregator.response()
 
 
 @pytest.mark.parametrize("read", [read_whole, read_streamed], ids=["whole", "streamed"])
@@ -234,15 +234,15 @@ def test_an_answer_has_the_same_meaning_in_every_format(
 @modest
 @given(data=st.data())
 def test_a_stream_is_decoded_equally_however_it_is_cut(one: str, other: str, data: st.DataObject) -> None:
-    encoder = FORMATS[one].stream_encoder(ASKED)
+    encoder = FORMATS[one].stream_encoder(WITH_USAGE)
     stream = encoder.feed(response_to_events(answers(one, data))) + encoder.close()
-    whole, pieces = decode_stream(one, [stream], ASKED), decode_stream(one, data.draw(cuts(stream)), ASKED)
-    assert gathered(pieces) == gathered(whole)
+    whole, pieces = decode_stream(one, [stream], WITH_USAGE), decode_stream(one, data.draw(cuts(stream)), WITH_USAGE)
+    assert aggregated(pieces) == aggregated(whole)
     assert steps(pieces) == steps(whole)
     if other in ("chat", "responses"):
         assert shown(pieces, other) == shown(whole, other)
     else:  # the usage that they send before the end depends on when it arrives
-        read = [gathered(decode_stream(other, [shown(messages, other)], ASKED)) for messages in (pieces, whole)]
+        read = [aggregated(decode_stream(other, [shown(messages, other)], WITH_USAGE)) for messages in (pieces, whole)]
         assert gist(read[0]) == gist(read[1])
 
 
@@ -253,5 +253,5 @@ def steps(messages: list[pb.StreamGenerateResponse]) -> list[pb.GenerateEvent]:
 
 def shown(messages: list[pb.StreamGenerateResponse], face: str) -> bytes:
     """Return the face's bytes."""
-    encoder = FORMATS[face].stream_encoder(ASKED)
+    encoder = FORMATS[face].stream_encoder(WITH_USAGE)
     return b"".join([*(encoder.feed(message) for message in messages), encoder.close()])

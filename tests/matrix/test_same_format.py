@@ -46,15 +46,15 @@ PLAIN = pb.GenerateResponse(
     usage=pb.Usage(input_tokens=3, output_tokens=5),
 )
 PLAIN.create_time.seconds = 1_700_000_000
-ASKED = pb.GenerateRequest(model="theirs", face_hints=pb.FaceHints(include_usage=True))
+WITH_USAGE = pb.GenerateRequest(model="theirs", face_hints=pb.FaceHints(include_usage=True))
 
 
 def whole(face: str) -> bytes:
-    return FORMATS[face].encode_response(PLAIN, ASKED)
+    return FORMATS[face].encode_response(PLAIN, WITH_USAGE)
 
 
 def streamed(face: str) -> bytes:
-    encoder = FORMATS[face].stream_encoder(ASKED)
+    encoder = FORMATS[face].stream_encoder(WITH_USAGE)
     return encoder.feed(response_to_events(PLAIN)) + encoder.close()
 
 
@@ -197,10 +197,10 @@ async def test_unknown_fields_of_a_stream_are_passed_through_at_every_level(
     body = FACES[face].body(Request("hi"), f"m-{face}", stream=True)
     got = await gateway.caller.send(face, f"m-{face}", body, stream=True)
     assert got.status == 200, got.body
-    assert told_of(face, got.body) == told_of(face, provided)
+    assert events_of(face, got.body) == events_of(face, provided)
 
 
-def told_of(face: str, stream: bytes) -> list[Any]:
+def events_of(face: str, stream: bytes) -> list[Any]:
     """Return the events, each with its members to the byte, without the model's name."""
     found: list[Any] = []
     for line in stream.split(b"\n"):

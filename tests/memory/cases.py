@@ -65,19 +65,19 @@ class Run:
         model, place = f"{kind}-{self.sizes.whole}-0", urlsplit(self.gateway.url).netloc
         payload = request("chat", f"any/{model}", place, stream=False)
 
-        async def ask() -> list[Caller]:
+        async def make_calls() -> list[Caller]:
             callers = [await send(self.gateway.url, payload) for _ in range(4)]
             for caller in callers:
                 await caller.began.wait()
             return callers
 
-        return await self._measured(f"4 answers, {kind}, of {self.sizes.whole} MiB", model, ask)
+        return await self._measured(f"4 answers, {kind}, of {self.sizes.whole} MiB", model, make_calls)
 
     async def unread(self, face: str, upstream: str) -> tuple[Measured, list[Caller]]:
         """Measure callers that do not read their streams, until all buffers are full. They then leave together."""
         model, count = f"stream-{self.sizes.unread}-100", self.sizes.callers
 
-        async def ask() -> list[Caller]:
+        async def make_calls() -> list[Caller]:
             callers = [await call(self.gateway.url, face, f"{upstream}/{model}", reads=False) for _ in range(count)]
             await until_quiet(self.provider, count)
             for caller in callers:
@@ -85,25 +85,25 @@ class Run:
             await self.provider.until_closed()
             return callers
 
-        return await self._measured(f"{count} unread, {face} on {upstream}", model, ask)
+        return await self._measured(f"{count} unread, {face} on {upstream}", model, make_calls)
 
     async def read(self, face: str, upstream: str, option: str = "") -> tuple[Measured, list[Caller]]:
         """Measure one caller that reads a large stream to its end."""
         model = f"stream-{self.sizes.read}-1000{option}"
 
-        async def ask() -> list[Caller]:
+        async def make_calls() -> list[Caller]:
             while True:  # on a busy host the gateway may reject the call, and the provider may accept it too late
                 caller = await call(self.gateway.url, face, f"{upstream}/{model}")
                 await caller.ended.wait()
                 if caller.status not in (503, 504):
                     return [caller]
 
-        return await self._measured(f"{self.sizes.read} MiB read, {face} on {upstream}{option}", model, ask)
+        return await self._measured(f"{self.sizes.read} MiB read, {face} on {upstream}{option}", model, make_calls)
 
-    async def _measured(self, name: str, model: str, ask: MakeCall) -> tuple[Measured, list[Caller]]:
+    async def _measured(self, name: str, model: str, make_calls: MakeCall) -> tuple[Measured, list[Caller]]:
         base, before = self.gateway.resident_bytes(), self.provider.calls[model]
         self.gateway.reset()
         async with asyncio.timeout(PATIENCE_SECONDS):
-            callers = await ask()
+            callers = await make_calls()
         calls = self.provider.calls[model] - before
         return Measured(name, base, self.gateway.peak_bytes(), calls), callers

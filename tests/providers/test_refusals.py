@@ -76,7 +76,7 @@ CALLED = {"functionCall": {"name": "f", "args": {}}}
 GIVEN = {"functionResponse": {"name": "f", "response": {"output": "1"}}}
 USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "1"}
-ASKED = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+CALL_ITEM = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "1"}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": TOOLS["get_time"]}}
 MARK = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
@@ -143,12 +143,12 @@ REFUSALS = [
     responses("output_text of the user", "content[0].type",
               {"role": "user", "content": [{"type": "output_text", "text": "x", "annotations": []}]}),
     responses("a result without a call", "No tool call found", OUTPUT),
-    responses("a call without a result", "No tool output found for function call c1", ASKED),
-    responses("an id of another kind", "begins with 'fc'", ASKED | {"id": "call_1"}, OUTPUT),
+    responses("a call without a result", "No tool output found for function call c1", CALL_ITEM),
+    responses("an id of another kind", "begins with 'fc'", CALL_ITEM | {"id": "call_1"}, OUTPUT),
     responses("a reasoning item alone", "without its required following item",
               {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}, {"role": "user", "content": "x"}),
     responses("a foreign state", "could not be verified",
-              {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}, ASKED, OUTPUT),
+              {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}, CALL_ITEM, OUTPUT),
     responses("an item that is not kept", "not found", {"type": "item_reference", "id": "rs_9"}),
     responses("a response that is not kept", "Previous response", previous_response_id="resp_9"),
     responses("too few tokens", "max_output_tokens", max_output_tokens=5),

@@ -30,8 +30,8 @@ async def test_search_and_rerank_find_the_right_passage_first(gateway: Running) 
             made = await client.embeddings.create(model="wordllama-256", input=texts)
             return np.array([item.embedding for item in made.data])
 
-        nearness = await vectors([question.query for question in QUESTIONS]) @ (await vectors(TEXTS)).T
-    orders = [[NAMES[place] for place in np.argsort(-row)] for row in nearness]
+        similarity = await vectors([question.query for question in QUESTIONS]) @ (await vectors(TEXTS)).T
+    orders = [[NAMES[place] for place in np.argsort(-row)] for row in similarity]
     found = sum(order[0] == question.answer for question, order in zip(QUESTIONS, orders, strict=True))
     assert found >= WANTED
 

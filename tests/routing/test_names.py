@@ -84,9 +84,9 @@ def test_an_id_means_one_model(case: Name, router: Router) -> None:
     "model", ["", "*", "gpt-*", "vendor/*", "vendor/", "a b", "gpt-5\n", "gpt-\x00", "g" * 257, "gpt-" + "5" * 253]
 )
 def test_an_impossible_id_is_unknown_even_with_a_pattern_for_all(model: str, router: Router) -> None:
-    for ask in (router.resolve, router.channels, router.targets):
+    for look_up in (router.resolve, router.channels, router.targets):
         with pytest.raises(UmgError) as caught:
-            ask(model)
+            look_up(model)
         assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
     assert not router.shares(model, "chat")
 
@@ -110,7 +110,7 @@ def test_a_model_of_a_pattern_is_described_like_any_other(router: Router) -> Non
     assert (described.hedge, described.cache, described.described.owned_by) == (2, 60, "lab")
     plain = router.resolve("vendor/text-embedding-3-small").model
     assert (plain.hedge, plain.cache, plain.described.owned_by) == (None, None, "vendor")
-    assert list(plain.described.operations) == [EMBED]  # the catalogue knows it by the upstream's model id
+    assert list(plain.described.operations) == [EMBED]  # the catalogue has it by the upstream's model id
     assert router.resolve("famG-3-pro").rules.levels
 
 

@@ -22,8 +22,8 @@ def router(*channels: str) -> Router:
     return Router(parse("channels:\n" + "\n".join(lines), "test.yaml", {}))
 
 
-def order(made: Router, wish: RoutePreferences = ANY, operation: Operation = GENERATE) -> str:
-    return "".join(target.channel.name for target in made.channels("m", operation, wish))
+def order(made: Router, preferences: RoutePreferences = ANY, operation: Operation = GENERATE) -> str:
+    return "".join(target.channel.name for target in made.channels("m", operation, preferences))
 
 
 def all_healthy_but(*names: str) -> RoutePreferences:
@@ -34,7 +34,7 @@ def all_healthy_but(*names: str) -> RoutePreferences:
 class Order:
     id: str
     channels: tuple[str, ...]
-    wish: RoutePreferences
+    preferences: RoutePreferences
     order: str
 
 
@@ -63,20 +63,20 @@ ORDERS = [
 @pytest.mark.parametrize("case", ORDERS, ids=lambda case: case.id)
 def test_channels_are_called_in_the_requested_order(case: Order) -> None:
     made = router(*case.channels)
-    assert "".join(each.target.channel.name for each in made.explain("m", GENERATE, case.wish)) == case.order
-    assert order(made, case.wish) == case.order
+    assert "".join(each.target.channel.name for each in made.explain("m", GENERATE, case.preferences)) == case.order
+    assert order(made, case.preferences) == case.order
 
 
 def test_a_key_whose_channels_do_not_serve_the_model_is_refused() -> None:
     made = router("a", "b")
     preferences = RoutePreferences(pins=("c", "b?"))
-    for ask in (
+    for look_up in (
         lambda: made.channels("m", GENERATE, preferences),
         lambda: made.explain("m", GENERATE, preferences),
         lambda: made.check("m", GENERATE, preferences.pins),
     ):
         with pytest.raises(UmgError) as caught:
-            ask()
+            look_up()
         assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_PERMISSION_DENIED, {"model": "m"})
         assert "none of the channels of this API key serves the model `m`" in caught.value.message
     assert [made.reaches("m", pins) for pins in ((), ("a",), ("*",), preferences.pins)] == [True, True, True, False]
@@ -90,8 +90,8 @@ def test_pins_are_held_against_the_channels_that_can_do_it() -> None:
     assert caught.value.reason == pb.ERROR_REASON_PERMISSION_DENIED
 
 
-def firsts(made: Router, calls: int, wish: RoutePreferences = ANY) -> dict[str, int]:
-    return dict(Counter(order(made, wish)[0] for _ in range(calls)))
+def firsts(made: Router, calls: int, preferences: RoutePreferences = ANY) -> dict[str, int]:
+    return dict(Counter(order(made, preferences)[0] for _ in range(calls)))
 
 
 def test_shares_stay_right_while_one_is_left_out_and_when_it_is_back() -> None:
@@ -104,7 +104,9 @@ def test_shares_stay_right_while_one_is_left_out_and_when_it_is_back() -> None:
 
 def test_each_set_of_channels_has_its_shares_however_the_calls_mix() -> None:
     made, wishes = router("a weight: 2", "b", "c"), (ANY, all_healthy_but("b"), RoutePreferences(pins=("b", "c")))
-    counted = Counter((order(made, wish)[0], position) for _ in range(60) for position, wish in enumerate(wishes))
+    counted = Counter(
+        (order(made, preferences)[0], position) for _ in range(60) for position, preferences in enumerate(wishes)
+    )
     assert [counted["a", 0], counted["b", 0], counted["c", 0]] == [30, 15, 15]
     assert [counted["a", 1], counted["c", 1]] == [40, 20]
     assert [counted["b", 2], counted["c", 2]] == [30, 30]
@@ -125,16 +127,16 @@ def test_each_priority_has_turns_of_its_own() -> None:
 
 
 def test_those_of_the_callers_own_format_take_turns_among_themselves() -> None:
-    made, wish = router("a", "b protocols: [messages]", "c"), RoutePreferences(protocol="chat")
-    assert [order(made, wish) for _ in range(3)] == ["acb", "cab", "acb"]
+    made, preferences = router("a", "b protocols: [messages]", "c"), RoutePreferences(protocol="chat")
+    assert [order(made, preferences) for _ in range(3)] == ["acb", "cab", "acb"]
 
 
 TEXTS = [f"conversation {number}" for number in range(4000)]
 
 
-def homes(made: Router, wish: RoutePreferences = ANY) -> list[str]:
+def homes(made: Router, preferences: RoutePreferences = ANY) -> list[str]:
     """Return the first channel of each text."""
-    return [order(made, RoutePreferences(affinity=text, is_healthy=wish.is_healthy))[0] for text in TEXTS]
+    return [order(made, RoutePreferences(affinity=text, is_healthy=preferences.is_healthy))[0] for text in TEXTS]
 
 
 def test_calls_of_one_text_have_one_channel_and_all_texts_their_shares() -> None:
@@ -165,7 +167,7 @@ def test_any_text_may_be_preferred() -> None:
 @dataclass(frozen=True)
 class Reasons:
     id: str
-    wish: RoutePreferences
+    preferences: RoutePreferences
     reasons: tuple[str, ...]
     """Reason of each channel, joined."""
 
@@ -180,7 +182,7 @@ REASONS = [
 @pytest.mark.parametrize("case", REASONS, ids=lambda case: case.id)
 def test_each_place_has_its_reasons(case: Reasons) -> None:
     made = router("a weight: 3", "b protocols: [messages]", "c weight: 0", "d priority: 1")
-    assert tuple(", ".join(each.reasons) for each in made.explain("m", GENERATE, case.wish)) == case.reasons
+    assert tuple(", ".join(each.reasons) for each in made.explain("m", GENERATE, case.preferences)) == case.reasons
 
 
 def test_explaining_moves_no_turn() -> None:

@@ -72,9 +72,9 @@ def test_a_target_names_the_model_as_its_upstream_does() -> None:
 
 def test_an_unknown_model_is_named_in_the_error() -> None:
     router = Router(Config(channels=(channel("a"),)))
-    for ask in (router.channels, router.resolve):
+    for look_up in (router.channels, router.resolve):
         with pytest.raises(UmgError) as caught:
-            ask("gpt-5")
+            look_up("gpt-5")
         assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
         assert caught.value.message == "The model `gpt-5` does not exist or you do not have access to it."
         assert caught.value.metadata == {"model": "gpt-5"}
@@ -275,9 +275,9 @@ UNABLE = [
 @pytest.mark.parametrize("case", UNABLE, ids=lambda case: case.id)
 def test_an_unsupported_operation_is_refused_with_the_supported_ones(case: Unable) -> None:
     router = file(case.channel)
-    for ask in (router.channels, router.check):
+    for look_up in (router.channels, router.check):
         with pytest.raises(UmgError) as caught:
-            ask("m", case.operation)
+            look_up("m", case.operation)
         assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNSUPPORTED_FIELD, {"field": "model"})
         assert caught.value.message == f"model: `m` {case.message}"
 
@@ -285,9 +285,9 @@ def test_an_unsupported_operation_is_refused_with_the_supported_ones(case: Unabl
 def test_a_missing_model_is_unknown_for_every_operation() -> None:
     router = file("protocols: [chat], models: [m]")
     for operation in PROTOCOLS:
-        for ask in (router.channels, router.check):
+        for look_up in (router.channels, router.check):
             with pytest.raises(UmgError) as caught:
-                ask("n", operation)
+                look_up("n", operation)
             assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
 
 

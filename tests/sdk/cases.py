@@ -18,8 +18,8 @@ SCHEMA: dict[str, object] = {
     "additionalProperties": False,
 }
 DESCRIPTION = "The weather of a city"
-ASK_WEATHER = f"Call {WEATHER} for Paris."
-ASK_BOTH = f"Call {WEATHER} and {TIME} for Paris."
+WEATHER_QUESTION = f"Call {WEATHER} for Paris."
+WEATHER_AND_TIME_QUESTION = f"Call {WEATHER} and {TIME} for Paris."
 RESULT = "18 degrees and a light breeze"
 SEARCH = "What is new in astronomy?"
 

@@ -21,7 +21,7 @@ NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
-class Asked(Protocol):
+class NodeJob(Protocol):
     """Input of a script as JSON: an `id` and further fields."""
 
     @property
@@ -55,7 +55,7 @@ class Node:
 
     root: Path
 
-    async def run(self, script: str, jobs: Iterable[Asked], **connection: Any) -> dict[str, Any]:
+    async def run(self, script: str, jobs: Iterable[NodeJob], **connection: Any) -> dict[str, Any]:
         """Run the jobs and return the SDK's results by id. `connection`: root, key, model, and options of the script."""
         request = {**connection, "tools": TOOLS, "jobs": [job.json for job in jobs]}
         return await runner.run([str(NODE), str(self.root / script)], request)

@@ -79,7 +79,7 @@ SDKS = [
     _ai("openai-chat", "chat", without=("thinking", "thinking-tools", "citations")),
     _ai("openai-compatible", "chat", without=("citations",)),
     _ai("anthropic", "messages"),  # gets JSON from an unknown model by a tool
-    _ai("google", "native", model="gemini-3-pro"),  # searches only with models that it knows
+    _ai("google", "native", model="gemini-3-pro"),  # searches only with models that it recognizes
 ]
 
 

@@ -10,14 +10,14 @@ from anthropic import AsyncAnthropic
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from tests.sdk.cases import (
-    ASK_BOTH,
-    ASK_WEATHER,
     DESCRIPTION,
     RESULT,
     SCHEMA,
     SEARCH,
     TIME,
     WEATHER,
+    WEATHER_AND_TIME_QUESTION,
+    WEATHER_QUESTION,
     check_arguments,
     picture_base64,
 )
@@ -39,7 +39,7 @@ def user(text: str) -> list[dict[str, object]]:
     return [{"role": "user", "content": text}]
 
 
-async def ask(client: AsyncAnthropic, stream: bool, **fields: object) -> Message:
+async def create_message(client: AsyncAnthropic, stream: bool, **fields: object) -> Message:
     """Return the answer, whole or aggregated by the SDK."""
     request = {"model": MODEL, "max_tokens": LIMIT, **fields}
     if not stream:
@@ -61,7 +61,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stre
 
 @both_ways
 async def test_an_answer(client: AsyncAnthropic, stream: bool) -> None:
-    message = await ask(client, stream, messages=user("Hello there"), system="Be brief.")
+    message = await create_message(client, stream, messages=user("Hello there"), system="Be brief.")
     assert text_of(message)
     assert (message.role, message.model, message.stop_reason) == ("assistant", MODEL, "end_turn")
     assert message.usage.input_tokens > 0
@@ -69,14 +69,16 @@ async def test_an_answer(client: AsyncAnthropic, stream: bool) -> None:
 
 
 async def test_a_streamed_answer_has_the_text_of_the_whole_one(client: AsyncAnthropic) -> None:
-    whole, streamed = [await ask(client, stream, messages=user("Tell me of the sea.")) for stream in (False, True)]
+    whole, streamed = [
+        await create_message(client, stream, messages=user("Tell me of the sea.")) for stream in (False, True)
+    ]
     assert text_of(whole) == text_of(streamed)
     assert whole.usage.output_tokens == streamed.usage.output_tokens
 
 
 @both_ways
 async def test_a_tool_in_two_stages_with_thinking(client: AsyncAnthropic, stream: bool) -> None:
-    first = await ask(client, stream, messages=user(ASK_WEATHER), tools=TOOLS, thinking=THINKING)
+    first = await create_message(client, stream, messages=user(WEATHER_QUESTION), tools=TOOLS, thinking=THINKING)
     assert isinstance(first.content[0], ThinkingBlock)
     assert first.content[0].thinking
     assert first.content[0].signature
@@ -84,18 +86,18 @@ async def test_a_tool_in_two_stages_with_thinking(client: AsyncAnthropic, stream
     assert (call.name, first.stop_reason) == (WEATHER, "tool_use")
     check_arguments(call.input)
     history = [
-        *user(ASK_WEATHER),
+        *user(WEATHER_QUESTION),
         {"role": "assistant", "content": first.content},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": RESULT}]},
     ]
-    second = await ask(client, stream, messages=history, tools=TOOLS, thinking=THINKING)
+    second = await create_message(client, stream, messages=history, tools=TOOLS, thinking=THINKING)
     assert RESULT in text_of(second)
     assert second.stop_reason == "end_turn"
 
 
 @both_ways
 async def test_parallel_tools(client: AsyncAnthropic, stream: bool) -> None:
-    message = await ask(client, stream, messages=user(ASK_BOTH), tools=TOOLS)
+    message = await create_message(client, stream, messages=user(WEATHER_AND_TIME_QUESTION), tools=TOOLS)
     calls = calls_of(message)
     assert sorted(call.name for call in calls) == sorted([WEATHER, TIME])
     assert len({call.id for call in calls}) == 2
@@ -103,23 +105,27 @@ async def test_parallel_tools(client: AsyncAnthropic, stream: bool) -> None:
         check_arguments(call.input)
     results = [{"type": "tool_result", "tool_use_id": call.id, "content": f"{call.name}: {RESULT}"} for call in calls]
     history = [
-        *user(ASK_BOTH),
+        *user(WEATHER_AND_TIME_QUESTION),
         {"role": "assistant", "content": message.content},
         {"role": "user", "content": results},
     ]
-    second = await ask(client, stream, messages=history, tools=TOOLS)
+    second = await create_message(client, stream, messages=history, tools=TOOLS)
     assert all(f"{call.name}: {RESULT}" in text_of(second) for call in calls)
 
 
 @both_ways
 async def test_a_forced_tool(client: AsyncAnthropic, stream: bool) -> None:
-    message = await ask(client, stream, messages=user("Hello"), tools=TOOLS, tool_choice={"type": "tool", "name": TIME})
+    message = await create_message(
+        client, stream, messages=user("Hello"), tools=TOOLS, tool_choice={"type": "tool", "name": TIME}
+    )
     assert [call.name for call in calls_of(message)] == [TIME]
 
 
 async def test_at_most_one_tool_when_parallel_use_is_off(client: AsyncAnthropic) -> None:
     choice = {"type": "auto", "disable_parallel_tool_use": True}
-    message = await ask(client, False, messages=user(ASK_BOTH), tools=TOOLS, tool_choice=choice)
+    message = await create_message(
+        client, False, messages=user(WEATHER_AND_TIME_QUESTION), tools=TOOLS, tool_choice=choice
+    )
     assert len(calls_of(message)) == 1
 
 
@@ -127,7 +133,7 @@ async def test_at_most_one_tool_when_parallel_use_is_off(client: AsyncAnthropic)
 async def test_an_image_is_seen(client: AsyncAnthropic, stream: bool) -> None:
     source = {"type": "base64", "media_type": "image/png", "data": picture_base64()}
     content = [{"type": "image", "source": source}, {"type": "text", "text": "What is it?"}]
-    message = await ask(client, stream, messages=[{"role": "user", "content": content}])
+    message = await create_message(client, stream, messages=[{"role": "user", "content": content}])
     assert "image/png" in text_of(message)
     assert "31" in text_of(message)
     assert "17" in text_of(message)
@@ -136,7 +142,7 @@ async def test_an_image_is_seen(client: AsyncAnthropic, stream: bool) -> None:
 @both_ways
 async def test_a_search_gives_citations(client: AsyncAnthropic, stream: bool) -> None:
     tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
-    message = await ask(client, stream, messages=user(SEARCH), tools=[tool])
+    message = await create_message(client, stream, messages=user(SEARCH), tools=[tool])
     kinds = [block.type for block in message.content]
     assert "server_tool_use" in kinds
     assert "web_search_tool_result" in kinds
@@ -151,12 +157,12 @@ async def test_a_search_gives_citations(client: AsyncAnthropic, stream: bool) ->
 
 @both_ways
 async def test_limits_and_stop_sequences(client: AsyncAnthropic, stream: bool) -> None:
-    short = await ask(client, stream, messages=user("Tell me of the sea."), max_tokens=5)
+    short = await create_message(client, stream, messages=user("Tell me of the sea."), max_tokens=5)
     assert short.stop_reason == "max_tokens"
     assert short.usage.output_tokens <= 5
-    whole = text_of(await ask(client, False, messages=user("Tell me of the sea.")))
+    whole = text_of(await create_message(client, False, messages=user("Tell me of the sea.")))
     word = whole.split()[6]
-    stopped = await ask(client, stream, messages=user("Tell me of the sea."), stop_sequences=[word])
+    stopped = await create_message(client, stream, messages=user("Tell me of the sea."), stop_sequences=[word])
     assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", word)
     assert word not in text_of(stopped)
 
@@ -172,7 +178,7 @@ async def test_cancelling_a_stream_leaves_the_client_usable(client: AsyncAnthrop
         async for text in events.text_stream:
             assert text
             break
-    assert text_of(await ask(client, False, messages=user("Hello")))
+    assert text_of(await create_message(client, False, messages=user("Hello")))
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,7 @@ class Failure:
 
 
 def failing(**fields: object) -> Callable[[AsyncAnthropic], Awaitable[object]]:
-    return lambda client: ask(client, False, **{"messages": user("Hi"), **fields})
+    return lambda client: create_message(client, False, **{"messages": user("Hi"), **fields})
 
 
 FAILURES = [
@@ -210,10 +216,10 @@ async def test_a_failure_is_the_sdks_own_exception(case: Failure, client: AsyncA
 
 async def test_a_stream_that_breaks_off_raises(client: AsyncAnthropic) -> None:
     with pytest.raises(anthropic.APIStatusError):
-        await ask(client, True, messages=user("[[fail:mid]] Tell me of the sea."))
+        await create_message(client, True, messages=user("[[fail:mid]] Tell me of the sea."))
 
 
 async def test_the_older_header_is_a_key_too(sandbox: Running) -> None:
     headers = {"x-api-key": sandbox.key, "Authorization": anthropic.omit}
     async with AsyncAnthropic(base_url=sandbox.url, api_key=sandbox.key, default_headers=headers) as sdk:
-        assert text_of(await ask(sdk, False, messages=user("Hello")))
+        assert text_of(await create_message(sdk, False, messages=user("Hello")))

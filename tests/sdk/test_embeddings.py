@@ -97,34 +97,34 @@ async def sdk(sdks: Sdks) -> AsyncOpenAI:
 # --- every client
 
 
-def _openai_options(ask: Embed) -> dict[str, Any]:
-    return {"model": ask.model, "input": list(ask.texts), **ask.options(dimensions="dimensions")}
+def _openai_options(request: Embed) -> dict[str, Any]:
+    return {"model": request.model, "input": list(request.texts), **request.options(dimensions="dimensions")}
 
 
-def _vectors(answer: CreateEmbeddingResponse, ask: Embed) -> Vectors:
+def _vectors(answer: CreateEmbeddingResponse, request: Embed) -> Vectors:
     assert answer.object == "list"
-    assert answer.model == ask.model
+    assert answer.model == request.model
     assert answer.usage.total_tokens == answer.usage.prompt_tokens > 0
-    assert [each.index for each in answer.data] == list(range(len(ask.texts)))
+    assert [each.index for each in answer.data] == list(range(len(request.texts)))
     assert all(each.object == "embedding" for each in answer.data)
     return [each.embedding for each in answer.data]
 
 
-async def _by_openai(sdks: Sdks, ask: Embed) -> Vectors:
-    client = await sdks.openai(ask.key)
-    return _vectors(await client.embeddings.create(**_openai_options(ask)), ask)
+async def _by_openai(sdks: Sdks, request: Embed) -> Vectors:
+    client = await sdks.openai(request.key)
+    return _vectors(await client.embeddings.create(**_openai_options(request)), request)
 
 
-async def _by_openai_blocking(sdks: Sdks, ask: Embed) -> Vectors:
-    client = sdks.blocking_openai(ask.key)
-    return _vectors(await asyncio.to_thread(client.embeddings.create, **_openai_options(ask)), ask)
+async def _by_openai_blocking(sdks: Sdks, request: Embed) -> Vectors:
+    client = sdks.blocking_openai(request.key)
+    return _vectors(await asyncio.to_thread(client.embeddings.create, **_openai_options(request)), request)
 
 
-def _google_options(ask: Embed, contents: object = None) -> dict[str, Any]:
+def _google_options(request: Embed, contents: object = None) -> dict[str, Any]:
     config = types.EmbedContentConfig(
-        **ask.options(task="task_type", title="title", dimensions="output_dimensionality")
+        **request.options(task="task_type", title="title", dimensions="output_dimensionality")
     )
-    return {"model": ask.model, "contents": list(ask.texts) if contents is None else contents, "config": config}
+    return {"model": request.model, "contents": list(request.texts) if contents is None else contents, "config": config}
 
 
 def _values(answer: types.EmbedContentResponse) -> Vectors:
@@ -132,16 +132,16 @@ def _values(answer: types.EmbedContentResponse) -> Vectors:
 
 
 def _by_google(version: str) -> Callable[[Sdks, Embed], Awaitable[Vectors]]:
-    async def embed(sdks: Sdks, ask: Embed) -> Vectors:
-        client = sdks.google(version, ask.key)
-        return _values(await client.aio.models.embed_content(**_google_options(ask)))
+    async def embed(sdks: Sdks, request: Embed) -> Vectors:
+        client = sdks.google(version, request.key)
+        return _values(await client.aio.models.embed_content(**_google_options(request)))
 
     return embed
 
 
-async def _by_google_blocking(sdks: Sdks, ask: Embed) -> Vectors:
-    client = sdks.google(None, ask.key)
-    return _values(await asyncio.to_thread(client.models.embed_content, **_google_options(ask)))
+async def _by_google_blocking(sdks: Sdks, request: Embed) -> Vectors:
+    client = sdks.google(None, request.key)
+    return _values(await asyncio.to_thread(client.models.embed_content, **_google_options(request)))
 
 
 OPENAI_ERRORS: Mapping[int, type[Exception]] = {
@@ -193,7 +193,7 @@ async def test_vectors_have_the_requested_length(client: Client, model: Embedder
 @every_client
 async def test_a_failure_is_the_sdks_own_exception(client: Client, refused: Refused, sdks: Sdks) -> None:
     with pytest.raises((openai.APIStatusError, errors.APIError)) as caught:
-        await client.embed(sdks, refused.ask)
+        await client.embed(sdks, refused.request)
     error = caught.value
     if isinstance(error, openai.APIStatusError):
         assert isinstance(error, OPENAI_ERRORS[refused.status])
@@ -216,11 +216,11 @@ async def test_all_clients_are_given_the_same_vectors(model: Embedder, sdks: Sdk
 
 @every_model
 async def test_the_sdk_requests_base64_and_it_equals_the_numbers(model: Embedder, sdk: AsyncOpenAI) -> None:
-    ask = {"model": model.id, "input": list(TEXTS)}
-    raw = await sdk.embeddings.with_raw_response.create(**ask)
+    request = {"model": model.id, "input": list(TEXTS)}
+    raw = await sdk.embeddings.with_raw_response.create(**request)
     encoded = [each["embedding"] for each in raw.http_response.json()["data"]]
     decoded = [struct.unpack(f"<{model.dimensions}f", base64.b64decode(text, validate=True)) for text in encoded]
-    numbers = await sdk.embeddings.with_raw_response.create(**ask, encoding_format="float")
+    numbers = await sdk.embeddings.with_raw_response.create(**request, encoding_format="float")
     plain = [each["embedding"] for each in numbers.http_response.json()["data"]]
     assert all(isinstance(number, float | int) for vector in plain for number in vector)
     check_same([list(vector) for vector in decoded], plain)
@@ -229,7 +229,7 @@ async def test_the_sdk_requests_base64_and_it_equals_the_numbers(model: Embedder
 
 
 @dataclass(frozen=True)
-class Asked:
+class Form:
     """A form of the field `input`, and the texts that it encodes."""
 
     id: str
@@ -239,15 +239,15 @@ class Asked:
 
 VOCABULARY = Tokenizer.from_pretrained("cl100k_base")
 FORMS = [
-    Asked("one text", CAT, [CAT]),
-    Asked("the tokens of one text", VOCABULARY.encode(CAT), [CAT]),
-    Asked("the tokens of texts", [VOCABULARY.encode(text) for text in (KITTEN, CAT)], [KITTEN, CAT]),
+    Form("one text", CAT, [CAT]),
+    Form("the tokens of one text", VOCABULARY.encode(CAT), [CAT]),
+    Form("the tokens of texts", [VOCABULARY.encode(text) for text in (KITTEN, CAT)], [KITTEN, CAT]),
 ]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.id)
 @every_model
-async def test_texts_and_tokens_give_the_same_vectors(model: Embedder, form: Asked, sdk: AsyncOpenAI) -> None:
+async def test_texts_and_tokens_give_the_same_vectors(model: Embedder, form: Form, sdk: AsyncOpenAI) -> None:
     found = await sdk.embeddings.create(model=model.id, input=form.input, user="someone")
     texts = await sdk.embeddings.create(model=model.id, input=list(form.texts))
     check_same([each.embedding for each in found.data], [each.embedding for each in texts.data])
@@ -302,8 +302,8 @@ CONFIGURED = Embed("famG-embedding-001", dimensions=256, task="RETRIEVAL_DOCUMEN
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 @every_model
 async def test_a_task_and_a_title_are_taken_by_every_model(model: Embedder, version: str, sdks: Sdks) -> None:
-    ask = replace(CONFIGURED, model=model.id, dimensions=model.shorter)
-    check_vectors(await _by_google(version)(sdks, ask), model.shorter or model.dimensions)
+    request = replace(CONFIGURED, model=model.id, dimensions=model.shorter)
+    check_vectors(await _by_google(version)(sdks, request), model.shorter or model.dimensions)
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
@@ -328,6 +328,6 @@ async def test_the_sdk_receives_the_usage(sdks: Sdks) -> None:
 
 async def test_the_message_lists_the_lengths_of_a_model(sdks: Sdks) -> None:
     with pytest.raises(errors.ClientError) as caught:
-        await _by_google("v1")(sdks, BETWEEN.ask)
+        await _by_google("v1")(sdks, BETWEEN.request)
     for length in ("64", "128", "256"):
         assert length in str(caught.value.message)

@@ -9,14 +9,14 @@ from google.genai import errors, types
 from pydantic import BaseModel
 
 from tests.sdk.cases import (
-    ASK_BOTH,
-    ASK_WEATHER,
     DESCRIPTION,
     RESULT,
     SCHEMA,
     SEARCH,
     TIME,
     WEATHER,
+    WEATHER_AND_TIME_QUESTION,
+    WEATHER_QUESTION,
     check_arguments,
     picture,
 )
@@ -70,7 +70,7 @@ class Answer:
         ]
 
 
-async def ask(
+async def generate(
     client: genai.client.AsyncClient, stream: bool, contents: object, model: str = MODEL, **config: object
 ) -> Answer:
     made = types.GenerateContentConfig(**config)
@@ -85,7 +85,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stre
 
 @both_ways
 async def test_an_answer(client: genai.client.AsyncClient, stream: bool) -> None:
-    answer = await ask(client, stream, "Hello there", system_instruction="Be brief.")
+    answer = await generate(client, stream, "Hello there", system_instruction="Be brief.")
     assert answer.text
     assert answer.finish == [types.FinishReason.STOP]
     assert answer.chunks[-1].model_version == MODEL
@@ -96,20 +96,20 @@ async def test_an_answer(client: genai.client.AsyncClient, stream: bool) -> None
 
 
 async def test_a_streamed_answer_has_the_text_of_the_whole_one(client: genai.client.AsyncClient) -> None:
-    whole, streamed = [await ask(client, stream, "Tell me of the sea.") for stream in (False, True)]
+    whole, streamed = [await generate(client, stream, "Tell me of the sea.") for stream in (False, True)]
     assert whole.text == streamed.text
     assert len(streamed.chunks) > 1
 
 
 @both_ways
 async def test_a_tool_in_two_stages_with_thinking(client: genai.client.AsyncClient, stream: bool) -> None:
-    first = await ask(client, stream, ASK_WEATHER, tools=TOOLS, thinking_config=THINKING)
+    first = await generate(client, stream, WEATHER_QUESTION, tools=TOOLS, thinking_config=THINKING)
     assert first.thoughts
     (call,) = first.calls
     assert call.name == WEATHER
     check_arguments(call.args)
     history = [
-        types.Content(role="user", parts=[types.Part(text=ASK_WEATHER)]),
+        types.Content(role="user", parts=[types.Part(text=WEATHER_QUESTION)]),
         types.Content(role="model", parts=first.parts),
         types.Content(
             role="user",
@@ -120,14 +120,14 @@ async def test_a_tool_in_two_stages_with_thinking(client: genai.client.AsyncClie
             ],
         ),
     ]
-    second = await ask(client, stream, history, tools=TOOLS, thinking_config=THINKING)
+    second = await generate(client, stream, history, tools=TOOLS, thinking_config=THINKING)
     assert RESULT in second.text
     assert second.finish == [types.FinishReason.STOP]
 
 
 @both_ways
 async def test_parallel_tools(client: genai.client.AsyncClient, stream: bool) -> None:
-    answer = await ask(client, stream, ASK_BOTH, tools=TOOLS)
+    answer = await generate(client, stream, WEATHER_AND_TIME_QUESTION, tools=TOOLS)
     assert sorted(str(call.name) for call in answer.calls) == sorted([WEATHER, TIME])
     for call in answer.calls:
         check_arguments(call.args)
@@ -136,7 +136,7 @@ async def test_parallel_tools(client: genai.client.AsyncClient, stream: bool) ->
 @both_ways
 async def test_a_forced_tool(client: genai.client.AsyncClient, stream: bool) -> None:
     choice = types.FunctionCallingConfig(mode="ANY", allowed_function_names=[TIME])
-    answer = await ask(
+    answer = await generate(
         client, stream, "Hello", tools=TOOLS, tool_config=types.ToolConfig(function_calling_config=choice)
     )
     assert [call.name for call in answer.calls] == [TIME]
@@ -150,7 +150,7 @@ async def test_the_sdk_calls_a_python_function_by_itself(client: genai.client.As
         cities.append(city)
         return RESULT
 
-    answer = await ask(client, False, ASK_WEATHER, tools=[get_weather])
+    answer = await generate(client, False, WEATHER_QUESTION, tools=[get_weather])
     assert len(cities) == 1
     assert RESULT in answer.text
 
@@ -162,7 +162,9 @@ class City(BaseModel):
 
 @both_ways
 async def test_structured_output_is_parsed_by_the_sdk(client: genai.client.AsyncClient, stream: bool) -> None:
-    answer = await ask(client, stream, "Describe Paris.", response_mime_type="application/json", response_schema=City)
+    answer = await generate(
+        client, stream, "Describe Paris.", response_mime_type="application/json", response_schema=City
+    )
     assert City.model_validate_json(answer.text).name
     if not stream:
         assert isinstance(answer.chunks[0].parsed, City)
@@ -171,14 +173,14 @@ async def test_structured_output_is_parsed_by_the_sdk(client: genai.client.Async
 @both_ways
 async def test_an_image_is_seen(client: genai.client.AsyncClient, stream: bool) -> None:
     image = types.Part.from_bytes(data=picture(), mime_type="image/png")
-    answer = await ask(client, stream, [image, "What is it?"])
+    answer = await generate(client, stream, [image, "What is it?"])
     assert "image/png" in answer.text
     assert "31" in answer.text
 
 
 @both_ways
 async def test_a_search_gives_sources(client: genai.client.AsyncClient, stream: bool) -> None:
-    answer = await ask(client, stream, SEARCH, tools=[types.Tool(google_search=types.GoogleSearch())])
+    answer = await generate(client, stream, SEARCH, tools=[types.Tool(google_search=types.GoogleSearch())])
     grounding = answer.grounding[-1]
     assert grounding.grounding_chunks
     assert grounding.grounding_chunks[0].web.uri.startswith("https://")
@@ -191,7 +193,7 @@ async def test_a_search_gives_sources(client: genai.client.AsyncClient, stream: 
 
 @both_ways
 async def test_an_image_is_made(client: genai.client.AsyncClient, stream: bool) -> None:
-    answer = await ask(client, stream, "Draw the sea.", "famG-2.5-flash", response_modalities=["TEXT", "IMAGE"])
+    answer = await generate(client, stream, "Draw the sea.", "famG-2.5-flash", response_modalities=["TEXT", "IMAGE"])
     images = [part.inline_data for part in answer.parts if part.inline_data]
     assert images
     assert images[0].data.startswith((b"\x89PNG", b"\xff\xd8"))
@@ -212,7 +214,7 @@ async def test_cancelling_a_stream_leaves_the_client_usable(client: genai.client
     async for chunk in await client.models.generate_content_stream(model=MODEL, contents="Tell me of the sea."):
         assert chunk.candidates
         break
-    assert (await ask(client, False, "Hello")).text
+    assert (await generate(client, False, "Hello")).text
 
 
 FAILURES = {
@@ -228,7 +230,7 @@ async def test_a_failure_is_the_sdks_own_exception(case: str, client: genai.clie
     fields, status, expected_message = FAILURES[case]
     arguments = {"contents": "Hi", **fields}
     with pytest.raises(errors.APIError) as caught:
-        await ask(client, False, **arguments)
+        await generate(client, False, **arguments)
     assert caught.value.code == status
     assert expected_message in str(caught.value.message)
     assert isinstance(caught.value, errors.ClientError if status < 500 else errors.ServerError)
@@ -237,11 +239,11 @@ async def test_a_failure_is_the_sdks_own_exception(case: str, client: genai.clie
 async def test_a_wrong_key_is_refused(sandbox: Running) -> None:
     with genai.Client(api_key="sk-umg-wrong", http_options=types.HttpOptions(base_url=sandbox.url)) as sdk:
         with pytest.raises(errors.ClientError) as caught:
-            await ask(sdk.aio, False, "Hi")
+            await generate(sdk.aio, False, "Hi")
         assert (caught.value.code, caught.value.status) == (401, "UNAUTHENTICATED")
         await sdk.aio.aclose()
 
 
 async def test_a_stream_that_breaks_off_raises(client: genai.client.AsyncClient) -> None:
     with pytest.raises(errors.APIError):
-        await ask(client, True, "[[fail:mid]] Tell me of the sea.")
+        await generate(client, True, "[[fail:mid]] Tell me of the sea.")

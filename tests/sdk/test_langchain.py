@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field
 
-from tests.sdk.cases import ASK_BOTH, ASK_WEATHER, RESULT, TIME, WEATHER
+from tests.sdk.cases import RESULT, TIME, WEATHER, WEATHER_AND_TIME_QUESTION, WEATHER_QUESTION
 from tests.support.gateways import Running
 
 
@@ -67,7 +67,7 @@ async def test_a_stream_put_together(model: BaseChatModel) -> None:
 
 async def test_tools_in_two_stages(model: BaseChatModel) -> None:
     bound = model.bind_tools([get_weather, get_time])
-    question = HumanMessage(ASK_BOTH)
+    question = HumanMessage(WEATHER_AND_TIME_QUESTION)
     first = await bound.ainvoke([question])
     assert sorted(call["name"] for call in first.tool_calls) == sorted([WEATHER, TIME])
     results = [
@@ -82,7 +82,7 @@ async def test_tools_in_two_stages(model: BaseChatModel) -> None:
 
 async def test_a_streamed_tool_call(model: BaseChatModel) -> None:
     whole: AIMessageChunk | None = None
-    async for chunk in model.bind_tools([get_weather]).astream(ASK_WEATHER):
+    async for chunk in model.bind_tools([get_weather]).astream(WEATHER_QUESTION):
         whole = chunk if whole is None else whole + chunk
     assert whole is not None
     (call,) = whole.tool_calls

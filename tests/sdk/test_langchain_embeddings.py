@@ -118,10 +118,10 @@ async def test_a_text_longer_than_it_sends_at_once_is_put_together(model: str, e
 
 @pytest.mark.parametrize("refused", [UNKNOWN_MODEL, WRONG_KEY, ONE_LENGTH], ids=lambda refused: refused.id)
 async def test_a_failure_is_openais_own_exception(refused: Refused, embeddings: Made) -> None:
-    ask = refused.ask
-    client = embeddings(ask.model, **ask.options(dimensions="dimensions", key="api_key"))
+    request = refused.request
+    client = embeddings(request.model, **request.options(dimensions="dimensions", key="api_key"))
     with pytest.raises(openai.APIStatusError) as caught:
-        await client.aembed_documents(list(ask.texts))
+        await client.aembed_documents(list(request.texts))
     assert caught.value.status_code == refused.status
     check_message(refused, "embeddings", caught.value.message)
 
@@ -140,8 +140,10 @@ def apart() -> Apart:
     return installed_or_skipped(installed)
 
 
-async def google(apart: Apart, gateway: Running, waiting: bool, asks: Iterable[tuple[str, Embed]]) -> dict[str, Any]:
-    jobs = [{"id": name, **asdict(ask)} for name, ask in asks]
+async def google(
+    apart: Apart, gateway: Running, waiting: bool, named_requests: Iterable[tuple[str, Embed]]
+) -> dict[str, Any]:
+    jobs = [{"id": name, **asdict(request)} for name, request in named_requests]
     return await apart.run("langchain_google.py", root=gateway.url, key=gateway.key, waiting=waiting, jobs=jobs)
 
 
@@ -150,12 +152,12 @@ both_ways = pytest.mark.parametrize("waiting", [True, False], ids=["waiting", "b
 
 @both_ways
 async def test_documents_and_queries_of_google(waiting: bool, apart: Apart, gateway: Running) -> None:
-    asks = []
+    named_requests = []
     for model in EMBEDDERS:
-        asks += [(f"{model.id} {text}", Embed(model.id, [text], alone=True)) for text in TEXTS]
-        asks += [(f"{model.id} all", Embed(model.id))]
-        asks += [(f"{model.id} short", Embed(model.id, dimensions=model.shorter, task="CLUSTERING"))]
-    found = await google(apart, gateway, waiting, asks)
+        named_requests += [(f"{model.id} {text}", Embed(model.id, [text], alone=True)) for text in TEXTS]
+        named_requests += [(f"{model.id} all", Embed(model.id))]
+        named_requests += [(f"{model.id} short", Embed(model.id, dimensions=model.shorter, task="CLUSTERING"))]
+    found = await google(apart, gateway, waiting, named_requests)
     for model in EMBEDDERS:
         many = found[f"{model.id} all"]
         assert "error" not in many, many
@@ -168,8 +170,8 @@ async def test_documents_and_queries_of_google(waiting: bool, apart: Apart, gate
 async def test_more_documents_than_google_takes_at_once_keep_their_order(apart: Apart, gateway: Running) -> None:
     texts = [f"{TEXTS[number % 4]} It is note {number}." for number in range(250)]
     places = (0, 99, 100, 249)
-    asks = [(str(place), Embed(WORDLLAMA.id, [texts[place]])) for place in places]
-    found = await google(apart, gateway, True, [("all", Embed(WORDLLAMA.id, texts)), *asks])
+    named_requests = [(str(place), Embed(WORDLLAMA.id, [texts[place]])) for place in places]
+    found = await google(apart, gateway, True, [("all", Embed(WORDLLAMA.id, texts)), *named_requests])
     assert len(found["all"]["vectors"]) == len(texts)
     for place in places:
         check_close([found["all"]["vectors"][place]], found[str(place)]["vectors"])
@@ -177,8 +179,8 @@ async def test_more_documents_than_google_takes_at_once_keep_their_order(apart: 
 
 @both_ways
 async def test_a_failure_of_google_has_the_gateways_message(waiting: bool, apart: Apart, gateway: Running) -> None:
-    refused = [case for case in REFUSED if case.ask.texts]  # LangChain sends no request without texts
-    found = await google(apart, gateway, waiting, [(case.id, case.ask) for case in refused])
+    refused = [case for case in REFUSED if case.request.texts]  # LangChain sends no request without texts
+    found = await google(apart, gateway, waiting, [(case.id, case.request) for case in refused])
     for case in refused:
         error = found[case.id].get("error")
         assert error is not None, (case.id, found[case.id])

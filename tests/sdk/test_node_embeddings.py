@@ -50,12 +50,12 @@ class Job:
     """An input of a script."""
 
     id: str
-    ask: Embed | Rerank
+    request: Embed | Rerank
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
     def json(self) -> dict[str, Any]:
-        return {"id": self.id, "tokens": None, "encoding": None, **asdict(self.ask), **self.more}
+        return {"id": self.id, "tokens": None, "encoding": None, **asdict(self.request), **self.more}
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,10 @@ async def test_a_failure_is_the_sdks_own_error(sdk: Sdk, node: Node, gateway: Ru
     # @google/genai takes an empty list for a missing text, `ai` sends no request for one
     cases = [case for case in REFUSED if not (case is NO_TEXTS and sdk.is_ai)]
     alone = [
-        replace(case, ask=replace(case.ask, texts=[case.ask.texts[-1]], alone=True), field="")
+        replace(case, request=replace(case.request, texts=[case.request.texts[-1]], alone=True), field="")
         for case in (UNKNOWN_MODEL, WRONG_KEY, EMPTY_TEXT)
     ]
-    jobs = [Job(case.id, case.ask) for case in cases] + [Job(f"{case.id}, alone", case.ask) for case in alone]
+    jobs = [Job(case.id, case.request) for case in cases] + [Job(f"{case.id}, alone", case.request) for case in alone]
     found = await embedded(node, gateway, sdk, jobs)
     for name, case in [(case.id, case) for case in cases] + [(f"{case.id}, alone", case) for case in alone]:
         error = found[name].get("error")
@@ -219,8 +219,10 @@ async def test_documents_are_returned_in_the_shape_of_the_sdk(sdk: str, node: No
 @every_reranking
 async def test_a_refused_ranking_is_the_sdks_own_error(sdk: str, node: Node, gateway: Running) -> None:
     is_ai = sdk == "ai-cohere"
-    cases = [case for case in UNRANKED if case.ask.documents or not is_ai]  # `ai` sends no request without documents
-    found = await ranked(node, gateway, sdk, [Job(case.id, case.ask) for case in cases])
+    cases = [
+        case for case in UNRANKED if case.request.documents or not is_ai
+    ]  # `ai` sends no request without documents
+    found = await ranked(node, gateway, sdk, [Job(case.id, case.request) for case in cases])
     for case in cases:
         error = found[case.id]
         assert isinstance(error, dict), (case.id, error)

@@ -79,17 +79,17 @@ class Failure:
     expected_message: str
 
 
-def _ask(model: str, **fields: object) -> Callable[[AsyncOpenAI], Awaitable[object]]:
+def _failing_call(model: str, **fields: object) -> Callable[[AsyncOpenAI], Awaitable[object]]:
     return lambda client: client.chat.completions.create(model=model, messages=QUESTION, extra_body=fields)
 
 
 FAILURES = [
-    Failure("an unknown model", _ask("nope"), openai.NotFoundError, "nope"),
+    Failure("an unknown model", _failing_call("nope"), openai.NotFoundError, "nope"),
     Failure("an unknown model's entry", lambda client: client.models.retrieve("nope"), openai.NotFoundError, "nope"),
-    Failure("temperature 3", _ask("plain", temperature=3), openai.BadRequestError, "temperature"),
-    Failure("no messages", _ask("plain", messages=[]), openai.BadRequestError, "messages"),
-    Failure("a rate limit of the provider", _ask("busy"), openai.RateLimitError, ""),
-    Failure("a broken provider", _ask("broken"), openai.InternalServerError, ""),
+    Failure("temperature 3", _failing_call("plain", temperature=3), openai.BadRequestError, "temperature"),
+    Failure("no messages", _failing_call("plain", messages=[]), openai.BadRequestError, "messages"),
+    Failure("a rate limit of the provider", _failing_call("busy"), openai.RateLimitError, ""),
+    Failure("a broken provider", _failing_call("broken"), openai.InternalServerError, ""),
     Failure(
         "a wrong key",
         lambda client: client.with_options(api_key="sk-umg-wrong").models.list(),

@@ -12,14 +12,14 @@ from openai.types.responses import Response
 from pydantic import BaseModel
 
 from tests.sdk.cases import (
-    ASK_BOTH,
-    ASK_WEATHER,
     DESCRIPTION,
     RESULT,
     SCHEMA,
     SEARCH,
     TIME,
     WEATHER,
+    WEATHER_AND_TIME_QUESTION,
+    WEATHER_QUESTION,
     check_arguments,
     picture_base64,
 )
@@ -82,7 +82,7 @@ async def test_a_chat_answer(client: AsyncOpenAI, stream: bool) -> None:
 async def test_a_chat_tool_in_two_stages_with_thinking(client: AsyncOpenAI, stream: bool) -> None:
     """Check that the signature is kept for stage two: the SDK strips fields that chat does not have."""
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
-    first = await chat(client, stream, messages=user(ASK_WEATHER), tools=CHAT_TOOLS, extra_body=thinking)
+    first = await chat(client, stream, messages=user(WEATHER_QUESTION), tools=CHAT_TOOLS, extra_body=thinking)
     message = first.choices[0].message
     assert first.choices[0].finish_reason == "tool_calls"
     assert message.model_extra
@@ -91,14 +91,14 @@ async def test_a_chat_tool_in_two_stages_with_thinking(client: AsyncOpenAI, stre
     assert call.function.name == WEATHER
     check_arguments(json.loads(call.function.arguments))
     turn = {"role": "assistant", "content": None, "tool_calls": [call.model_dump(include={"id", "type", "function"})]}
-    history = [*user(ASK_WEATHER), turn, {"role": "tool", "tool_call_id": call.id, "content": RESULT}]
+    history = [*user(WEATHER_QUESTION), turn, {"role": "tool", "tool_call_id": call.id, "content": RESULT}]
     second = await chat(client, stream, messages=history, tools=CHAT_TOOLS, extra_body=thinking)
     assert RESULT in (second.choices[0].message.content or "")
 
 
 @both_ways
 async def test_parallel_chat_tools(client: AsyncOpenAI, stream: bool) -> None:
-    answer = await chat(client, stream, messages=user(ASK_BOTH), tools=CHAT_TOOLS)
+    answer = await chat(client, stream, messages=user(WEATHER_AND_TIME_QUESTION), tools=CHAT_TOOLS)
     calls = answer.choices[0].message.tool_calls or ()
     assert sorted(call.function.name for call in calls) == sorted([WEATHER, TIME])
     assert len({call.id for call in calls}) == 2
@@ -163,7 +163,7 @@ async def test_a_response_tool_in_two_stages_with_reasoning(client: AsyncOpenAI,
         "store": kept,
         "include": ["reasoning.encrypted_content"],
     }
-    first = await respond(client, stream, input=user(ASK_WEATHER), **options)
+    first = await respond(client, stream, input=user(WEATHER_QUESTION), **options)
     kinds = [item.type for item in first.output]
     assert kinds[0] == "reasoning"
     assert kinds[-1] == "function_call"
@@ -175,7 +175,7 @@ async def test_a_response_tool_in_two_stages_with_reasoning(client: AsyncOpenAI,
         second = await respond(client, stream, input=[result], previous_response_id=first.id, **options)
         assert second.previous_response_id == first.id
     else:
-        history = [*user(ASK_WEATHER), *(item.model_dump(exclude_none=True) for item in first.output), result]
+        history = [*user(WEATHER_QUESTION), *(item.model_dump(exclude_none=True) for item in first.output), result]
         second = await respond(client, stream, input=history, **options)
     assert RESULT in second.output_text
 
@@ -183,11 +183,11 @@ async def test_a_response_tool_in_two_stages_with_reasoning(client: AsyncOpenAI,
 async def test_items_may_be_named_instead_of_sent_again(client: AsyncOpenAI) -> None:
     """Check items by id, the AI SDK's default: stored reasoning is sent along, although the client never received it."""
     options = {"tools": TOOLS, "reasoning": {"effort": "medium"}}
-    first = await client.responses.create(model=MODEL, input=user(ASK_WEATHER), **options)
+    first = await client.responses.create(model=MODEL, input=user(WEATHER_QUESTION), **options)
     call = first.output[-1]
     named = [{"type": "item_reference", "id": item.id} for item in first.output]
     result = {"type": "function_call_output", "call_id": call.call_id, "output": RESULT}
-    second = await client.responses.create(model=MODEL, input=[*user(ASK_WEATHER), *named, result], **options)
+    second = await client.responses.create(model=MODEL, input=[*user(WEATHER_QUESTION), *named, result], **options)
     assert RESULT in second.output_text
     unknown = {"type": "item_reference", "id": f"msg_umg_{'0' * 32}_0"}
     with pytest.raises(openai.NotFoundError) as caught:
@@ -197,7 +197,7 @@ async def test_items_may_be_named_instead_of_sent_again(client: AsyncOpenAI) -> 
 
 @both_ways
 async def test_parallel_response_tools(client: AsyncOpenAI, stream: bool) -> None:
-    response = await respond(client, stream, input=ASK_BOTH, tools=TOOLS)
+    response = await respond(client, stream, input=WEATHER_AND_TIME_QUESTION, tools=TOOLS)
     calls = [item for item in response.output if item.type == "function_call"]
     assert sorted(call.name for call in calls) == sorted([WEATHER, TIME])
     assert len({call.call_id for call in calls}) == 2

@@ -33,18 +33,18 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
         yield made
 
 
-def _options(ask: Rerank) -> dict[str, Any]:
-    return {"model": ask.model, "query": ask.query, "documents": list(ask.documents), **ask.options}
+def _options(request: Rerank) -> dict[str, Any]:
+    return {"model": request.model, "query": request.query, "documents": list(request.documents), **request.options}
 
 
 Answer = cohere.RerankResponse | cohere.V2RerankResponse
 
 
 def _blocking(kind: type[cohere.Client]) -> Callable[[Running, Rerank], Awaitable[Answer]]:
-    async def rerank(gateway: Running, ask: Rerank) -> Answer:
+    async def rerank(gateway: Running, request: Rerank) -> Answer:
         def answer() -> Answer:
-            with kind(api_key=ask.key or gateway.key, base_url=gateway.url) as client:
-                return client.rerank(**_options(ask))
+            with kind(api_key=request.key or gateway.key, base_url=gateway.url) as client:
+                return client.rerank(**_options(request))
 
         return await asyncio.to_thread(answer)
 
@@ -52,9 +52,9 @@ def _blocking(kind: type[cohere.Client]) -> Callable[[Running, Rerank], Awaitabl
 
 
 def _waiting(kind: type[cohere.AsyncClient]) -> Callable[[Running, Rerank], Awaitable[Answer]]:
-    async def rerank(gateway: Running, ask: Rerank) -> Answer:
-        async with kind(api_key=ask.key or gateway.key, base_url=gateway.url) as client:
-            return await client.rerank(**_options(ask))
+    async def rerank(gateway: Running, request: Rerank) -> Answer:
+        async with kind(api_key=request.key or gateway.key, base_url=gateway.url) as client:
+            return await client.rerank(**_options(request))
 
     return rerank
 
@@ -127,7 +127,7 @@ async def test_objects_are_ranked_by_the_fields_that_are_named(client: Client, m
 @every_client
 async def test_a_failure_is_the_sdks_own_exception(client: Client, refused: Unranked, gateway: Running) -> None:
     with pytest.raises(ApiError) as caught:
-        await client.rerank(gateway, refused.ask)
+        await client.rerank(gateway, refused.request)
     error = caught.value
     assert (type(error).__name__, error.status_code) == (refused.error, refused.status)
     assert refused.expected_message in error.body["error"]["message"]

@@ -77,7 +77,7 @@ class Refused:
     """A request that the gateway refuses, and words of the message. It contains the format's own name of `field`."""
 
     id: str
-    ask: Embed
+    request: Embed
     status: int
     expected_message: str = ""
     field: str = ""
@@ -164,7 +164,7 @@ class Unranked:
     """A request that the gateway refuses, with words of its message and the name of cohere's own exception."""
 
     id: str
-    ask: Rerank
+    request: Rerank
     status: int
     error: str
     expected_message: str

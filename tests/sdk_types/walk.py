@@ -108,7 +108,7 @@ def _is_object(kind: Any) -> bool:
 
 
 def _is_data(kind: Any) -> bool:
-    """Return whether the type can stand in a body, and is no class or function from which the SDK makes a body."""
+    """Return whether the type can be in a body, and is no class or function from which the SDK makes a body."""
     return kind is not type and get_origin(kind) is not Callable and not str(kind).startswith(("<class 'PIL", "mcp"))
 
 

@@ -45,11 +45,11 @@ async def read_stream(
 ) -> UmgError | None:
     """Read the given number of messages and leave, or read to the end. Return the error that ended the answer, if any."""
     call = rpc.GenerationServiceStub(gateway.service.channel()).StreamGenerate(request, metadata=METADATA)
-    heard = 0
+    received = 0
     try:
         async for _ in call:
-            heard += 1
-            if heard == messages:
+            received += 1
+            if received == messages:
                 break
     except grpc.aio.AioRpcError as error:
         return from_rpc(error)

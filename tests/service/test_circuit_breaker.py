@@ -23,7 +23,7 @@ BREAKER = Breaker(failures=3, share=0.5, window=30, rest=5, max_rest=40)
 
 
 class Patient:
-    """Circuit breakers with a clock that stands still, without randomness."""
+    """Circuit breakers with a stopped clock, without randomness."""
 
     def __init__(self, breaker: Breaker = BREAKER, chance: float = 0.0) -> None:
         self.seconds = 1000.0
@@ -53,7 +53,7 @@ def failed(failure: Failure | None = Failure.TRANSIENT, **metadata: str) -> UmgE
     return error
 
 
-NO_PLACE = UmgError(pb.ERROR_REASON_UNAVAILABLE, "full").with_failure(Failure.NOT_SENT)
+NO_SLOT = UmgError(pb.ERROR_REASON_UNAVAILABLE, "full").with_failure(Failure.NOT_SENT)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ ENDINGS = [
     Ending("the caller's fault", failed(Failure.CALLER), ejects=False),
     Ending("a prompt that is too long", failed(Failure.CONTEXT), ejects=False),
     Ending("nobody was asked", failed(None), ejects=False),
-    Ending("no place at the channel", NO_PLACE, ejects=False),
+    Ending("no place at the channel", NO_SLOT, ejects=False),
     Ending("another key is tried", failed(Failure.OTHER_KEY), ejects=False),
     Ending("not sent", failed(Failure.NOT_SENT), ejects=True),
     Ending("transient", failed(Failure.TRANSIENT), ejects=True),
@@ -97,7 +97,7 @@ def test_a_success_restarts_the_count_of_consecutive_failures(error: UmgError | 
 
 
 @pytest.mark.parametrize(
-    "error", [NO_PLACE, failed(None), failed(Failure.OTHER_KEY), failed(Failure.OVERLOADED)], ids=repr
+    "error", [NO_SLOT, failed(None), failed(Failure.OTHER_KEY), failed(Failure.OVERLOADED)], ids=repr
 )
 def test_outcomes_without_evidence_do_not_restart_the_count_of_failures(error: UmgError) -> None:
     patient = Patient()
@@ -170,12 +170,12 @@ def test_after_the_ejection_one_call_probes_and_a_success_restores_the_channel()
 def test_each_failed_probe_doubles_the_ejection_up_to_the_maximum() -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
-    rests = []
+    pauses = []
     for _ in range(5):
-        rests.append(patient.rest())
+        pauses.append(patient.rest())
         patient.seconds += patient.rest()
         patient.fail()
-    assert rests == [5, 10, 20, 40, 40]
+    assert pauses == [5, 10, 20, 40, 40]
 
 
 def test_an_ejection_has_a_jitter_of_up_to_a_fifth() -> None:
@@ -199,7 +199,7 @@ def test_outcomes_of_calls_begun_before_the_ejection_are_ignored(error: UmgError
     assert patient.is_healthy()
 
 
-@pytest.mark.parametrize("error", [NO_PLACE, failed(None), failed(Failure.OTHER_KEY), "left"], ids=repr)
+@pytest.mark.parametrize("error", [NO_SLOT, failed(None), failed(Failure.OTHER_KEY), "left"], ids=repr)
 def test_a_probe_without_an_outcome_is_released(error: UmgError | str) -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
@@ -233,13 +233,13 @@ def test_a_few_calls_without_another_channel_probe_during_the_ejection() -> None
 
 def test_an_unreachable_channel_is_ejected_at_once_and_longer_each_time() -> None:
     patient = Patient()
-    rests = []
+    pauses = []
     for _ in range(6):
         patient.call(failed(Failure.DOWN))
         assert not patient.is_healthy()
-        rests.append(patient.rest())
+        pauses.append(patient.rest())
         patient.seconds += patient.rest()
-    assert rests == [DOWN_SECONDS, 120, 240, 480, LONGEST_DOWN_SECONDS, LONGEST_DOWN_SECONDS]
+    assert pauses == [DOWN_SECONDS, 120, 240, 480, LONGEST_DOWN_SECONDS, LONGEST_DOWN_SECONDS]
     patient.call()
     patient.call(failed(Failure.DOWN))
     assert patient.rest() == DOWN_SECONDS

@@ -44,7 +44,7 @@ def lines(metrics: Metrics) -> set[str]:
 
 
 class Watched:
-    """Metrics of circuit breakers with a clock that stands still."""
+    """Metrics of circuit breakers with a stopped clock."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0

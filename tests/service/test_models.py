@@ -166,12 +166,12 @@ async def test_a_page_size_outside_its_range_is_refused(size: int, models: rpc.M
 
 
 MIXED = ("famG-2.5-flash", "famG-3-pro", "famO-5", "text-embedding-3-small", "vendor/large")
-TOLD = "models: {famG-3-pro: {display_name: Three, created: 2025-06-15, description: The third.}}"
+DESCRIPTIONS = "models: {famG-3-pro: {display_name: Three, created: 2025-06-15, description: The third.}}"
 
 
 @pytest_asyncio.fixture
 async def mixed(tmp_path: Path) -> AsyncGenerator[Running, None]:
-    async with running(config(*MIXED, more=TOLD), tmp_path) as state:
+    async with running(config(*MIXED, more=DESCRIPTIONS), tmp_path) as state:
         yield state
 
 

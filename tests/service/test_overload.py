@@ -63,9 +63,9 @@ async def test_refusals_are_counted_by_their_reason() -> None:
     counted = list[str]()
     gate = LoadShedder(Overload(calls=1, queue=0), counted.append)
     await gate.enter()
-    for ask in (gate.check, gate.check):
+    for check in (gate.check, gate.check):
         with pytest.raises(UmgError):
-            ask()
+            check()
     with pytest.raises(UmgError):
         await gate.enter()
     gate.refused("connections")
@@ -75,8 +75,8 @@ async def test_refusals_are_counted_by_their_reason() -> None:
 def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
     services = (Default().FindServiceByName(name) for name in SERVICES)
     methods = ((service.full_name, method.name) for service in services for method in service.methods)
-    asking = {method for service, method in methods if uses_model(f"/{service}/{method}")}
-    assert {"Generate", "StreamGenerate", "CountTokens", "Embed", "Rerank"} <= asking
+    model_methods = {method for service, method in methods if uses_model(f"/{service}/{method}")}
+    assert {"Generate", "StreamGenerate", "CountTokens", "Embed", "Rerank"} <= model_methods
     assert (
         not {
             "GetStoredResponse",
@@ -86,7 +86,7 @@ def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
             "ListModels",
             "GetModel",
         }
-        & asking
+        & model_methods
     )
     assert not uses_model("/grpc.health.v1.CircuitBreakers/Check")
 

@@ -42,18 +42,20 @@ def store(emptied_store: Store) -> Store:
 async def opened(
     store: Store, clock: Clock, *, memory_bytes: int = MEGABYTE, bounds: Bounds = UNBOUNDED
 ) -> AsyncIterator[ReasoningStore]:
-    vault = ReasoningStore(store, lifetime=timedelta(days=1), memory_bytes=memory_bytes, bounds=bounds, now=clock)
-    vault.start()
+    reasoning_store = ReasoningStore(
+        store, lifetime=timedelta(days=1), memory_bytes=memory_bytes, bounds=bounds, now=clock
+    )
+    reasoning_store.start()
     try:
-        yield vault
+        yield reasoning_store
     finally:
-        await vault.aclose()
+        await reasoning_store.aclose()
 
 
 @pytest.fixture
-async def vault(store: Store, clock: Clock) -> AsyncIterator[ReasoningStore]:
-    async with opened(store, clock) as vault:
-        yield vault
+async def reasoning_store(store: Store, clock: Clock) -> AsyncIterator[ReasoningStore]:
+    async with opened(store, clock) as reasoning_store:
+        yield reasoning_store
 
 
 def state(data: str, channel: str = "") -> pb.ReasoningState:
@@ -222,42 +224,46 @@ CASES = [
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["in this process", "in another"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 async def test_reasoning_state_is_restored(store: Store, clock: Clock, case: Case, elsewhere: bool) -> None:
-    async with opened(store, clock) as vault, opened(store, clock) as other:
+    async with opened(store, clock) as reasoning_store, opened(store, clock) as other:
         for answer in (case.answer, *case.also):
-            vault.remember(ME, CHANNEL, answer)
-        assert await vault.flushed()
+            reasoning_store.remember(ME, CHANNEL, answer)
+        assert await reasoning_store.flushed()
         sent = request(*case.sent)
         before = sent.SerializeToString(deterministic=True)
-        restored = await (other if elsewhere else vault).restore(ME, sent)
+        restored = await (other if elsewhere else reasoning_store).restore(ME, sent)
         assert list(restored.messages) == list(request(*case.restored).messages)
         assert sent.SerializeToString(deterministic=True) == before, "the caller's request stays as it is"
         assert (restored is sent) == (case.sent == case.restored)
-        assert await (other if elsewhere else vault).restore(YOU, sent) is sent, "another caller knows nothing"
+        assert await (other if elsewhere else reasoning_store).restore(YOU, sent) is sent, (
+            "another caller knows nothing"
+        )
 
 
-async def test_all_reasoning_states_of_a_long_conversation_are_restored(vault: ReasoningStore) -> None:
+async def test_all_reasoning_states_of_a_long_conversation_are_restored(reasoning_store: ReasoningStore) -> None:
     for number in range(3 * FEW):
-        vault.remember(ME, CHANNEL, [thought(f"{number}", "s"), call(f"{number}")])
-    restored = await vault.restore(ME, request(*(turn(call(f"{number}")) for number in range(3 * FEW))))
+        reasoning_store.remember(ME, CHANNEL, [thought(f"{number}", "s"), call(f"{number}")])
+    restored = await reasoning_store.restore(ME, request(*(turn(call(f"{number}")) for number in range(3 * FEW))))
     assert [message.parts[0].reasoning.texts[0] for message in restored.messages[1:]] == [
         str(number) for number in range(3 * FEW)
     ]
 
 
-async def test_only_reasoning_state_of_the_channel_is_restored(vault: ReasoningStore) -> None:
-    vault.remember(ME, CHANNEL, [thought("hm", "s"), call("a", "t")])
-    vault.remember(ME, "other", [thought("hm", "u"), call("b")])
-    restored = await vault.restore(ME, request(turn(call("a")), result("a"), turn(call("b"))), channel="other")
+async def test_only_reasoning_state_of_the_channel_is_restored(reasoning_store: ReasoningStore) -> None:
+    reasoning_store.remember(ME, CHANNEL, [thought("hm", "s"), call("a", "t")])
+    reasoning_store.remember(ME, "other", [thought("hm", "u"), call("b")])
+    restored = await reasoning_store.restore(
+        ME, request(turn(call("a")), result("a"), turn(call("b"))), channel="other"
+    )
     assert list(restored.messages[1:]) == [turn(call("a")), result("a"), turn(thought("hm", "u", "other"), call("b"))]
 
 
-async def test_the_newest_state_pins_the_channel(vault: ReasoningStore) -> None:
-    vault.remember(ME, "first", [thought("hm", "s"), call("a")])
-    vault.remember(ME, "second", [thought("hm", "t"), call("b")])
+async def test_the_newest_state_pins_the_channel(reasoning_store: ReasoningStore) -> None:
+    reasoning_store.remember(ME, "first", [thought("hm", "s"), call("a")])
+    reasoning_store.remember(ME, "second", [thought("hm", "t"), call("b")])
     sent = request(turn(call("a")), result("a"), turn(call("b")), result("b"))
     assert pinned_channel(sent) == ""
-    assert pinned_channel(await vault.restore(ME, sent)) == "second"
-    assert pinned_channel(await vault.restore(ME, request(turn(thought("hm", "s"))))) == "first"
+    assert pinned_channel(await reasoning_store.restore(ME, sent)) == "second"
+    assert pinned_channel(await reasoning_store.restore(ME, request(turn(thought("hm", "s"))))) == "first"
 
 
 @pytest.mark.parametrize(
@@ -274,18 +280,18 @@ async def test_the_newest_state_pins_the_channel(vault: ReasoningStore) -> None:
     ],
 )
 async def test_a_request_that_needs_no_stored_state_is_unchanged(
-    vault: ReasoningStore, sent: pb.GenerateRequest, needed: bool
+    reasoning_store: ReasoningStore, sent: pb.GenerateRequest, needed: bool
 ) -> None:
     assert needs(sent) is needed
     if not needed:
-        assert await vault.restore(ME, sent) is sent
+        assert await reasoning_store.restore(ME, sent) is sent
 
 
-async def test_ids_and_states_of_any_length_are_remembered(vault: ReasoningStore) -> None:
+async def test_ids_and_states_of_any_length_are_remembered(reasoning_store: ReasoningStore) -> None:
     long, odd = "x" * 100_000, "\0'\U0001f600"
-    vault.remember(ME, CHANNEL, [thought("hm", long), call(long), call(odd)])
-    assert await vault.flushed()
-    restored = await vault.restore(ME, request(turn(call(odd))))
+    reasoning_store.remember(ME, CHANNEL, [thought("hm", long), call(long), call(odd)])
+    assert await reasoning_store.flushed()
+    restored = await reasoning_store.restore(ME, request(turn(call(odd))))
     assert restored.messages[1] == turn(thought("hm", long, CHANNEL), call(odd))
 
 
@@ -293,21 +299,21 @@ async def test_recently_used_state_is_kept_and_other_state_expires(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
     other_store = await open_store(module_database.url, module_database.data_dir)
-    async with opened(store, clock) as vault, opened(other_store, clock) as other:
-        vault.remember(ME, CHANNEL, [thought("hm"), call("used")])
-        vault.remember(ME, CHANNEL, [thought("hm"), call("unused")])
+    async with opened(store, clock) as reasoning_store, opened(other_store, clock) as other:
+        reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("used")])
+        reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("unused")])
         used, unused = request(turn(call("used"))), request(turn(call("unused")))
         for _ in range(3):
             clock.time += timedelta(hours=20)
-            assert await vault.restore(ME, used) is not used
-            assert await vault.flushed()
+            assert await reasoning_store.restore(ME, used) is not used
+            assert await reasoning_store.flushed()
         assert await other.restore(ME, used) is not used
-        assert await vault.restore(ME, unused) is unused
-        await vault.sweep()
+        assert await reasoning_store.restore(ME, unused) is unused
+        await reasoning_store.sweep()
         async with store.read() as session:
             assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 1
         clock.time += timedelta(days=1)
-        assert await vault.restore(ME, used) is used
+        assert await reasoning_store.restore(ME, used) is used
         assert await other.restore(ME, used) is used
     await other_store.aclose()
 
@@ -316,58 +322,58 @@ async def test_state_used_by_another_process_does_not_expire(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
     other_store = await open_store(module_database.url, module_database.data_dir)
-    async with opened(store, clock) as vault, opened(other_store, clock) as other:
-        vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
-        assert await vault.flushed()
+    async with opened(store, clock) as reasoning_store, opened(other_store, clock) as other:
+        reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("a")])
+        assert await reasoning_store.flushed()
         sent = request(turn(call("a")))
         clock.time += timedelta(hours=20)
         assert await other.restore(ME, sent) is not sent
         assert await other.flushed()
         clock.time += timedelta(hours=20)
-        assert await vault.restore(ME, sent) is not sent
+        assert await reasoning_store.restore(ME, sent) is not sent
     await other_store.aclose()
 
 
 async def test_a_use_is_not_written_each_time(store: Store, module_database: Database, clock: Clock) -> None:
-    async with opened(store, clock) as vault:
-        vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
-        assert await vault.flushed()
+    async with opened(store, clock) as reasoning_store:
+        reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("a")])
+        assert await reasoning_store.flushed()
         async with store.write() as session:
             await session.execute(KeptReasoning.__table__.delete())
         sent = request(turn(call("a")))
         for _ in range(10):
             clock.time += timedelta(minutes=5)
-            assert await vault.restore(ME, sent) is not sent
-        assert await vault.flushed()
+            assert await reasoning_store.restore(ME, sent) is not sent
+        assert await reasoning_store.flushed()
         async with store.read() as session:
             assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
 
 
 async def test_state_evicted_from_memory_is_found_in_the_store(store: Store, clock: Clock) -> None:
-    async with opened(store, clock, memory_bytes=20 * ENTRY_BYTES) as vault:
+    async with opened(store, clock, memory_bytes=20 * ENTRY_BYTES) as reasoning_store:
         names = [f"call {number}" for number in range(100)]
         for name in names:
-            vault.remember(ME, CHANNEL, [thought("hm"), call(name)])
-            assert 0 < vault.size <= 20 * ENTRY_BYTES
+            reasoning_store.remember(ME, CHANNEL, [thought("hm"), call(name)])
+            assert 0 < reasoning_store.size <= 20 * ENTRY_BYTES
         for name in names:
             sent = request(turn(call(name)))
-            assert await vault.restore(ME, sent) is not sent, name
-            assert vault.size <= 20 * ENTRY_BYTES
+            assert await reasoning_store.restore(ME, sent) is not sent, name
+            assert reasoning_store.size <= 20 * ENTRY_BYTES
         long = "x" * 20 * ENTRY_BYTES
-        vault.remember(ME, CHANNEL, [thought(long), call("too long")])
+        reasoning_store.remember(ME, CHANNEL, [thought(long), call("too long")])
         sent = request(turn(call("too long")))
-        assert await vault.restore(ME, sent) is sent
+        assert await reasoning_store.restore(ME, sent) is sent
 
 
 async def test_the_store_is_held_to_its_bounds(store: Store, clock: Clock) -> None:
     bounds = Bounds(owner_bytes=5 * ENTRY_BYTES, total_bytes=8 * ENTRY_BYTES)
-    async with opened(store, clock, bounds=bounds) as vault:
+    async with opened(store, clock, bounds=bounds) as reasoning_store:
         for number in range(10):
             for owner in (ME, YOU):
                 clock.time += timedelta(seconds=1)
-                vault.remember(owner, CHANNEL, [thought("hm"), call(f"call {number}")])
-        assert await vault.flushed()
-        await vault.sweep()
+                reasoning_store.remember(owner, CHANNEL, [thought("hm"), call(f"call {number}")])
+        assert await reasoning_store.flushed()
+        await reasoning_store.sweep()
         async with store.read() as session:
             sizes = select(KeptReasoning.owner, func.sum(KeptReasoning.size_bytes)).group_by(KeptReasoning.owner)
             left = {owner: int(size) for owner, size in await session.execute(sizes)}
@@ -378,12 +384,12 @@ async def test_the_store_is_held_to_its_bounds(store: Store, clock: Clock) -> No
 
 async def test_without_its_database_the_reasoning_store_uses_its_memory(tmp_path: Path, clock: Clock) -> None:
     store = await open_store("sqlite", tmp_path)
-    async with opened(store, clock) as vault:
+    async with opened(store, clock) as reasoning_store:
         with closing(sqlite3.connect(tmp_path / "umg.db", isolation_level=None, check_same_thread=False)) as stranger:
             stranger.execute("ALTER TABLE reasoning RENAME TO elsewhere")
-            vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
+            reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("a")])
             sent = request(turn(call("a"), call("unknown")))
-            restored = await vault.restore(ME, sent)
+            restored = await reasoning_store.restore(ME, sent)
             assert restored.messages[1] == turn(thought("hm"), call("a"), call("unknown"))
             await asyncio.to_thread(stranger.execute, "ALTER TABLE elsewhere RENAME TO reasoning")
     async with store.read() as session:
@@ -393,16 +399,16 @@ async def test_without_its_database_the_reasoning_store_uses_its_memory(tmp_path
 
 async def test_an_unknown_call_is_looked_up_once(postgres: Postgres, tmp_path: Path, clock: Clock) -> None:
     store = await open_store(postgres.create("asked_once"), tmp_path)
-    async with opened(store, clock) as vault, opened(store, clock) as other:
+    async with opened(store, clock) as reasoning_store, opened(store, clock) as other:
         sent = request(turn(call("a")))
-        assert await vault.restore(ME, sent) is sent
+        assert await reasoning_store.restore(ME, sent) is sent
         other.remember(ME, CHANNEL, [thought("hm"), call("a")])
         assert await other.flushed()
-        assert await vault.restore(ME, sent) is sent, "that it is not there is remembered for a while"
+        assert await reasoning_store.restore(ME, sent) is sent, "that it is not there is remembered for a while"
         clock.time += timedelta(minutes=1)
-        assert await vault.restore(ME, sent) is not sent
-        vault.remember(ME, CHANNEL, [thought("hm"), call("b")])
-        assert await vault.restore(ME, request(turn(call("b")))) != request(turn(call("b")))
+        assert await reasoning_store.restore(ME, sent) is not sent
+        reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("b")])
+        assert await reasoning_store.restore(ME, request(turn(call("b")))) != request(turn(call("b")))
     await store.aclose()
 
 
@@ -425,7 +431,7 @@ answers = st.lists(
 def test_stored_state_is_restored_only_for_its_owner(
     tmp_path_factory: pytest.TempPathFactory, remembered: list[tuple[str, list[pb.Part]]], entries: int
 ) -> None:
-    directory = tmp_path_factory.mktemp("vault")
+    directory = tmp_path_factory.mktemp("reasoning_store")
     asyncio.run(_comes_back(directory, remembered, entries * ENTRY_BYTES))
 
 
@@ -433,17 +439,17 @@ async def _comes_back(directory: Path, remembered: list[tuple[str, list[pb.Part]
     """Check that the reasoning is restored, for any limit of memory, and also by a process whose memory is empty."""
     store, clock = await open_store("sqlite", directory), Clock()
     expected = dict[tuple[str, str], list[pb.Part]]()
-    async with opened(store, clock, memory_bytes=memory_bytes) as vault, opened(store, clock) as other:
+    async with opened(store, clock, memory_bytes=memory_bytes) as reasoning_store, opened(store, clock) as other:
         for owner, answer in remembered:
             calls = {part.tool_call.call_id: place for place, part in enumerate(answer) if part.HasField("tool_call")}
-            vault.remember(owner, CHANNEL, answer)
-            assert vault.size <= memory_bytes
+            reasoning_store.remember(owner, CHANNEL, answer)
+            assert reasoning_store.size <= memory_bytes
             for call_id, place in calls.items():
                 thoughts = [_signed(part) for part in answer[:place] if part.HasField("reasoning")]
                 if thoughts or answer[place].HasField("state"):
                     expected[owner, call_id] = [*thoughts, _signed(answer[place])]
-        assert await vault.flushed()
-        for each in (vault, other):
+        assert await reasoning_store.flushed()
+        for each in (reasoning_store, other):
             for owner in (ME, YOU):
                 for call_id in ("a", "b", "c", "d", "e", "\0", "long" * 99):
                     restored = await each.restore(owner, request(turn(call(call_id))))

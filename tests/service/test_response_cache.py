@@ -242,9 +242,9 @@ async def test_when_the_leading_call_is_cancelled_the_next_one_is_made(
     cache: ResponseCache, upstream: Upstream
 ) -> None:
     calls = await under_way(5, lambda: answer_of(cache, upstream))
-    for leaver in calls[:3]:
-        leaver.cancel()
-        await asyncio.wait([leaver])
+    for cancelled in calls[:3]:
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
         for _ in range(20):
             await asyncio.sleep(0)
     upstream.answered.set()
@@ -253,8 +253,8 @@ async def test_when_the_leading_call_is_cancelled_the_next_one_is_made(
 
 async def test_cancelling_a_waiting_call_does_not_affect_others(cache: ResponseCache, upstream: Upstream) -> None:
     calls = await under_way(5, lambda: answer_of(cache, upstream))
-    for leaver in calls[1:3]:
-        leaver.cancel()
+    for cancelled in calls[1:3]:
+        cancelled.cancel()
     await asyncio.wait(calls[1:3])
     upstream.answered.set()
     assert await asyncio.gather(calls[0], *calls[3:]) == ["answer 1", "answer 1 hit", "answer 1 hit"]

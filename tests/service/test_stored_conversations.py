@@ -141,7 +141,7 @@ async def test_a_conversation_goes_on_turn_by_turn_also_when_earlier_responses_a
     assert texts(continued.whole.canonical) == ["one", "1", "two"]
     second = await keep(conversations, request, answered("2"), continued)
     await conversations.delete(ME, first)
-    clock.time += timedelta(days=20)  # the first would have expired as well
+    clock.time += timedelta(days=20)  # the first would have expired too
     request = make_request("three", "four", previous=second)
     continued = await continue_(conversations, request)
     assert texts(continued.whole.canonical) == ["one", "1", "two", "2", "three", "four"]
@@ -324,11 +324,11 @@ async def test_the_oldest_responses_go_when_there_are_too_many_bytes(store: Stor
                 )
             )
             size = await session.scalar(select(func.sum(KeptResponse.size_bytes)).where(KeptResponse.owner == ME))
-            everyone = await session.scalar(select(func.count()).select_from(KeptResponse))
+            total_rows = await session.scalar(select(func.count()).select_from(KeptResponse))
     assert 0 < len(left) < 20
     assert left == ids[-len(left) :]
     assert size <= 3000
-    assert everyone == len(left) + 1
+    assert total_rows == len(left) + 1
 
 
 async def test_keeping_many_at_once_loses_none(conversations: Conversations) -> None:

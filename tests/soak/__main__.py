@@ -1,4 +1,4 @@
-"""Command `python -m tests.soak [soak] [leavers] [overload] [--seconds N] [--rate N] [--seed N]`: runs the long tests
+"""Command `python -m tests.soak [soak] [cancellations] [overload] [--seconds N] [--rate N] [--seed N]`: runs the long tests
 and prints all figures. The exit code states whether they are as demanded.
 """
 
@@ -13,7 +13,7 @@ import uvloop
 from tests.soak import cancellations, overload, soak
 from tests.soak.report import Report
 
-RUNS = SOAK, LEAVERS, OVERLOAD = ("soak", "leavers", "overload")
+RUNS = SOAK, CANCELLATIONS, OVERLOAD = ("soak", "cancellations", "overload")
 LEAVING = 2000
 
 
@@ -29,8 +29,12 @@ async def run(chosen: Sequence[str], plan: soak.Plan, directory: Path) -> list[R
     if OVERLOAD in chosen:
         for case in overload.CASES:
             show(overload.report(await overload.overloaded(case, _below(directory, case.name), overload.Plan())))
-    if LEAVERS in chosen:
-        show(cancellations.report(await cancellations.left(LEAVING, _below(directory, LEAVERS), plan.seed)))
+    if CANCELLATIONS in chosen:
+        show(
+            cancellations.report(
+                await cancellations.run_cancellations(LEAVING, _below(directory, CANCELLATIONS), plan.seed)
+            )
+        )
     if SOAK in chosen:
         show(soak.report(await soak.soaked(plan, _below(directory, SOAK))))
     return reports
@@ -43,7 +47,7 @@ def _below(directory: Path, name: str) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="Soak, leavers and overload.")
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="Soak, cancelled calls and overload.")
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}; all by default")
     parser.add_argument("--seconds", type=float, default=600, help="length of the soak")
     parser.add_argument("--rate", type=float, help="calls a second; by default 60 %% of what the machine reaches")

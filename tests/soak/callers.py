@@ -93,8 +93,8 @@ class Callers:
         began = time.perf_counter()
         headers: dict[str, str] = {}
         try:
-            ask = self._over_grpc if question.over == GRPC else self._over_http
-            outcome, detail = await ask(question, model, prompt, right, headers)
+            call = self._over_grpc if question.over == GRPC else self._over_http
+            outcome, detail = await call(question, model, prompt, right, headers)
         except (UnreadableError, ValueError, KeyError, TypeError, IndexError) as error:
             outcome, detail = Outcome.WRONG, f"unreadable: {type(error).__name__}: {error}"
         except OSError as error:  # TimeoutError is an OSError

@@ -86,7 +86,7 @@ async def leave_grpc(
 
 
 @dataclass(frozen=True)
-class Left:
+class CancelledCalls:
     """Observations of the run."""
 
     count: int
@@ -98,10 +98,10 @@ class Left:
     answers: Sequence[CallResult]  # to the calls that were made afterwards
 
 
-async def left(count: int, directory: Path, seed: int = 0) -> Left:
+async def run_cancellations(count: int, directory: Path, seed: int = 0) -> CancelledCalls:
     """Run the test."""
     async with provider() as running, gateway(config(running), directory) as target:
-        usual = statistics.median(called.seconds for called in await _ask_all(target))
+        usual = statistics.median(called.seconds for called in await _call_all(target))
         before = await target.until(lambda figures: figures.clients == 0, PATIENCE_SECONDS)
         async with running.watched() as watch:
             await _all_leave(target, count, seed, max(LONGEST_SECONDS, 100 * usual))
@@ -111,9 +111,9 @@ async def left(count: int, directory: Path, seed: int = 0) -> Left:
             await asyncio.sleep(0.02)
             counts = await running.counts()
         seconds = time.perf_counter() - began
-        answers = await _ask_all(target)
+        answers = await _call_all(target)
         after = await target.until(as_before(before), PATIENCE_SECONDS)
-        return Left(count, watch.most, seconds, counts, before, after, answers)
+        return CancelledCalls(count, watch.most, seconds, counts, before, after, answers)
 
 
 async def _all_leave(target: Gateway, count: int, seed: int, longest_seconds: float) -> None:
@@ -131,14 +131,14 @@ async def _all_leave(target: Gateway, count: int, seed: int, longest_seconds: fl
             group.create_task(one(number))
 
 
-async def _ask_all(target: Gateway) -> Sequence[CallResult]:
+async def _call_all(target: Gateway) -> Sequence[CallResult]:
     async with callers(target.url, target.grpc, KEY) as calling:
         return [
             await calling.call_with_retries(question, "fast", f"after{at}") for at, question in enumerate(QUESTIONS)
         ]
 
 
-def report(seen: Left) -> Report:
+def report(seen: CancelledCalls) -> Report:
     """Return the figures and their verdicts."""
     abandoned = sum(count.left for count in seen.counts.orders.values())
     wrong = [called for called in seen.answers if called.outcome is not Outcome.RIGHT]

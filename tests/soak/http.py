@@ -64,10 +64,10 @@ class Connection(asyncio.Protocol):
         self.kept = False
         self._fail("closed before the answer was whole")
 
-    def _fail(self, what: str) -> None:
+    def _fail(self, message: str) -> None:
         self.kept = False
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ConnectionError(what))
+            self._answer.set_exception(ConnectionError(message))
 
     # --- called by the parser
 

@@ -35,9 +35,9 @@ class Tally:
         self.ended = time.perf_counter()
         if outcome is not Outcome.RIGHT:
             shown = self.shown.setdefault(outcome, Counter())
-            what = f"{called.question.id}: {called.detail}"
-            if what in shown or len(shown) < SHOWN:
-                shown[what] += 1
+            description = f"{called.question.id}: {called.detail}"
+            if description in shown or len(shown) < SHOWN:
+                shown[description] += 1
 
     @property
     def calls(self) -> int:
@@ -60,16 +60,18 @@ class Tally:
 
     def examples(self, outcome: Outcome) -> list[str]:
         """Return descriptions of calls of an outcome, the most frequent first."""
-        return [f"{count} x {what}" for what, count in self.shown.get(outcome, Counter()).most_common(SHOWN)]
+        return [
+            f"{count} x {description}" for description, count in self.shown.get(outcome, Counter()).most_common(SHOWN)
+        ]
 
 
-async def closed(ask: MakeCall, callers: int, seconds: float, seed: int = 0) -> Tally:
+async def closed(make_call: MakeCall, callers: int, seconds: float, seed: int = 0) -> Tally:
     """Make calls with a number of callers, each of which calls again as soon as it has its answer."""
     tally, end = Tally(), time.perf_counter() + seconds
 
     async def caller(chance: random.Random) -> None:
         while time.perf_counter() < end:
-            tally.note(await ask(chance))
+            tally.note(await make_call(chance))
 
     async with asyncio.TaskGroup() as group:
         for number in range(callers):
@@ -77,14 +79,14 @@ async def closed(ask: MakeCall, callers: int, seconds: float, seed: int = 0) -> 
     return tally
 
 
-async def steady(ask: MakeCall, rate: float, seconds: float, seed: int = 0) -> Tally:
+async def steady(make_call: MakeCall, rate: float, seconds: float, seed: int = 0) -> Tally:
     """Make calls at a rate per second, however long the answers take. Return the outcomes of all."""
     tally, chance = Tally(), random.Random(seed)
     loop = asyncio.get_running_loop()
     due = began = loop.time()
 
     async def call() -> None:
-        tally.note(await ask(chance))
+        tally.note(await make_call(chance))
 
     async with asyncio.TaskGroup() as group:
         while due < began + seconds:

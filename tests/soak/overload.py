@@ -58,7 +58,7 @@ class Case:
     """Overloaded resource."""
 
     name: str
-    what: str
+    title: str
     callers: int  # whose calls together reach the capacity
     config: str = ""
     fields: dict[str, str] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Health:
 
 
 @asynccontextmanager
-async def asked_for(url: str) -> AsyncGenerator[Health, None]:
+async def polled_health(url: str) -> AsyncGenerator[Health, None]:
     """Check the health of the gateway during the context. Yield the result."""
     health = Health()
     watching = asyncio.create_task(health.watch(url))
@@ -155,16 +155,18 @@ async def overloaded(case: Case, directory: Path, plan: Plan, seed: int = 0) -> 
         gateway(_filled(case, running), directory) as target,
         callers(target.url, target.grpc, KEY) as calling,
     ):
-        ask = await _ask(case, calling)
-        await closed(ask, case.callers, plan.ramp / 2, seed)  # loads modules and opens connections at the first calls
-        capacity = (await closed(ask, case.callers, plan.ramp, seed)).rate
-        half = await steady(ask, HALF * capacity, plan.seconds, seed)
-        async with asked_for(target.url) as health, running.watched() as watch:
-            onset = await steady(ask, THREE_TIMES * capacity, plan.onset, seed)
+        make_call = await _call_maker(case, calling)
+        await closed(
+            make_call, case.callers, plan.ramp / 2, seed
+        )  # loads modules and opens connections at the first calls
+        capacity = (await closed(make_call, case.callers, plan.ramp, seed)).rate
+        half = await steady(make_call, HALF * capacity, plan.seconds, seed)
+        async with polled_health(target.url) as health, running.watched() as watch:
+            onset = await steady(make_call, THREE_TIMES * capacity, plan.onset, seed)
             before = Spent.until_now(target.pid, running.process.pid)
-            much = await steady(ask, THREE_TIMES * capacity, plan.seconds, seed)
+            much = await steady(make_call, THREE_TIMES * capacity, plan.seconds, seed)
             busy = Spent.until_now(target.pid, running.process.pid).since(before, much.seconds_taken)
-        recovered, afterwards = await _afterwards(ask, seed)
+        recovered, afterwards = await _afterwards(make_call, seed)
         offered = much.calls / plan.seconds
         return Overloaded(case, capacity, half, onset, much, offered, watch.most, busy, health, recovered, afterwards)
 
@@ -175,7 +177,7 @@ def _filled(case: Case, running: Provider) -> str:
     return case.config.format(url=running.url("none+50"), **case.fields)
 
 
-async def _ask(case: Case, calling: Callers) -> MakeCall:
+async def _call_maker(case: Case, calling: Callers) -> MakeCall:
     """Return a call with any question; for the simulated provider always the same, whose answer is known."""
 
     async def any_question(chance: random.Random) -> CallResult:
@@ -192,14 +194,14 @@ async def _ask(case: Case, calling: Callers) -> MakeCall:
     return the_same
 
 
-async def _afterwards(ask: MakeCall, seed: int) -> tuple[float, Sequence[CallResult]]:
+async def _afterwards(make_call: MakeCall, seed: int) -> tuple[float, Sequence[CallResult]]:
     """Make one call after the other. Return (seconds until one was served, that call and the later ones)."""
     began, chance = time.perf_counter(), random.Random(seed)
-    called = await ask(chance)
+    called = await make_call(chance)
     while called.outcome is Outcome.REFUSED and time.perf_counter() < began + PATIENCE_SECONDS:
-        called = await ask(chance)
+        called = await make_call(chance)
     recovered = time.perf_counter() - began - called.seconds
-    return recovered, [called, *[await ask(chance) for _ in range(AFTERWARDS)]]
+    return recovered, [called, *[await make_call(chance) for _ in range(AFTERWARDS)]]
 
 
 def report(seen: Overloaded) -> Report:
@@ -254,4 +256,4 @@ def report(seen: Overloaded) -> Report:
         for outcome in (Outcome.WRONG, Outcome.FAILED, Outcome.CUT, Outcome.REFUSED)
         for example in tally.examples(outcome)[: 1 if outcome is Outcome.REFUSED else None]
     ]
-    return Report(f"Overload: {seen.case.what}", rows, notes)
+    return Report(f"Overload: {seen.case.title}", rows, notes)

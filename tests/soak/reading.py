@@ -32,10 +32,10 @@ class UnreadableError(Exception):
     """Answer that does not conform to its format."""
 
 
-def require(holds: object, what: str) -> None:
+def require(holds: object, message: str) -> None:
     """Raise UnreadableError unless the condition holds."""
     if not holds:
-        raise UnreadableError(what)
+        raise UnreadableError(message)
 
 
 # --- streams
@@ -213,20 +213,20 @@ def ranking(of: list[tuple[int, float]]) -> ReceivedAnswer:
 def chat_error(body: Json) -> str:
     require(set(body) == {"error"}, f"no error of the format: {body}")
     require(set(body["error"]) >= {"message", "type", "param", "code"}, f"no error of the format: {body}")
-    return _said(body["error"])
+    return _message_of(body["error"])
 
 
 def messages_error(body: Json) -> str:
     require(body["type"] == "error" and set(body["error"]) >= {"type", "message"}, f"no error of the format: {body}")
-    return _said(body["error"])
+    return _message_of(body["error"])
 
 
 def native_error(body: Json) -> str:
     require(set(body["error"]) >= {"code", "message", "status"}, f"no error of the format: {body}")
-    return _said(body["error"])
+    return _message_of(body["error"])
 
 
-def _said(error: Json) -> str:
+def _message_of(error: Json) -> str:
     require(isinstance(error["message"], str) and error["message"], f"an error without a message: {error}")
     message: str = error["message"]
     return message

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Verdict:
     """One figure. `holds` is None where there is no demand."""
 
-    what: str
+    name: str
     measured: str
     demanded: str = ""
     holds: bool | None = None
@@ -42,7 +42,7 @@ class Report:
 
 def _row(verdict: Verdict) -> tuple[str, str, str, str]:
     result = {None: "", True: "ok", False: "FAILED"}[verdict.holds]
-    return verdict.what, verdict.measured, verdict.demanded, result
+    return verdict.name, verdict.measured, verdict.demanded, result
 
 
 def milliseconds(seconds: float) -> str:

@@ -19,7 +19,7 @@ from tests.soak.report import Report, Verdict, mebibytes, milliseconds
 from tests.support.providers.faulty import FAULTS, Fault, Strikes, struck
 
 TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
-RESTING = "resting"
+EJECTED = "ejected"
 """Model whose faulty channel has an open circuit breaker after each fault, so that few of its calls meet one."""
 LANES = {
     "own": "chat, responses, messages, native, embeddings, native_embeddings, rerank",
@@ -27,7 +27,7 @@ LANES = {
     "responses": "responses, embeddings, rerank",
     "messages": "messages, native_embeddings, rerank",
     "native": "native, native_embeddings, rerank",
-    RESTING: "chat, responses, messages, native, embeddings, native_embeddings, rerank",
+    EJECTED: "chat, responses, messages, native, embeddings, native_embeddings, rerank",
 }
 """Model -> formats of its channels: each caller's own format, or one that the others are translated to."""
 HEALTHY, AGAIN = "none", "none+1"
@@ -39,7 +39,7 @@ SAMPLES = 10
 SETTLING_SECONDS = 15.0
 
 DATABASE = "umg.db"
-RESTS = re.compile(r"status-(?!408|409|425)4|status-529|redirect|limit|overloaded|out-of-credit")
+EJECTING = re.compile(r"status-(?!408|409|425)4|status-529|redirect|limit|overloaded|out-of-credit")
 """Faults that open a channel's circuit breaker: its key is invalid, or the provider is overloaded."""
 
 
@@ -50,11 +50,11 @@ def _faults() -> tuple[str, str]:
         for fault in FAULTS.values()
         if fault.mixes and not fault.callers and {fault.whole, fault.stream} & {Strikes.BEFORE, Strikes.AFTER}
     ]
-    rests = [name for name in failing if RESTS.match(name)]
-    return f"{','.join(name for name in failing if name not in rests)}@20", f"{','.join(rests)}@20"
+    ejecting = [name for name in failing if EJECTING.match(name)]
+    return f"{','.join(name for name in failing if name not in ejecting)}@20", f"{','.join(ejecting)}@20"
 
 
-FAULTY, RESTFUL = _faults()
+FAULTY, EJECTING_FAULTS = _faults()
 
 CHANNEL = """
   - name: {name}-{lane}
@@ -86,7 +86,7 @@ def config(running: Provider) -> str:
     """
     entries = ["log: {level: warning, format: json}", "reasoning: {max_bytes: 1MiB}", "channels:"]
     for lane, protocols in LANES.items():
-        faulty = RESTFUL if lane == RESTING else FAULTY
+        faulty = EJECTING_FAULTS if lane == EJECTED else FAULTY
         for priority, (name, order) in enumerate((("faulty", faulty), ("first", HEALTHY), ("second", AGAIN))):
             healthy = "" if name == "faulty" else f"healthy-{lane}"
             url = running.url(order)
@@ -98,12 +98,12 @@ def config(running: Provider) -> str:
     return "\n".join(entries)
 
 
-def asks(calling: Callers, prefix: str = "") -> MakeCall:
+def retried_calls(calling: Callers, prefix: str = "") -> MakeCall:
     """Return a call with any question to any model, retried when it is rejected, as official clients do. A stream may
     break in the middle only where the provider broke it.
     """
 
-    async def ask(chance: random.Random) -> CallResult:
+    async def make_call(chance: random.Random) -> CallResult:
         question, lane, made = chance.choice(QUESTIONS), chance.choice(tuple(LANES)), nonce(chance)
         called = await calling.call_with_retries(question, prefix + lane, made)
         if called.outcome is Outcome.RIGHT:
@@ -113,12 +113,12 @@ def asks(calling: Callers, prefix: str = "") -> MakeCall:
         outcome = Outcome.FAILED if called.outcome is Outcome.CUT and not broken_there else called.outcome
         return replace(called, outcome=outcome, detail=f"{lane}, {fault.name}: {called.detail}")
 
-    return ask
+    return make_call
 
 
 def _fault(question: Question, lane: str, nonce: str) -> Fault:
     """Return the fault with which the faulty channel answers a call."""
-    order = RESTFUL if lane == RESTING else FAULTY
+    order = EJECTING_FAULTS if lane == EJECTED else FAULTY
     return struck(order, f"nonce-{nonce}", streamed=question.stream)
 
 
@@ -145,16 +145,16 @@ async def soaked(plan: Plan, directory: Path) -> Soaked:
         capacity = None
         if plan.rate is None:
             async with callers(target.url, target.grpc, KEY) as calling:
-                capacity = (await closed(asks(calling, "healthy-"), CALLERS, plan.ramp_seconds)).rate
+                capacity = (await closed(retried_calls(calling, "healthy-"), CALLERS, plan.ramp_seconds)).rate
         rate = plan.rate if capacity is None else SHARE * capacity
         assert rate is not None
         async with callers(target.url, target.grpc, KEY) as calling:
-            await steady(asks(calling), rate, plan.warmup_seconds, plan.seed + 1)
+            await steady(retried_calls(calling), rate, plan.warmup_seconds, plan.seed + 1)
         before = await target.until(lambda figures: figures.clients == 0, SETTLING_SECONDS)
         met = (await running.counts()).calls(FAULTY)
         spent = Spent.until_now(target.pid, running.process.pid)
         async with callers(target.url, target.grpc, KEY) as calling, target.sampled(plan.seconds / SAMPLES) as memory:
-            tally = await steady(asks(calling), rate, plan.seconds, plan.seed)
+            tally = await steady(retried_calls(calling), rate, plan.seconds, plan.seed)
         busy = Spent.until_now(target.pid, running.process.pid).since(spent, tally.seconds_taken)
         attempts = Counter(await target.attempts("faulty"))
         after = await target.until(as_before(before), SETTLING_SECONDS)
@@ -241,5 +241,5 @@ def _times(tally: Tally) -> str:
     return f"{milliseconds(half)}, {milliseconds(most)}"
 
 
-def _same(what: str, before: int, after: int) -> list[Verdict]:
-    return [Verdict(what, f"{before} -> {after}", "no more", after <= before)]
+def _same(name: str, before: int, after: int) -> list[Verdict]:
+    return [Verdict(name, f"{before} -> {after}", "no more", after <= before)]

@@ -23,7 +23,7 @@ async def test_a_while_with_a_faulty_provider_goes_unnoticed_and_leaves_nothing_
 
 
 async def test_two_thousand_callers_that_leave_leave_nothing_behind(tmp_path: Path) -> None:
-    sound(cancellations.report(await cancellations.left(LEAVING, tmp_path)))
+    sound(cancellations.report(await cancellations.run_cancellations(LEAVING, tmp_path)))
 
 
 @pytest.mark.parametrize("case", overload.CASES, ids=lambda case: case.name)

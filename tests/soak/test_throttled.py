@@ -48,11 +48,11 @@ async def test_callers_of_a_throttled_gateway_are_all_served(tmp_path: Path) -> 
         config = PROVIDER.format(url=running.url("none+50"), overload="{}", more="")
         async with gateway(config, tmp_path) as target, callers(target.url, target.grpc, KEY) as calling:
 
-            async def ask(chance: random.Random) -> CallResult:
+            async def make_call(chance: random.Random) -> CallResult:
                 return await calling.call(chance.choice(QUESTIONS), WAITED_FOR, nonce(chance))
 
-            await closed(ask, 4, 2)  # loads modules and opens connections at the first calls
+            await closed(make_call, 4, 2)  # loads modules and opens connections at the first calls
             async with throttled(target.pid):
-                tally = await closed(ask, ALWAYS, 10)
+                tally = await closed(make_call, ALWAYS, 10)
     assert tally.counts == {Outcome.RIGHT: tally.calls}, {outcome: tally.examples(outcome) for outcome in Outcome}
     assert tally.calls > ALWAYS

@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 
 FUNCTION = {"name": "get_weather", "description": "Weather", "parameters": WEATHER}
 PICTURE = f"data:image/png;base64,{PNG}"
-ASK = "Ask get_weather"
+TOOL_QUESTION = "Ask get_weather"
 PLACE = {"type": "approximate", "city": "Rome"}
 
 CHAT: dict[str, Any] = {
@@ -20,7 +20,7 @@ CHAT: dict[str, Any] = {
         {
             "role": "user",
             "content": [
-                {"type": "text", "text": ASK},
+                {"type": "text", "text": TOOL_QUESTION},
                 {"type": "image_url", "image_url": {"url": PICTURE, "detail": "low"}},
             ],
         },
@@ -56,7 +56,7 @@ RESPONSES: dict[str, Any] = {
         {
             "role": "user",
             "content": [
-                {"type": "input_text", "text": ASK},
+                {"type": "input_text", "text": TOOL_QUESTION},
                 {"type": "input_image", "image_url": PICTURE, "detail": "low"},
                 {"type": "input_file", "file_data": f"data:application/pdf;base64,{PDF}", "filename": "a.pdf"},
             ],
@@ -117,7 +117,7 @@ MESSAGES: dict[str, Any] = {
         {
             "role": "user",
             "content": [
-                {"type": "text", "text": ASK, "cache_control": {"type": "ephemeral"}},
+                {"type": "text", "text": TOOL_QUESTION, "cache_control": {"type": "ephemeral"}},
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
                 {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},
                 {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]},
@@ -159,7 +159,7 @@ NATIVE: dict[str, Any] = {
         {
             "role": "user",
             "parts": [
-                {"text": ASK},
+                {"text": TOOL_QUESTION},
                 {"inlineData": {"mimeType": "image/png", "data": PNG}},
                 {"fileData": {"mimeType": "image/png", "fileUri": "https://a.example/a.png"}},
             ],

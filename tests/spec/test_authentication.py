@@ -13,7 +13,7 @@ from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SAID = [{"role": "user", "content": "Hi"}]
+TURNS = [{"role": "user", "content": "Hi"}]
 EMBEDDED = {"content": {"parts": [{"text": "Hi"}]}}
 RANKED = {"model": "rerank-v1", "query": "Hi", "documents": ["Hi"]}
 CONTENTS = {"contents": [{"parts": [{"text": "Hi"}]}]}
@@ -38,19 +38,19 @@ class Operation:
 
 NATIVE = ("x-vendorg-api-key", "x-goog-api-key")
 OPERATIONS = [
-    Operation("chat", "/v1/chat/completions", {"model": "famO-5", "messages": SAID}),
-    Operation("responses", "/v1/responses", {"model": "famO-5", "input": SAID}),
-    Operation("input_tokens", "/v1/responses/input_tokens", {"model": "famO-5", "input": SAID}),
+    Operation("chat", "/v1/chat/completions", {"model": "famO-5", "messages": TURNS}),
+    Operation("responses", "/v1/responses", {"model": "famO-5", "input": TURNS}),
+    Operation("input_tokens", "/v1/responses/input_tokens", {"model": "famO-5", "input": TURNS}),
     Operation(
         "messages",
         "/v1/messages",
-        {"model": "famC-sonnet-4-5", "messages": SAID, "max_tokens": 50},
+        {"model": "famC-sonnet-4-5", "messages": TURNS, "max_tokens": 50},
         own_headers=("x-api-key",),
     ),
     Operation(
         "count_tokens",
         "/v1/messages/count_tokens",
-        {"model": "famC-sonnet-4-5", "messages": SAID},
+        {"model": "famC-sonnet-4-5", "messages": TURNS},
         own_headers=("x-api-key",),
     ),
     *(

@@ -21,7 +21,7 @@ from tests.spec.callers import (
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": WEATHER}}]
-ASK_TOOL = "Ask get_weather of Rome"
+TOOL_QUESTION = "Ask get_weather of Rome"
 LOCATION = {"approximate": {"timezone": "Europe/Rome", "country": "IT", "region": "Lazio", "city": "Rome"}}
 
 
@@ -90,7 +90,7 @@ async def test_chat_field_top_p(chat: Chat) -> None:
 
 
 async def test_chat_field_tools(chat: Chat) -> None:
-    body = await chat.answer({"tools": TOOLS}, text=ASK_TOOL)
+    body = await chat.answer({"tools": TOOLS}, text=TOOL_QUESTION)
     assert [call["function"]["name"] for call in message_of(body)["tool_calls"]] == ["get_weather"]
     await chat.takes("tools", [], [{"type": "function", "function": {"name": "bare"}}])
     await chat.refuses("tools", *NO_ARRAYS)
@@ -111,9 +111,9 @@ async def test_chat_field_tool_choice(chat: Chat) -> None:
     two = [*TOOLS, {"type": "function", "function": {"name": "other"}}]
     forced = {"type": "function", "function": {"name": "other"}}
     for choice, text, names in (
-        ("auto", ASK_TOOL, ["get_weather"]),
+        ("auto", TOOL_QUESTION, ["get_weather"]),
         ("auto", "Hi", []),
-        ("none", ASK_TOOL, []),
+        ("none", TOOL_QUESTION, []),
         ("required", "Hi", ["get_weather"]),
         (forced, "Hi", ["other"]),
     ):
@@ -441,7 +441,7 @@ async def test_chat_response_usage(chat: Chat) -> None:
 
 
 async def test_chat_response_tool_calls(chat: Chat) -> None:
-    body = await chat.answer({"tools": TOOLS}, text=ASK_TOOL)
+    body = await chat.answer({"tools": TOOLS}, text=TOOL_QUESTION)
     (call,) = message_of(body)["tool_calls"]
     assert (call["type"], call["function"]["name"]) == ("function", "get_weather")
     assert json.loads(call["function"]["arguments"]).keys() == {"city"}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.spec.callers import PDF, Chat, Frame, lasting
 from tests.spec.test_chat import (
-    ASK_TOOL,
+    TOOL_QUESTION,
     TOOLS,
     addresses,
     message_of,
@@ -25,26 +25,26 @@ SEARCH = [{"type": "function", "function": {"name": "vendorgSearch", "descriptio
 
 async def test_chat_rule_1_tool_use_is_two_stage(chat: Chat) -> None:
     for model in ("famO-5", "famG-2.5-pro", "famC-sonnet-4-5", "famQ-3-max", "famR-1", "famX-4"):
-        first = message_of(await chat.answer({"tools": TOOLS, "tool_choice": "auto"}, text=ASK_TOOL, model=model))
+        first = message_of(await chat.answer({"tools": TOOLS, "tool_choice": "auto"}, text=TOOL_QUESTION, model=model))
         (call,) = first["tool_calls"]
         for result in ("17 degrees", "error: the weather station is closed"):
             tool_message = {"role": "tool", "tool_call_id": call["id"], "content": result}
-            history = [*chat.prompt(ASK_TOOL), first, tool_message]
+            history = [*chat.prompt(TOOL_QUESTION), first, tool_message]
             second = await chat.answer({"tools": TOOLS, "messages": history}, model=model)
             assert result in chat.text(second)
             assert second["choices"][0]["finish_reason"] == "stop"
 
 
 async def test_chat_rule_1_stage_2_may_be_streamed(chat: Chat) -> None:
-    first = message_of(await chat.answer({"tools": TOOLS}, text=ASK_TOOL))
+    first = message_of(await chat.answer({"tools": TOOLS}, text=TOOL_QUESTION))
     tool_message = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "17 degrees"}
-    fields = {"tools": TOOLS, "messages": [*chat.prompt(ASK_TOOL), first, tool_message]}
+    fields = {"tools": TOOLS, "messages": [*chat.prompt(TOOL_QUESTION), first, tool_message]}
     assert chat.streamed_text(await chat.stream(fields)) == chat.text(await chat.answer(fields))
 
 
 async def test_chat_rule_1_stage_1_may_be_streamed(chat: Chat) -> None:
-    whole = message_of(await chat.answer({"tools": TOOLS}, text=ASK_TOOL))["tool_calls"]
-    frames = await chat.stream({"tools": TOOLS}, text=ASK_TOOL)
+    whole = message_of(await chat.answer({"tools": TOOLS}, text=TOOL_QUESTION))["tool_calls"]
+    frames = await chat.stream({"tools": TOOLS}, text=TOOL_QUESTION)
     pieces = [call for delta in chat.deltas(frames) for call in delta.get("tool_calls", [])]
     assert [piece["id"] for piece in pieces if "id" in piece] == [call["id"] for call in whole]
     arguments = "".join(piece["function"].get("arguments", "") for piece in pieces)
@@ -156,11 +156,11 @@ async def test_chat_rule_5_any_other_suffix_is_an_unknown_model(chat: Chat) -> N
 
 
 async def test_chat_rule_5_thinking_budget_special_values(chat: Chat) -> None:
-    async def ask(budget: int) -> list[Frame]:
+    async def stream_with_budget(budget: int) -> list[Frame]:
         fields = {f"{CONFIG}.thinking_budget": budget, f"{CONFIG}.include_thoughts": True, **USAGE}
         return await chat.stream(fields, model="famG-2.5-flash")
 
-    automatic, off, bounded = [await ask(budget) for budget in (-1, 0, 16)]
+    automatic, off, bounded = [await stream_with_budget(budget) for budget in (-1, 0, 16)]
     assert streamed_reasoning_tokens(automatic) > 16
     assert chat.streamed_reasoning(automatic)
     assert (streamed_reasoning_tokens(off), chat.streamed_reasoning(off)) == (0, "")
@@ -224,7 +224,7 @@ async def test_chat_rule_5_search_is_a_tool_named_vendorg_search(chat: Chat) -> 
         body = await chat.answer({"tools": SEARCH}, model=model)
         assert searched(body)
         assert "tool_calls" not in message_of(body)
-        both = await chat.answer({"tools": [*SEARCH, *TOOLS]}, text=ASK_TOOL, model=model)
+        both = await chat.answer({"tools": [*SEARCH, *TOOLS]}, text=TOOL_QUESTION, model=model)
         assert [call["function"]["name"] for call in message_of(both)["tool_calls"]] == ["get_weather"]
     frames = await chat.stream({"tools": SEARCH}, model="famG-2.5-pro")
     received = [note["url_citation"]["url"] for delta in chat.deltas(frames) for note in delta.get("annotations", [])]

@@ -42,7 +42,7 @@ streamed_or_not = pytest.mark.parametrize(
 )
 
 
-async def ask(
+async def call(
     face: Face,
     stream: bool,
     fields: dict[str, object] | None = None,
@@ -77,41 +77,41 @@ def judge(face: Face, reply: Reply, status: int) -> str:
 @streamed_or_not
 async def test_errors_status_400(face: Face, stream: bool) -> None:
     field = "generationConfig.temperature" if face.name == "native" else "temperature"
-    assert field in judge(face, await ask(face, stream, {field: 5}), 400)
-    assert face.question_field in judge(face, await ask(face, stream, {face.question_field: None}), 400)
+    assert field in judge(face, await call(face, stream, {field: 5}), 400)
+    assert face.question_field in judge(face, await call(face, stream, {face.question_field: None}), 400)
 
 
 @streamed_or_not
 async def test_errors_status_401(face: Face, stream: bool) -> None:
-    assert judge(face, await ask(face, stream, key="sk-nobody"), 401)
+    assert judge(face, await call(face, stream, key="sk-nobody"), 401)
 
 
 @streamed_or_not
 async def test_errors_status_404_for_an_unknown_model(face: Face, stream: bool) -> None:
     for model in ("famZ-1", "vendor/name-2"):
-        assert model in judge(face, await ask(face, stream, model=model), 404)
+        assert model in judge(face, await call(face, stream, model=model), 404)
 
 
 @streamed_or_not
 async def test_errors_status_429_when_a_key_calls_too_often(face: Face, stream: bool, gateway: ApiClient) -> None:
     name = f"one a minute {face.name} {stream}"
     _, secret = await Keys(gateway.server.service.store).create(name, requests_per_minute=1)
-    assert (await ask(face, stream, key=secret)).status == 200
-    reply = await ask(face, stream, key=secret)
+    assert (await call(face, stream, key=secret)).status == 200
+    reply = await call(face, stream, key=secret)
     assert judge(face, reply, 429)
     assert 1 <= int(reply.headers["retry-after"]) <= 60
 
 
 @streamed_or_not
 async def test_errors_status_429_of_a_provider(face: Face, stream: bool) -> None:
-    reply = await ask(face, stream, text="[[fail:429]]")
+    reply = await call(face, stream, text="[[fail:429]]")
     assert judge(face, reply, 429)
     assert int(reply.headers["retry-after"]) >= 1
 
 
 @streamed_or_not
 async def test_errors_status_500_class_of_a_provider(face: Face, stream: bool) -> None:
-    reply = await ask(face, stream, text="[[fail]]")
+    reply = await call(face, stream, text="[[fail]]")
     assert 500 <= reply.status < 600
     assert judge(face, reply, reply.status)
     error = face.error(reply, reply.status)
@@ -127,7 +127,7 @@ async def test_errors_status_500_class_of_a_slow_provider(tmp_path: Path) -> Non
         for face in (Chat, Responses, Messages, Native):
             slow = face(ApiClient(impatient, session))
             for stream in (False, True):
-                assert judge(slow, await ask(slow, stream, text="[[slow]]"), 504)
+                assert judge(slow, await call(slow, stream, text="[[slow]]"), 504)
 
 
 @every_face
@@ -144,7 +144,7 @@ async def test_errors_no_change_of_a_good_body_is_a_server_error(face: Face) -> 
     random = Random(face.name)
     for _ in range(300):
         fields = changed(body, random)
-        reply = await ask(face, random.random() < 0.3, fields)
+        reply = await call(face, random.random() < 0.3, fields)
         assert reply.status in {200, 400, 404}, fields
         if reply.status != 200:
             assert judge(face, reply, reply.status)
@@ -197,7 +197,7 @@ def data_lines(text: str) -> Iterator[str]:
 
 
 async def test_errors_in_a_stream_of_chat(chat: Chat) -> None:
-    reply = await ask(chat, stream=True, text=CUT)
+    reply = await call(chat, stream=True, text=CUT)
     assert reply.status == 200
     *chunks, last = [json.loads(line) for line in data_lines(reply.text)]  # no [DONE] after a failure
     assert any(chunk["choices"][0]["delta"].get("content") for chunk in chunks)

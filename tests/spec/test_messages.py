@@ -11,7 +11,7 @@ from tests.support.callers.api import ApiClient
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOOLS = [{"name": "get_weather", "description": "Weather", "input_schema": WEATHER}]
-ASK_TOOL = "Ask get_weather of Rome"
+TOOL_QUESTION = "Ask get_weather of Rome"
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 PLACE = {"type": "approximate", "timezone": "Europe/Rome", "country": "IT", "region": "Lazio", "city": "Rome"}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
@@ -166,9 +166,9 @@ async def test_messages_field_stop_sequences(messages: Messages) -> None:
 
 
 async def test_messages_field_tools_function(messages: Messages) -> None:
-    body = await messages.answer({"tools": TOOLS}, text=ASK_TOOL)
+    body = await messages.answer({"tools": TOOLS}, text=TOOL_QUESTION)
     assert calls(messages, body) == ["get_weather"]
-    assert calls(messages, await messages.answer({"tools": [{**TOOLS[0], "type": "custom"}]}, text=ASK_TOOL))
+    assert calls(messages, await messages.answer({"tools": [{**TOOLS[0], "type": "custom"}]}, text=TOOL_QUESTION))
     await messages.refuses("tools", "x", 5, {"name": "x"})
     await messages.refuses("tools", ["x"], named="tools[0]")
     await messages.refuses("tools", [{"input_schema": WEATHER}], [{**TOOLS[0], "name": 5}], named="tools[0].name")
@@ -199,10 +199,10 @@ async def test_messages_field_tools_of_other_kinds_are_refused_by_name(messages:
 async def test_messages_field_tool_choice(messages: Messages) -> None:
     tools = [*TOOLS, {"name": "other", "input_schema": {"type": "object", "properties": {}}}]
     for choice, text, names in (
-        ({"type": "auto"}, ASK_TOOL, ["get_weather"]),
+        ({"type": "auto"}, TOOL_QUESTION, ["get_weather"]),
         ({"type": "auto"}, "Hi", []),
         ({"type": "any"}, "Hi", ["get_weather"]),
-        ({"type": "none"}, ASK_TOOL, []),
+        ({"type": "none"}, TOOL_QUESTION, []),
         ({"type": "tool", "name": "other"}, "Hi", ["other"]),
     ):
         body = await messages.answer({"tools": tools, "tool_choice": choice}, text=text)
@@ -298,7 +298,7 @@ async def test_messages_rule_1_extended_thinking_as_recommended(messages: Messag
 
 
 async def test_messages_rule_2_tool_use_is_two_stage(messages: Messages) -> None:
-    question = messages.prompt(ASK_TOOL)
+    question = messages.prompt(TOOL_QUESTION)
     for model, thinking in (
         ("famC-sonnet-4-5", None),
         ("famC-sonnet-4-5", THINK),
@@ -459,12 +459,12 @@ async def test_messages_object_fields(messages: Messages) -> None:
 
 
 async def test_messages_object_tool_use(messages: Messages) -> None:
-    body = await messages.answer({"tools": TOOLS}, text=ASK_TOOL)
+    body = await messages.answer({"tools": TOOLS}, text=TOOL_QUESTION)
     (use,) = messages.blocks(body, "tool_use")
     assert use.keys() >= {"type", "id", "name", "input"}
     assert (use["name"], use["input"].keys()) == ("get_weather", {"city"})
     assert (body["stop_reason"], body["stop_sequence"]) == ("tool_use", None)
-    frames = await messages.stream({"tools": TOOLS}, text=ASK_TOOL)
+    frames = await messages.stream({"tools": TOOLS}, text=TOOL_QUESTION)
     pieces = [delta["partial_json"] for delta in messages.deltas(frames) if delta["type"] == "input_json_delta"]
     assert json.loads("".join(pieces)) == use["input"]
 

@@ -242,10 +242,10 @@ async def test_models_error_body(gateway: ApiClient, shape: str) -> None:
     bad = {name: value.replace(KEY, "sk-nobody") for name, value in SHAPES[shape].items()}
     for path in ("/v1/models", "/v1/models/famO-5"):
         assert refused(await gateway.get(path, bad), shape, 401)["code"] == "invalid_api_key"
-    nobody = {name: value for name, value in SHAPES[shape].items() if KEY not in value}
-    assert refused(await gateway.get("/v1/models", nobody), "chat" if shape == "native" else shape, 401)["code"] == (
-        "invalid_api_key"
-    )
+    without_key = {name: value for name, value in SHAPES[shape].items() if KEY not in value}
+    assert refused(await gateway.get("/v1/models", without_key), "chat" if shape == "native" else shape, 401)[
+        "code"
+    ] == ("invalid_api_key")
     wrong = await gateway.send("DELETE", "/v1/models", headers=SHAPES[shape])
     assert wrong.status == 405
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FUNCTION = {"name": "get_weather", "description": "Weather", "parameters": WEATHER}
 NESTED = [{"type": "function", "function": FUNCTION}]
 FLAT = [{"type": "function", **FUNCTION}]
-ASK_TOOL = "Ask get_weather of Rome"
+TOOL_QUESTION = "Ask get_weather of Rome"
 PLACE = {"type": "approximate", "country": "IT", "region": "Lazio", "city": "Rome", "timezone": "Europe/Rome"}
 
 
@@ -232,7 +232,7 @@ async def test_responses_field_tools_file_search(responses: Responses) -> None:
 
 @pytest.mark.parametrize("tools", [NESTED, FLAT], ids=["nested as documented", "flat as SDKs send"])
 async def test_responses_field_tools_function(responses: Responses, tools: Any) -> None:
-    body = await responses.answer({"tools": tools}, text=ASK_TOOL)
+    body = await responses.answer({"tools": tools}, text=TOOL_QUESTION)
     assert calls(responses, body) == ["get_weather"]
     (tool,) = body["tools"]
     assert (tool["type"], tool["name"], tool["parameters"]) == ("function", "get_weather", WEATHER)
@@ -256,9 +256,9 @@ async def test_responses_field_tool_choice(responses: Responses) -> None:
     tools = [*FLAT, other]
     assert (await responses.answer({"tools": tools}))["tool_choice"] == "auto"
     for choice, text, names in (
-        ("auto", ASK_TOOL, ["get_weather"]),
+        ("auto", TOOL_QUESTION, ["get_weather"]),
         ("auto", "Hi", []),
-        ("none", ASK_TOOL, []),
+        ("none", TOOL_QUESTION, []),
         ("required", "Hi", ["get_weather"]),
         ({"type": "function", "function": {"name": "other"}}, "Hi", ["other"]),
         ({"type": "function", "name": "other"}, "Hi", ["other"]),
@@ -328,7 +328,7 @@ async def test_responses_query_api_version_is_accepted(responses: Responses, gat
 
 
 async def test_responses_rule_1_a_function_call_is_an_output_item(responses: Responses) -> None:
-    question = responses.prompt(ASK_TOOL)
+    question = responses.prompt(TOOL_QUESTION)
     for model in ("famO-5", "famG-2.5-pro", "famC-sonnet-4-5"):
         first = await responses.answer({"tools": NESTED, "input": question}, model=model)
         (call,) = responses.items(first, "function_call")
@@ -403,7 +403,7 @@ async def test_responses_output_item_message(responses: Responses) -> None:
 
 
 async def test_responses_output_item_function_call(responses: Responses) -> None:
-    (item,) = (await responses.answer({"tools": NESTED}, text=ASK_TOOL))["output"]
+    (item,) = (await responses.answer({"tools": NESTED}, text=TOOL_QUESTION))["output"]
     assert item.keys() >= {"id", "type", "status", "name", "call_id", "arguments"}
     assert (item["type"], item["status"], item["name"]) == ("function_call", "completed", "get_weather")
     assert json.loads(item["arguments"]).keys() == {"city"}
@@ -449,7 +449,7 @@ async def test_responses_stream_refused_is_json(responses: Responses) -> None:
 
 
 async def test_responses_stream_of_a_function_call(responses: Responses) -> None:
-    frames = await responses.stream({"tools": NESTED}, text=ASK_TOOL)
+    frames = await responses.stream({"tools": NESTED}, text=TOOL_QUESTION)
     kinds = [frame.event.removeprefix("response.") for frame in frames if not frame.event.endswith(".delta")]
     assert kinds == [
         "created",

@@ -165,11 +165,11 @@ async def test_no_other_call_gets_the_answer_of_a_cancelled_call(redis_server: R
             return await redis.run(lambda client: client.get(name))
 
         for _ in range(50):
-            asking = asyncio.create_task(got("mine"))
+            cancelled_call = asyncio.create_task(got("mine"))
             for _ in range(3):  # sent, and not answered yet
                 await asyncio.sleep(0)
-            asking.cancel()
-            await asyncio.wait([asking])
+            cancelled_call.cancel()
+            await asyncio.wait([cancelled_call])
             assert await got("yours") == b"yours"
 
 

@@ -39,7 +39,7 @@ def config(base_url: str, more: str, name: Path | str = "test.yaml") -> Config:
     return parse(CHANNEL.format(base_url=base_url, more=more), str(name), {})
 
 
-async def ask(made: Config, data: Path, times: int = 1) -> list[tuple[int, str]]:
+async def call_channel(made: Config, data: Path, times: int = 1) -> list[tuple[int, str]]:
     """Return the status and the text (or message) of each answer."""
     async with chat_caller("http, in process", made, data) as gateway:
         answers = [await gateway.call(BODY) for _ in range(times)]
@@ -48,14 +48,14 @@ async def ask(made: Config, data: Path, times: int = 1) -> list[tuple[int, str]]
 
 async def test_several_keys_are_used_in_turn(tmp_path: Path) -> None:
     async with provider() as upstream:
-        assert await ask(config(upstream.base_url, "api_key: [a, b]"), tmp_path, times=4) == [(200, TEXT)] * 4
+        assert await call_channel(config(upstream.base_url, "api_key: [a, b]"), tmp_path, times=4) == [(200, TEXT)] * 4
         assert [request.headers["authorization"] for request in upstream.received] == ["Bearer a", "Bearer b"] * 2
 
 
 async def test_a_key_goes_into_the_header_that_the_operator_names(tmp_path: Path) -> None:
     more = "api_key: k, auth: {kind: header, header: api-key}, headers: {x-team: red}"
     async with provider() as upstream:
-        assert await ask(config(upstream.base_url, more), tmp_path) == [(200, TEXT)]
+        assert await call_channel(config(upstream.base_url, more), tmp_path) == [(200, TEXT)]
         headers = upstream.received[0].headers
         assert (headers["api-key"], headers["x-team"]) == ("k", "red")
         assert "authorization" not in headers
@@ -63,14 +63,16 @@ async def test_a_key_goes_into_the_header_that_the_operator_names(tmp_path: Path
 
 async def test_the_callers_key_does_not_reach_the_provider(tmp_path: Path) -> None:
     async with provider() as upstream:
-        await ask(config(upstream.base_url, "auth: {kind: none}"), tmp_path)
+        await call_channel(config(upstream.base_url, "auth: {kind: none}"), tmp_path)
         assert KEY not in str([request.headers for request in upstream.received])
 
 
 async def test_a_proxy_is_gone_through(tmp_path: Path) -> None:
     async with provider() as upstream, _proxy() as (address, seen):
         more = f"api_key: k, proxy: 'http://{address}'"
-        assert await ask(config(upstream.base_url.replace("127.0.0.1", "localhost"), more), tmp_path) == [(200, TEXT)]
+        assert await call_channel(config(upstream.base_url.replace("127.0.0.1", "localhost"), more), tmp_path) == [
+            (200, TEXT)
+        ]
     assert seen
     assert seen[0].startswith(b"POST http://localhost:")
 
@@ -91,8 +93,8 @@ async def test_a_provider_with_a_private_authority_is_trusted_by_its_file(tmp_pa
     authority.issue_cert("localhost").configure_cert(context)
     async with _tls_provider(context) as base_url:
         trusting = config(base_url, "api_key: k, ca_file: ca.pem", tmp_path / "test.yaml")
-        assert await ask(trusting, tmp_path / "a") == [(200, TEXT)]
-        [(status, message)] = await ask(config(base_url, "api_key: k"), tmp_path / "b")
+        assert await call_channel(trusting, tmp_path / "a") == [(200, TEXT)]
+        [(status, message)] = await call_channel(config(base_url, "api_key: k"), tmp_path / "b")
         assert (status, "could not be reached" in message) == (502, True)
 
 

@@ -14,7 +14,7 @@ STALL_SECONDS = 0.6
 SHORT = Deadlines(connect=0.2, first_byte=0.2, idle=0.2, total=30)
 
 
-def stand_still() -> None:
+def block_loop() -> None:
     """Block the event loop, as on a host that takes the processor away."""
     time.sleep(STALL_SECONDS)
 
@@ -22,7 +22,7 @@ def stand_still() -> None:
 async def test_lateness_is_the_time_in_which_no_timer_fired() -> None:
     lateness = LoopDelay()
     lateness.start()
-    stand_still()
+    block_loop()
     await asyncio.sleep(0)
     while not lateness.seconds:  # noqa: ASYNC110  # nobody tells when a tick has come
         await asyncio.sleep(0.01)
@@ -43,7 +43,7 @@ async def test_a_stall_of_this_process_lengthens_a_wait(measured: bool) -> None:
     if measured:
         lateness.start()
     async with asyncio.timeout(20), LoadAwareTimeout(STALL_SECONDS / 2, lateness) as waiting:
-        stand_still()
+        block_loop()
         asyncio.get_running_loop().call_later(STALL_SECONDS / 4, happened.set)
         await happened.wait()
     lateness.close()
@@ -52,20 +52,20 @@ async def test_a_stall_of_this_process_lengthens_a_wait(measured: bool) -> None:
 
 async def test_a_connection_that_is_made_during_a_stall_is_not_too_late() -> None:
     async with provider(answering(sized(b"hello"))) as made, Client.opened() as client:
-        asyncio.get_running_loop().call_soon(stand_still)
+        asyncio.get_running_loop().call_soon(block_loop)
         answer = await client.fetch(outgoing(made, deadlines=SHORT))
     assert answer.body == b"hello"
 
 
 async def test_an_event_that_comes_during_a_stall_is_not_too_late() -> None:
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         await link.request()
         await link.send(LINE + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-        stand_still()
+        block_loop()
         await asyncio.sleep(SHORT.idle / 2)
         await link.send(b"1\r\nb\r\n0\r\n\r\n")
 
-    async with provider(speak) as made, Client.opened() as client:
+    async with provider(handle) as made, Client.opened() as client:
         answer = await client.open(outgoing(made, deadlines=SHORT))
         read = b""
         async for chunk in answer.chunks():
@@ -76,10 +76,10 @@ async def test_an_event_that_comes_during_a_stall_is_not_too_late() -> None:
 
 
 async def test_a_late_provider_is_reported_as_the_providers_timeout() -> None:
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         await link.request()
         await link.left()
 
-    async with provider(speak) as made, Client.opened() as client:
+    async with provider(handle) as made, Client.opened() as client:
         with pytest.raises(UmgError, match="its first bytes"):
             await client.open(outgoing(made, deadlines=SHORT))

@@ -14,9 +14,9 @@ from tests.support.providers.raw import (
     HELLO,
     LINE,
     PATIENT,
+    HandleConnection,
     Link,
     Run,
-    Speak,
     answering,
     failed,
     outgoing,
@@ -29,7 +29,7 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing
 
-NOBODY = "http://127.0.0.1:1/v1/x"
+NO_SERVER = "http://127.0.0.1:1/v1/x"
 
 Send = Callable[[Client, Outgoing], Awaitable[object]]
 
@@ -64,7 +64,7 @@ def send(request: pytest.FixtureRequest) -> Send:
 @dataclass(frozen=True)
 class Fault:
     id: str
-    speak: Speak
+    handle: HandleConnection
     reason: str
     failure: Failure | None
     deadlines: Deadlines = PATIENT
@@ -74,7 +74,7 @@ class Fault:
 SHORT = replace(PATIENT, first_byte=0.1, total=0.1)
 HURRIED = PATIENT.within(0.1)
 FAULTS = [
-    Fault("nobody there", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url=NOBODY),
+    Fault("nobody there", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url=NO_SERVER),
     Fault("nobody of that name", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url="http://nobody.invalid/x"),
     Fault("a certificate that is none", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url="https:"),
     Fault("closed before the answer", answering(then="close"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
@@ -94,8 +94,8 @@ FAULTS = [
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
 def test_a_fault_states_whether_the_provider_may_have_received_something(case: Fault, send: Send, run: Run) -> None:
     async def main() -> None:
-        speak = _no_tls if case.url == "https:" and case.reason == "UPSTREAM_UNREACHABLE" else case.speak
-        async with provider(speak) as made, Client.opened() as client:
+        handle = _no_tls if case.url == "https:" and case.reason == "UPSTREAM_UNREACHABLE" else case.handle
+        async with provider(handle) as made, Client.opened() as client:
             url = made.url.replace("http:", "https:") if case.url == "https:" else case.url or made.url
             error = await failed(send(client, outgoing(made, url=url, deadlines=case.deadlines)))
         assert (error.name, error.failure) == (case.reason, case.failure)
@@ -116,12 +116,12 @@ def test_a_call_whose_time_is_over_is_nobodys_failure() -> None:
 
 
 def test_a_proxy_that_wants_another_key_is_down(send: Send, run: Run) -> None:
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         await link.reader.readuntil(b"\r\n\r\n")
         await link.send(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
 
     async def main() -> None:
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             call = outgoing(made, url="https://provider.example/v1", proxy=made.url.removesuffix("/v1/x"))
             error = await failed(send(client, call))
         assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.DOWN)
@@ -133,7 +133,7 @@ def test_a_proxy_that_wants_another_key_is_down(send: Send, run: Run) -> None:
 
 
 def _ends_after_one(end: str) -> Callable[[Link], Awaitable[None]]:
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         """Read a second request on the connection, and do not answer it."""
         await link.request()
         await link.send(HELLO)
@@ -141,7 +141,7 @@ def _ends_after_one(end: str) -> Callable[[Link], Awaitable[None]]:
         if end == "reset":
             link.reset()
 
-    return speak
+    return handle
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
@@ -193,14 +193,14 @@ def test_a_provider_that_worked_on_it_before_it_left_is_not_called_again(
 
 
 def test_an_answer_that_began_on_a_kept_connection_is_not_requested_again(send: Send, run: Run) -> None:
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         await link.request()
         await link.send(HELLO)
         await link.request()
         await link.send(HELLO[:-2])
 
     async def main() -> None:
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             await send(client, outgoing(made))
             error = await failed(send(client, outgoing(made)))
             assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
@@ -215,7 +215,7 @@ def test_a_restart_of_the_provider_costs_one_attempt_with_any_pooled_connections
         together = asyncio.Barrier(10)
         old_requests = 0
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             nonlocal old_requests
             is_old = len(made.links) <= 10
             await link.request()
@@ -225,7 +225,7 @@ def test_a_restart_of_the_provider_costs_one_attempt_with_any_pooled_connections
             await link.request()
             old_requests += is_old
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(10)))
             for _ in range(5):
                 await client.fetch(outgoing(made))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tests.support.providers.raw import HELLO, LINE, Link, Provider, Speak, answering, provider, sized, stall
+from tests.support.providers.raw import HELLO, LINE, HandleConnection, Link, Provider, answering, provider, sized, stall
 from tests.support.refused_urls import numeric, resolve
 from umg_grpc.egress import EgressRules, parse_place
 from umg_grpc.errors import UmgError
@@ -47,11 +47,11 @@ async def test_a_file_is_fetched_with_nothing_of_the_caller() -> None:
     seen: list[tuple[bytes, bytes]] = []
     outcomes: list[str] = []
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         seen.append(await link.request())
         await link.send(PNG)
 
-    async with provider(speak) as made, fetching(place(made), count=outcomes.append) as fetcher:
+    async with provider(handle) as made, fetching(place(made), count=outcomes.append) as fetcher:
         found = await fetcher.fetch(f"{made.url}?a=1", field="image")
     assert (len(found.body), found.content_type, outcomes) == (1000, "image/png", [FETCHED])
     assert seen[0][0].decode().split("\r\n") == [
@@ -114,16 +114,16 @@ REDIRECTS = [
 async def test_a_redirect_is_checked_as_the_url_is(case: Redirect) -> None:
     outcomes: list[str] = []
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         head, _ = await link.request()
         if b"/y" in head:
             await link.send(HELLO)
         else:
             location = case.location.replace("HOST", place(made)).encode()
             await link.send(b"HTTP/1.1 %b\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (case.status, location))
-            await speak(link)
+            await handle(link)
 
-    async with provider(speak) as made, fetching(place(made), count=outcomes.append) as fetcher:
+    async with provider(handle) as made, fetching(place(made), count=outcomes.append) as fetcher:
         if not case.problem:
             assert (await fetcher.fetch(made.url, field="image")).body == b"hello"
             assert len(made.links) == 1
@@ -170,7 +170,7 @@ async def local(name: str, port: int) -> Addresses:
 @dataclass(frozen=True)
 class Failing:
     id: str
-    speak: Speak
+    handle: HandleConnection
     problem: str
 
 
@@ -210,7 +210,7 @@ async def test_a_server_that_fails_is_the_callers_fault(case: Failing) -> None:
     outcomes: list[str] = []
     began = time.monotonic()
     async with (
-        provider(case.speak) as made,
+        provider(case.handle) as made,
         fetching(place(made), count=outcomes.append, max_bytes=1 << 20, timeout=0.5) as fetcher,
     ):
         error = await failure(fetcher, made.url)
@@ -279,12 +279,12 @@ async def test_a_call_has_the_tighter_of_the_limits() -> None:
 async def test_a_part_of_a_file_is_streamed() -> None:
     seen: list[bytes] = []
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         seen.append((await link.request())[0])
         await link.send(sized(b"llo", b"HTTP/1.1 206 Part\r\nContent-Range: bytes 2-4/5\r\n"))
 
     async with (
-        provider(speak) as made,
+        provider(handle) as made,
         fetching(place(made)) as fetcher,
         fetcher.open(made.url, field=None, headers={"Range": "bytes=2-", "If-Range": '"a"'}) as download,
     ):
@@ -297,7 +297,7 @@ async def test_a_part_of_a_file_is_streamed() -> None:
 async def test_a_download_of_200_mb_takes_little_memory_and_follows_its_reader() -> None:
     size, part, sent = 200 << 20, b"x" * (1 << 20), 0
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         nonlocal sent
         await link.request()
         await link.send(LINE + b"Content-Length: %d\r\n\r\n" % size)
@@ -306,7 +306,7 @@ async def test_a_download_of_200_mb_takes_little_memory_and_follows_its_reader()
             sent += len(part)
         await link.left()
 
-    async with provider(speak) as made, fetching(place(made), max_bytes=1) as fetcher:
+    async with provider(handle) as made, fetching(place(made), max_bytes=1) as fetcher:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         async with fetcher.open(made.url, field=None) as download, aclosing(download.chunks()) as chunks:
             received = 0
@@ -329,11 +329,11 @@ async def test_a_reader_that_stops_closes_the_connection() -> None:
 async def test_a_body_is_posted_and_every_status_is_an_answer(status: int) -> None:
     seen: list[tuple[bytes, bytes]] = []
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         seen.append(await link.request())
         await link.send(b"HTTP/1.1 %d X\r\nLocation: /y\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n" % status)
 
-    async with provider(speak) as made, fetching(place(made)) as fetcher:
+    async with provider(handle) as made, fetching(place(made)) as fetcher:
         headers = {"Content-Type": "application/json", "webhook-id": "1"}
         answer = await fetcher.post(made.url, field="callback_url", body=b'{"a":1}', headers=headers)
     [(head, body)] = seen

@@ -205,8 +205,8 @@ def test_of_a_refusal_the_status_is_enough(case: Answered, run: Run, monkeypatch
     monkeypatch.setattr("umg_grpc.upstream.http1.connection.ERROR_BODY_SECONDS", 0.05)
 
     async def main() -> None:
-        speak = answering(case.sent, then="close" if case.ends else "")
-        async with provider(speak) as made, Client.opened() as client:
+        handle = answering(case.sent, then="close" if case.ends else "")
+        async with provider(handle) as made, Client.opened() as client:
             status, _, body = await client.fetch(outgoing(made))
         assert (status, body) == (500, case.body)
 
@@ -241,12 +241,12 @@ def test_a_request_is_written_as_it_was_given(run: Run) -> None:
     async def main() -> None:
         seen: list[tuple[bytes, bytes]] = []
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             seen.append(await link.request())
             await link.send(HELLO)
 
         given = {"X-B": "ü", "Accept": "x/y", "Content-Length": "9", "Connection": "close"}
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             await client.fetch(outgoing(made, b"body", headers=given, url=f"{made.url}/a%2Fb c?q=1"))
         [(head, body)] = seen
         host = made.url.removeprefix("http://").removesuffix("/v1/x")
@@ -294,13 +294,13 @@ def test_a_body_of_any_length_arrives(size: int, run: Run) -> None:
     async def main() -> None:
         bodies: list[bytes] = []
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             while True:
                 bodies.append((await link.request())[1])
                 await link.send(HELLO)
 
         sent = (b"0123456789" * (size // 10 + 1))[:size]
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             for _ in range(2):
                 assert (await client.fetch(outgoing(made, sent))).body == b"hello"
             assert [body == sent for body in bodies] == [True, True]
@@ -312,13 +312,13 @@ def test_a_body_of_any_length_arrives(size: int, run: Run) -> None:
 @pytest.mark.parametrize("lingers", [True, False], ids=["which stays", "which leaves at once"])
 def test_an_answer_before_the_end_of_the_request_is_an_answer(lingers: bool, run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request(body=False)
             await link.send(sized(b"too large", b"HTTP/1.1 413 Too Large\r\n"))
             if lingers:
                 await link.left()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             for _ in range(2):
                 answer = await client.fetch(outgoing(made, b"x" * (20 << 20)))
                 assert (answer.status, answer.body) == (413, b"too large")

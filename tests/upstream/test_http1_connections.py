@@ -37,14 +37,14 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 def test_a_connection_that_the_provider_closed_is_not_used_again(run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(HELLO)
             link.writer.write_eof()
             await link.left()
             left.set()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             for _ in range(3):
                 left = asyncio.Event()
                 assert (await client.fetch(outgoing(made))).body == b"hello"
@@ -56,7 +56,7 @@ def test_a_connection_that_the_provider_closed_is_not_used_again(run: Run) -> No
 
 def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(HELLO)
             await go.wait()
@@ -64,7 +64,7 @@ def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
             await link.left()
             left.set()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             for _ in range(2):
                 go, left = asyncio.Event(), asyncio.Event()
                 assert (await client.fetch(outgoing(made))).body == b"hello"
@@ -92,7 +92,7 @@ def test_a_connection_is_kept_no_longer_after_a_long_call(run: Run) -> None:
     """Keep a connection whose timer was set during a long call."""
 
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await asyncio.sleep(0.12)  # longer than an idle connection is kept
             await link.send(HELLO)
@@ -100,7 +100,7 @@ def test_a_connection_is_kept_no_longer_after_a_long_call(run: Run) -> None:
             left.set()
 
         left = asyncio.Event()
-        async with provider(speak) as made:
+        async with provider(handle) as made:
             client = Client(idle=0.05)
             await client.fetch(outgoing(made, deadlines=Deadlines(60, 60, 60, 60)))
             await asyncio.wait_for(left.wait(), 5)
@@ -112,19 +112,19 @@ def test_a_connection_is_kept_no_longer_after_a_long_call(run: Run) -> None:
 def test_a_thousand_calls_at_once_have_a_connection_each_and_use_them_again(run: Run) -> None:
     async def main() -> None:
         waiting = 0
-        everybody = asyncio.Event()
+        all_waiting = asyncio.Event()
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             nonlocal waiting
             while True:
                 _, body = await link.request()
                 waiting += 1
                 if waiting == 1000:
-                    everybody.set()
-                await everybody.wait()
+                    all_waiting.set()
+                await all_waiting.wait()
                 await link.send(sized(body))
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             for _ in range(2):
                 calls = (client.fetch(outgoing(made, b"%d" % number)) for number in range(1000))
                 answers = await asyncio.gather(*calls)
@@ -183,12 +183,12 @@ STALLED = [Stalled("before the answer", b""), Stalled("in the head", HELLO[:9]),
 @pytest.mark.parametrize("size", [2, 20 << 20], ids=["short", "long"])
 def test_an_answer_that_does_not_come_in_time_is_given_up(case: Stalled, size: int, run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request(body=False)
             await link.send(case.sent)
             await link.left()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             call = outgoing(made, b"x" * size, deadlines=replace(PATIENT, total=0.1))
             assert await refused(client, call) == ("UPSTREAM_TIMEOUT", {"deadline": "total"})
 
@@ -228,7 +228,7 @@ def test_a_connection_that_is_not_made_in_time_is_given_up(connect: float, total
 @pytest.mark.parametrize("size", [2, 20 << 20], ids=["short", "long"])
 def test_a_caller_that_leaves_closes_the_connection_at_once(case: Stalled, size: int, run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request(body=False)
             await link.send(case.sent)
             there.set()
@@ -236,7 +236,7 @@ def test_a_caller_that_leaves_closes_the_connection_at_once(case: Stalled, size:
             left.set()
 
         there, left = asyncio.Event(), asyncio.Event()
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             call = asyncio.create_task(client.fetch(outgoing(made, b"x" * size)))
             await there.wait()
             call.cancel()
@@ -267,7 +267,7 @@ def test_a_caller_that_leaves_with_its_answer_leaves_no_connection_to_two(run: R
 
 def test_the_end_closes_all_connections_those_in_use_too(run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             _, body = await link.request()
             if body == b"stay":
                 requested.set()
@@ -276,7 +276,7 @@ def test_the_end_closes_all_connections_those_in_use_too(run: Run) -> None:
             await link.left()
 
         requested = asyncio.Event()
-        async with provider(speak) as made:
+        async with provider(handle) as made:
             async with Client.opened() as client:
                 call = asyncio.create_task(client.fetch(outgoing(made, b"stay")))
                 await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(5)))
@@ -380,11 +380,11 @@ def test_a_provider_over_tls_is_verified_by_its_certificate(case: Trust, run: Ru
 
 def test_a_plain_provider_is_not_reached_by_tls(run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.reader.read(1)
             await link.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             call = outgoing(made, url=made.url.replace("http:", "https:"))
             assert await refused(client, call) == ("UPSTREAM_UNREACHABLE", {})
 

@@ -46,12 +46,12 @@ def test_only_a_request_with_a_body_or_of_post_has_a_length(case: Sent, run: Run
     async def main() -> None:
         seen: list[tuple[bytes, bytes]] = []
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             seen.append(await link.request())
             await link.send(LINE + b"Content-Length: 5\r\n\r\n" if case.method == "HEAD" else HELLO)
             await link.left()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             answer = await client.fetch(outgoing(made, case.body, method=case.method, head_lines=b"x-trace: 1\r\n"))
         [(head, body)] = seen
         lines = head.decode().removesuffix("\r\n\r\n").split("\r\n")
@@ -120,14 +120,14 @@ def test_a_download_of_200_mb_takes_little_memory(run: Run) -> None:
     async def main() -> None:
         size, part = 200 << 20, b"x" * (1 << 20)
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(LINE + b"Content-Length: %d\r\n\r\n" % size)
             for _ in range(size // len(part)):
                 await link.send(part)
             await link.left()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             exchange = await client.open(outgoing(made, b"", method="GET"))
             received = 0

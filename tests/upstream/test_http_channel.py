@@ -13,7 +13,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.providers.raw import LINE, PATIENT, Link, Provider, Speak, answering, failed, provider, sized, stall
+from tests.support.providers.raw import (
+    LINE,
+    PATIENT,
+    HandleConnection,
+    Link,
+    Provider,
+    answering,
+    failed,
+    provider,
+    sized,
+    stall,
+)
 from umg_grpc.errors import Failure
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.text import HttpText
@@ -26,7 +37,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
 
 CHAT = FORMATS["chat"]
-ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
+REQUEST = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
 WHOLE = json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}).encode()  # fmt: skip
 CHUNK = b'data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":%b}]}\n\n'  # fmt: skip
 EVENTS = CHUNK % b"null" + CHUNK % b'"stop"' + b"data: [DONE]\n\n"
@@ -49,37 +60,37 @@ def channel(client: Client, made: Provider, deadlines: Deadlines = PATIENT, keys
 
 async def generate(http: HttpChannel, seconds: float = math.inf) -> object:
     text = HttpText(http, [CHAT])
-    request = CHAT.decode_request(ASKED, {}).canonical
+    request = CHAT.decode_request(REQUEST, {}).canonical
     return await text.prepare(request, "m", stream=False).send(seconds)
 
 
 async def generate_as_stream(http: HttpChannel, seconds: float = math.inf) -> object:
     text = HttpText(http, [CHAT])
-    request = CHAT.decode_request(ASKED, {}).canonical
+    request = CHAT.decode_request(REQUEST, {}).canonical
     async with aclosing(text.prepare(request, "m", stream=True).stream(seconds)) as messages:
         return [message async for message in messages]
 
 
-BOTH = pytest.mark.parametrize("ask", [generate, generate_as_stream], ids=["whole", "streamed"])
-Ask = Callable[..., Awaitable[object]]
+BOTH = pytest.mark.parametrize("send", [generate, generate_as_stream], ids=["whole", "streamed"])
+Send = Callable[..., Awaitable[object]]
 
 
 @BOTH
-async def test_a_redirect_is_down(ask: Ask) -> None:
-    speak = answering(b"HTTP/1.1 308 Go\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
-    async with provider(speak) as made, Client.opened() as client:
-        error = await failed(ask(channel(client, made)))
+async def test_a_redirect_is_down(send: Send) -> None:
+    handle = answering(b"HTTP/1.1 308 Go\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+    async with provider(handle) as made, Client.opened() as client:
+        error = await failed(send(channel(client, made)))
     assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.DOWN)
 
 
 @BOTH
 async def test_a_refusal_with_a_stalled_body_has_the_error_of_its_status(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch
+    send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("umg_grpc.upstream.http1.connection.ERROR_BODY_SECONDS", 0.05)
-    speak = answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 90\r\n\r\n{")
-    async with provider(speak) as made, Client.opened() as client:
-        error = await failed(ask(channel(client, made)))
+    handle = answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 90\r\n\r\n{")
+    async with provider(handle) as made, Client.opened() as client:
+        error = await failed(send(channel(client, made)))
     assert (error.name, error.metadata) == ("UPSTREAM_RATE_LIMITED", {"retry_after_seconds": "7"})
 
 
@@ -111,17 +122,17 @@ async def test_the_parts_of_a_batch_have_the_channels_deadline_or_the_callers(
 # --- keys
 
 
-def by_key(**answers: bytes) -> tuple[Speak, list[str]]:
+def by_key(**answers: bytes) -> tuple[HandleConnection, list[str]]:
     """Return a provider that answers by the key, and the list of the keys that were used."""
     used: list[str] = []
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         while True:
             head, _ = await link.request()
             used.append(head.partition(b"Bearer ")[2][:1].decode())
             await link.send(answers[used[-1]])
 
-    return speak, used
+    return handle, used
 
 
 GOOD = sized(WHOLE, LINE + b"Content-Type: application/json\r\n")
@@ -131,50 +142,50 @@ LIMITED = b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
 
 @BOTH
 @pytest.mark.parametrize("refusal", [UNKNOWN, LIMITED], ids=["unknown", "limited"])
-async def test_a_key_that_is_refused_gives_way_to_the_others(refusal: bytes, ask: Ask) -> None:
-    speak, used = by_key(a=GOOD, b=refusal, c=GOOD)
-    async with provider(speak) as made, Client.opened() as client:
+async def test_a_key_that_is_refused_gives_way_to_the_others(refusal: bytes, send: Send) -> None:
+    handle, used = by_key(a=GOOD, b=refusal, c=GOOD)
+    async with provider(handle) as made, Client.opened() as client:
         http = channel(client, made, keys="abc")
-        await ask(http)
-        assert (await failed(ask(http))).failure is Failure.OTHER_KEY
+        await send(http)
+        assert (await failed(send(http))).failure is Failure.OTHER_KEY
         assert http.suspended_keys == 1
         for _ in range(4):
-            await ask(http)
+            await send(http)
     assert "".join(used) == "abcaca"
 
 
 @BOTH
-async def test_without_another_key_the_error_is_the_channels(ask: Ask) -> None:
-    speak, used = by_key(a=UNKNOWN, b=LIMITED)
-    async with provider(speak) as made, Client.opened() as client:
+async def test_without_another_key_the_error_is_the_channels(send: Send) -> None:
+    handle, used = by_key(a=UNKNOWN, b=LIMITED)
+    async with provider(handle) as made, Client.opened() as client:
         http = channel(client, made, keys="ab")
-        assert (await failed(ask(http))).failure is Failure.OTHER_KEY
-        assert (await failed(ask(http))).failure is Failure.OVERLOADED
-        assert (await failed(ask(http))).failure is Failure.OVERLOADED
+        assert (await failed(send(http))).failure is Failure.OTHER_KEY
+        assert (await failed(send(http))).failure is Failure.OVERLOADED
+        assert (await failed(send(http))).failure is Failure.OVERLOADED
     assert "".join(used) == "abb"
 
 
 @BOTH
-async def test_the_only_key_of_a_channel_is_the_channel(ask: Ask) -> None:
-    speak, _ = by_key(a=UNKNOWN)
-    async with provider(speak) as made, Client.opened() as client:
-        assert (await failed(ask(channel(client, made, keys="a")))).failure is Failure.DOWN
+async def test_the_only_key_of_a_channel_is_the_channel(send: Send) -> None:
+    handle, _ = by_key(a=UNKNOWN)
+    async with provider(handle) as made, Client.opened() as client:
+        assert (await failed(send(channel(client, made, keys="a")))).failure is Failure.DOWN
 
 
 # --- slow bodies
 
 
-def dripping(head: bytes, drop: bytes) -> Speak:
+def dripping(head: bytes, drop: bytes) -> HandleConnection:
     """Return a provider that sends a drop each 10 ms, until the connection closes."""
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         await link.request()
         await link.send(head)
         while not link.writer.is_closing():
             await link.send(drop)
             await asyncio.sleep(0.01)
 
-    return speak
+    return handle
 
 
 @dataclass(frozen=True)
@@ -243,8 +254,8 @@ async def test_nothing_is_left_of_a_stream_that_was_too_late(monkeypatch: pytest
 
 
 async def test_comments_before_the_first_event_do_no_harm() -> None:
-    speak = answering(STREAM, b": wait\n\n", b": wait\n\n", EVENTS, then="close")
-    async with provider(speak) as made, Client.opened() as client:
+    handle = answering(STREAM, b": wait\n\n", b": wait\n\n", EVENTS, then="close")
+    async with provider(handle) as made, Client.opened() as client:
         assert await generate_as_stream(channel(client, made, replace(PATIENT, idle=0.5)))
 
 
@@ -252,11 +263,11 @@ async def test_comments_before_the_first_event_do_no_harm() -> None:
 
 
 @BOTH
-async def test_an_answer_that_grows_when_it_is_inflated_is_bounded(ask: Ask) -> None:
+async def test_an_answer_that_grows_when_it_is_inflated_is_bounded(send: Send) -> None:
     body = gzip.compress(b'{"a":"' + b"x" * MAX_RESPONSE_BYTES, mtime=0)
     head = LINE + b"Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
     async with provider(answering(sized(body, head))) as made, Client.opened() as client:
-        error = await failed(ask(channel(client, made)))
+        error = await failed(send(channel(client, made)))
     assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.TOO_LARGE)
     assert "larger than 64 MiB" in error.message
 

@@ -44,33 +44,33 @@ def test_a_key_that_is_no_good_is_left_out_and_comes_back_by_itself() -> None:
 
 
 @dataclass(frozen=True)
-class Rest:
+class Pause:
     id: str
     error: UmgError
     seconds: float  # 0: the key stays in use
 
 
-RESTS = [
-    Rest("a key that is unknown", bad("401"), 60),
-    Rest("an account without credit", bad("402"), 60),
-    Rest("a key that may not", bad("403"), 60),
-    Rest("a quota that is used up", UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "quota").with_failure(Failure.DOWN), 60),
-    Rest("a rate limit", limited("7"), 7),
-    Rest("a rate limit without a word of how long", limited(), 1),
-    Rest("a rate limit that is over at once", limited("0"), 1),
-    Rest("a rate limit for the day", limited("3600"), 60),
-    Rest("a model that is not there", bad("404"), 0),
-    Rest("an address that is another", bad("308"), 0),
-    Rest("a proxy that refuses", bad("407"), 0),
-    Rest("a provider with too much to do", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "", retry_after_seconds="9").with_failure(Failure.OVERLOADED), 0),
-    Rest("a failure", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.TRANSIENT), 0),
-    Rest("the caller's fault", UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "").with_failure(Failure.CALLER), 0),
-    Rest("the caller's deadline", UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, ""), 0),
+PAUSES = [
+    Pause("a key that is unknown", bad("401"), 60),
+    Pause("an account without credit", bad("402"), 60),
+    Pause("a key that may not", bad("403"), 60),
+    Pause("a quota that is used up", UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "quota").with_failure(Failure.DOWN), 60),
+    Pause("a rate limit", limited("7"), 7),
+    Pause("a rate limit without a word of how long", limited(), 1),
+    Pause("a rate limit that is over at once", limited("0"), 1),
+    Pause("a rate limit for the day", limited("3600"), 60),
+    Pause("a model that is not there", bad("404"), 0),
+    Pause("an address that is another", bad("308"), 0),
+    Pause("a proxy that refuses", bad("407"), 0),
+    Pause("a provider with too much to do", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "", retry_after_seconds="9").with_failure(Failure.OVERLOADED), 0),
+    Pause("a failure", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.TRANSIENT), 0),
+    Pause("the caller's fault", UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "").with_failure(Failure.CALLER), 0),
+    Pause("the caller's deadline", UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, ""), 0),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", RESTS, ids=lambda case: case.id)
-def test_a_key_is_paused_for_failures_of_the_key_only(case: Rest) -> None:
+@pytest.mark.parametrize("case", PAUSES, ids=lambda case: case.id)
+def test_a_key_is_paused_for_failures_of_the_key_only(case: Pause) -> None:
     clock = Clock()
     keys = Keys(2, clock)
     assert keys.record_failure(0, case.error) is bool(case.seconds)

@@ -10,7 +10,17 @@ import pytest
 import trustme
 import uvloop
 
-from tests.support.providers.raw import PATIENT, Link, Run, Speak, answering, chunked, failed, outgoing, provider
+from tests.support.providers.raw import (
+    PATIENT,
+    HandleConnection,
+    Link,
+    Run,
+    answering,
+    chunked,
+    failed,
+    outgoing,
+    provider,
+)
 from umg_grpc.errors import Failure
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Outgoing
@@ -48,7 +58,7 @@ class Relay:
 
     heads: list[bytes] = field(default_factory=list)
 
-    async def speak(self, link: Link) -> None:
+    async def handle(self, link: Link) -> None:
         head = await link.reader.readuntil(b"\r\n\r\n")
         self.heads.append(head)
         method, target, _ = head.split(b" ", 2)
@@ -112,7 +122,7 @@ def test_calls_go_through_the_proxy_with_its_credentials_and_use_a_connection_ag
     async def main() -> None:
         seen: list[bytes] = []
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             while True:
                 head, _ = await link.request()
                 seen.append(head)
@@ -120,8 +130,8 @@ def test_calls_go_through_the_proxy_with_its_credentials_and_use_a_connection_ag
 
         relay = Relay()
         async with (
-            provider(speak, tls=theirs if way.secure else None) as made,
-            provider(relay.speak, tls=theirs if way.secure_proxy else None) as proxy,
+            provider(handle, tls=theirs if way.secure else None) as made,
+            provider(relay.handle, tls=theirs if way.secure_proxy else None) as proxy,
             Client.opened() as client,
         ):
             call = outgoing(made, tls=ours, proxy=through(proxy.url, "me:p%40ss@"))
@@ -148,7 +158,7 @@ def test_a_provider_behind_a_proxy_is_verified_by_its_certificate(send: Send, ru
     async def main() -> None:
         async with (
             provider(answering(chunked()), tls=theirs) as made,
-            provider(Relay().speak) as proxy,
+            provider(Relay().handle) as proxy,
             Client.opened() as client,
         ):
             error = await failed(send(client, outgoing(made, proxy=through(proxy.url))))
@@ -160,36 +170,42 @@ def test_a_provider_behind_a_proxy_is_verified_by_its_certificate(send: Send, ru
 @dataclass(frozen=True)
 class Refused:
     id: str
-    speak: Speak
+    handle: HandleConnection
     reason: str = "UPSTREAM_UNREACHABLE"
     failure: Failure = Failure.NOT_SENT
 
 
-def saying(*pieces: bytes, then: str = "close") -> Speak:
+def proxy_sending(*pieces: bytes, then: str = "close") -> HandleConnection:
     """Return a proxy that reads a request without a body and sends the pieces."""
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         await link.reader.readuntil(b"\r\n\r\n")
         for piece in pieces:
             await link.send(piece)
         if then == "wait":
             await link.left()
 
-    return speak
+    return handle
 
 
 REFUSED = [
-    Refused("it wants credentials", saying(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n"), failure=Failure.DOWN),
-    Refused("it forbids", saying(b"HTTP/1.0 403 No\r\n\r\nnever", then="wait"), failure=Failure.DOWN),
-    Refused("it does not reach the provider", saying(b"HTTP/1.1 502 No\r\nContent-Length: 2\r\n\r\nno", then="wait")),
-    Refused("it closes", saying()),
-    Refused("it closes in its head", saying(b"HTTP/1.1 200 OK\r\n")),
-    Refused("it is no proxy", saying(b"SSH-2.0-OpenSSH_9.6\r\n\r\n", then="wait")),
-    Refused("it sends more than its head", saying(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", then="wait")),
-    Refused("its head does not end", saying(b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20000, then="wait")),
-    Refused("it closes in the handshake", saying(b"HTTP/1.1 200 OK\r\n\r\n")),
-    Refused("it says nothing", saying(then="wait"), "UPSTREAM_TIMEOUT"),
-    Refused("nothing follows its head", saying(b"HTTP/1.1 200 OK\r\n\r\n", then="wait"), "UPSTREAM_TIMEOUT"),
+    Refused(
+        "it wants credentials", proxy_sending(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n"), failure=Failure.DOWN
+    ),
+    Refused("it forbids", proxy_sending(b"HTTP/1.0 403 No\r\n\r\nnever", then="wait"), failure=Failure.DOWN),
+    Refused(
+        "it does not reach the provider", proxy_sending(b"HTTP/1.1 502 No\r\nContent-Length: 2\r\n\r\nno", then="wait")
+    ),
+    Refused("it closes", proxy_sending()),
+    Refused("it closes in its head", proxy_sending(b"HTTP/1.1 200 OK\r\n")),
+    Refused("it is no proxy", proxy_sending(b"SSH-2.0-OpenSSH_9.6\r\n\r\n", then="wait")),
+    Refused(
+        "it sends more than its head", proxy_sending(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", then="wait")
+    ),
+    Refused("its head does not end", proxy_sending(b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20000, then="wait")),
+    Refused("it closes in the handshake", proxy_sending(b"HTTP/1.1 200 OK\r\n\r\n")),
+    Refused("it says nothing", proxy_sending(then="wait"), "UPSTREAM_TIMEOUT"),
+    Refused("nothing follows its head", proxy_sending(b"HTTP/1.1 200 OK\r\n\r\n", then="wait"), "UPSTREAM_TIMEOUT"),
 ]
 
 
@@ -198,7 +214,7 @@ def test_a_tunnel_that_is_not_made_sends_the_provider_nothing(case: Refused, sen
     connect = 0.1 if case.reason == "UPSTREAM_TIMEOUT" else 10
 
     async def main() -> None:
-        async with Client.opened() as client, provider(case.speak) as proxy:
+        async with Client.opened() as client, provider(case.handle) as proxy:
             deadlines = replace(PATIENT, connect=connect)
             call = outgoing(proxy, url="https://provider.example/v1", proxy=through(proxy.url), deadlines=deadlines)
             for _ in range(2):
@@ -224,7 +240,7 @@ def test_a_caller_that_leaves_at_any_moment_leaves_no_tunnel_open(send: Send, ru
         for turns in range(0, 48, 2):  # iterations of the event loop that suffice to connect, send and receive
             async with (
                 provider(answering(chunked()), tls=theirs) as made,
-                provider(Relay().speak) as proxy,
+                provider(Relay().handle) as proxy,
                 Client.opened() as client,
             ):
                 call = outgoing(made, tls=ours, proxy=through(proxy.url))

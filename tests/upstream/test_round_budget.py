@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 from tests.support.providers.raw import LINE, Link, provider
-from tests.upstream.test_http_channel import ASKED, CHAT, CHUNK, channel
+from tests.upstream.test_http_channel import CHAT, CHUNK, REQUEST, channel
 from umg_grpc.upstream.http.text import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.round_budget import RoundBudget
@@ -85,7 +85,7 @@ async def test_reads_of_any_but_the_smallest_size_are_counted_before_they_are_de
     chunks = [CHUNK % b"null", (CHUNK % b"null") * 40, (CHUNK % b"null") * 40, CHUNK % b'"stop"' + b"data: [DONE]\n\n"]
     seen = asyncio.Event()
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         await link.request()
         await link.send(LINE + b"Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         for chunk in chunks:
@@ -94,10 +94,10 @@ async def test_reads_of_any_but_the_smallest_size_are_counted_before_they_are_de
             await seen.wait()
         await link.send(b"0\r\n\r\n")
 
-    async with provider(speak) as made, Client.opened() as client:
+    async with provider(handle) as made, Client.opened() as client:
         client.streams = budget = RecordingBudget()
         text = HttpText(channel(client, made), [CHAT])
-        call = text.prepare(CHAT.decode_request(ASKED, {}).canonical, "m", stream=True)
+        call = text.prepare(CHAT.decode_request(REQUEST, {}).canonical, "m", stream=True)
         async with aclosing(call.stream(10)) as messages:
             async for _ in messages:
                 seen.set()

@@ -36,7 +36,7 @@ def test_a_received_answer_is_complete_when_its_connection_breaks(run: Run) -> N
     async def main() -> None:
         left = asyncio.Event()
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(HELLO)
             await link.request()
@@ -44,7 +44,7 @@ def test_a_received_answer_is_complete_when_its_connection_breaks(run: Run) -> N
             await link.left()
             left.set()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             early = await client.open(outgoing(made))
             error = await failed(client.open(outgoing(made)))
             await left.wait()
@@ -58,7 +58,7 @@ def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
     async def main() -> None:
         come = asyncio.Event()
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(HELLO)
             if len(made.links) == 1:
@@ -67,7 +67,7 @@ def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
                 unasked.set()
             await link.left()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             unasked = asyncio.Event()
             assert await read(await client.open(outgoing(made))) == b"hello"
             come.set()
@@ -85,7 +85,7 @@ def test_a_stream_that_is_no_http_any_more_breaks_at_once(waits: bool, run: Run)
     async def main() -> None:
         go, left = asyncio.Event(), asyncio.Event()
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(CHUNKED + b"1\r\nx\r\n")
             await go.wait()
@@ -93,7 +93,7 @@ def test_a_stream_that_is_no_http_any_more_breaks_at_once(waits: bool, run: Run)
             await link.left()
             left.set()
 
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             answer = await client.open(outgoing(made))
             chunks = answer.chunks()
             assert await anext(chunks) == b"x"
@@ -117,7 +117,7 @@ def test_a_deadline_that_ends_in_the_moment_when_a_chunk_does_is_late(run: Run) 
     async def main() -> None:
         begun = asyncio.Event()
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(CHUNKED + b"1\r\nx")
             await begun.wait()
@@ -126,7 +126,7 @@ def test_a_deadline_that_ends_in_the_moment_when_a_chunk_does_is_late(run: Run) 
             await link.left()
 
         deadlines = replace(PATIENT, first_byte=0.1)
-        async with provider(speak) as made, Client.opened() as client:
+        async with provider(handle) as made, Client.opened() as client:
             answer = await client.open(outgoing(made, deadlines=deadlines))
             chunks = answer.chunks()
             assert await anext(chunks) == b"x"
@@ -152,14 +152,14 @@ def test_a_body_of_many_small_chunks_ends_after_a_pause_of_its_reader(waiting: i
     async def main() -> None:
         read = asyncio.Event()
 
-        async def speak(link: Link) -> None:
+        async def handle(link: Link) -> None:
             await link.request()
             await link.send(CHUNKED + b"1\r\nx\r\n" * waiting)
             await read.wait()
             await link.send(b"1\r\nx\r\n0\r\n\r\n")
             await link.left()
 
-        async with provider(speak) as made, asyncio.timeout(20):
+        async with provider(handle) as made, asyncio.timeout(20):
             client = Client()
             exchange = await client.open(outgoing(made))
             while len(exchange.response.body) < min(waiting, PAUSING):  # noqa: ASYNC110  no event reports its arrival

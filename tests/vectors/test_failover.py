@@ -54,9 +54,9 @@ OPERATIONS = {
 PROTOCOLS = {"embed": "embeddings", "embed natively": "native_embeddings"}
 
 
-async def ask(made: object, operation: str) -> VectorResult:
-    call = made.embed if operation.startswith("embed") else made.rerank  # type: ignore[attr-defined]
-    return await call(Embed() if operation.startswith("embed") else Rerank())  # type: ignore[no-any-return]
+async def call(made: object, operation: str) -> VectorResult:
+    send = made.embed if operation.startswith("embed") else made.rerank  # type: ignore[attr-defined]
+    return await send(Embed() if operation.startswith("embed") else Rerank())  # type: ignore[no-any-return]
 
 
 def config(operation: str, model: str, first: Provider, second: Provider | None = None) -> str:
@@ -74,7 +74,7 @@ async def test_a_failing_provider_is_reported_in_the_gateways_words(
 ) -> None:
     async with provider(OPERATIONS[operation]) as first:
         async with vector_caller("grpc", config(operation, case.model, first), tmp_path) as made:
-            result = await ask(made, operation)
+            result = await call(made, operation)
             assert (result.status, result.reason) == (case.status, case.reason), result
             assert case.message in result.message
             assert not [secret for secret in case.hides if secret in result.message]
@@ -90,7 +90,7 @@ async def test_another_channel_is_called_unless_the_request_is_wrong(
     kind = OPERATIONS[operation]
     async with provider(kind) as first, provider(kind) as second:
         async with vector_caller("http, in process", config(operation, case.model, first, second), tmp_path) as made:
-            result = await ask(made, operation)
+            result = await call(made, operation)
         assert result.status == (200 if case.moves_on else case.status), result
         assert len(second.received) == (1 if case.moves_on else 0)
         assert first.refusals == second.refusals == []
@@ -126,8 +126,8 @@ async def test_the_next_reranker_may_be_of_another_kind(tmp_path: Path) -> None:
 
 
 def ranked() -> list[int]:
-    ask = Rerank()
-    return sorted(range(len(ask.documents)), key=lambda at: -score(ask.query, str(ask.documents[at])))
+    request = Rerank()
+    return sorted(range(len(request.documents)), key=lambda at: -score(request.query, str(request.documents[at])))
 
 
 async def test_a_rate_limit_of_all_channels_is_the_callers_429(tmp_path: Path) -> None:

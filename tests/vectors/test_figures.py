@@ -101,10 +101,10 @@ async def test_token_lists_count_themselves(gateway: Gateway) -> None:
 @pytest.mark.parametrize("by", ["rerank", "rerank_v2", FIELDS])
 async def test_a_ranking_is_counted(by: str, gateway: Gateway) -> None:
     made, face, _ = gateway
-    ask = Rerank("j")
+    request = Rerank("j")
     with structlog.testing.capture_logs() as lines:
-        result: VectorResult = await face.rerank(ask, by)
-    total_tokens = sum(map(tokens, (ask.query, *map(str, ask.documents))))
+        result: VectorResult = await face.rerank(request, by)
+    total_tokens = sum(map(tokens, (request.query, *map(str, request.documents))))
     assert (result.tokens, result.estimated) == (total_tokens, False)
     assert counted(made)["jina", "input"] == total_tokens
     (line,) = [line for line in lines if line["event"] == "call"]

@@ -31,9 +31,9 @@ async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path:
     documents = TEXTS[:1000]
     async with provider(kind) as server:
         async with vector_caller(name, "channels:\n" + channel("main", "rerank", server.base_url), tmp_path) as made:
-            ask = Rerank(query="17 words", documents=documents, more={"return_documents": True, "top_n": 10})
-            result = await made.rerank(ask)
-        best = sorted(range(1000), key=lambda at: -score(ask.query, documents[at]))[:10]
+            request = Rerank(query="17 words", documents=documents, more={"return_documents": True, "top_n": 10})
+            result = await made.rerank(request)
+        best = sorted(range(1000), key=lambda at: -score(request.query, documents[at]))[:10]
         assert [(index, document) for index, _, document in result.ranking] == [(at, documents[at]) for at in best]
         assert server.refusals == []
 

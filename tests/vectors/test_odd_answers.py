@@ -35,7 +35,7 @@ MODELS = {
     "embeddings": BROKEN + WHOLE + STUBBORN,
     "native_embeddings": (*(each for each in BROKEN if each not in NUMBERED), *UNCOUNTED, "marked", *STUBBORN),
 }
-ASKED = ("http, in process", "grpc")
+TWO_TRANSPORTS = ("http, in process", "grpc")
 TEXTS = tuple(f"text number {number}" for number in range(5))
 
 
@@ -47,10 +47,10 @@ async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[V
             server = await stack.enter_async_context(provider(name))
             models = [f'{{id: {public(name, model)}, upstream: "{model}"}}' for model in MODELS[name]]
             config += channel(name, name, server.base_url, *models)
-        yield await stack.enter_async_context(vector_callers(ASKED, config, tmp_path_factory))
+        yield await stack.enter_async_context(vector_callers(TWO_TRANSPORTS, config, tmp_path_factory))
 
 
-@pytest.fixture(params=ASKED)
+@pytest.fixture(params=TWO_TRANSPORTS)
 def gateway(request: pytest.FixtureRequest, gateways: VectorCallers) -> HttpVectorCaller | GrpcVectorCaller:
     return gateways[request.param]
 

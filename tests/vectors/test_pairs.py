@@ -71,21 +71,21 @@ every_face = by_faces()
 faces_with_tasks = by_faces("native_embedding", "native_embeddings", FIELDS)
 
 
-def adapted_request(ask: Embed, by: str) -> Embed:
+def adapted_request(request: Embed, by: str) -> Embed:
     """Return the request as the face can express it: one face takes one text only."""
-    return replace(ask, inputs=ONE) if by == "native_embedding" else ask
+    return replace(request, inputs=ONE) if by == "native_embedding" else request
 
 
 @every_provider
 @every_face
 async def test_vectors_come_in_order_and_to_the_last_bit(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    ask = adapted_request(Embed(f"to-{name}"), by)
-    result = await made.embed(ask, by)
+    request = adapted_request(Embed(f"to-{name}"), by)
+    result = await made.embed(request, by)
     assert result.status == 200, result
-    assert result.vectors == [vector(str(text)) for text in ask.inputs]
-    assert result.model == (ask.model if not by.startswith("native") or made.name.startswith("grpc") else "")
-    assert result.tokens == sum(len(str(text).split()) for text in ask.inputs)
+    assert result.vectors == [vector(str(text)) for text in request.inputs]
+    assert result.model == (request.model if not by.startswith("native") or made.name.startswith("grpc") else "")
+    assert result.tokens == sum(len(str(text).split()) for text in request.inputs)
     assert result.estimated in (None, False)
     assert "x-umg-dropped" not in result.headers
     assert servers[name].refusals == []
@@ -95,9 +95,9 @@ async def test_vectors_come_in_order_and_to_the_last_bit(name: str, by: str, gat
 @every_face
 async def test_a_shorter_length_is_sent_to_every_provider(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    ask = adapted_request(Embed(f"small-{name}", dimensions=4), by)
-    result = await made.embed(ask, by)
-    assert result.vectors == [vector(str(text), 4) for text in ask.inputs], result
+    request = adapted_request(Embed(f"small-{name}", dimensions=4), by)
+    result = await made.embed(request, by)
+    assert result.vectors == [vector(str(text), 4) for text in request.inputs], result
     assert "x-umg-dropped" not in result.headers
     assert servers[name].refusals == []
 
@@ -124,9 +124,9 @@ TASK = Embed(task="RETRIEVAL_DOCUMENT", title="T")
 @faces_with_tasks
 async def test_a_task_and_a_title_reach_the_providers_that_know_them(by: str, gateway: Gateway) -> None:
     made, _ = gateway
-    ask = adapted_request(replace(TASK, model="to-native_embeddings"), by)
-    result = await made.embed(ask, by)
-    expected = [vector(str(text), task="RETRIEVAL_DOCUMENT", title="T") for text in ask.inputs]
+    request = adapted_request(replace(TASK, model="to-native_embeddings"), by)
+    result = await made.embed(request, by)
+    expected = [vector(str(text), task="RETRIEVAL_DOCUMENT", title="T") for text in request.inputs]
     assert result.vectors == expected, result
     assert "x-umg-dropped" not in result.headers
 
@@ -136,15 +136,15 @@ async def test_a_task_type_and_a_title_are_reported_where_the_provider_does_not_
     by: str, gateway: Gateway
 ) -> None:
     made, servers = gateway
-    ask = adapted_request(replace(TASK, model="to-embeddings"), by)
-    result = await made.embed(ask, by)
-    assert result.vectors == [vector(str(text)) for text in ask.inputs], result
+    request = adapted_request(replace(TASK, model="to-embeddings"), by)
+    result = await made.embed(request, by)
+    assert result.vectors == [vector(str(text)) for text in request.inputs], result
     dropped = result.headers["x-umg-dropped"]
     words = ("taskType" if by.startswith("native") else "task_type", "title")
     assert all(word in dropped for word in words), dropped
     assert servers["embeddings"].refusals == []
     before = len(servers["embeddings"].received)
-    refused = await made.embed(ask, by, **{"x-umg-strict": "true"})
+    refused = await made.embed(request, by, **{"x-umg-strict": "true"})
     assert (refused.status, refused.reason or "UNTRANSLATABLE") == (400, "UNTRANSLATABLE")
     assert words[0] in refused.message
     assert len(servers["embeddings"].received) == before

@@ -64,7 +64,7 @@ def gateway(request: pytest.FixtureRequest, gateways: tuple[VectorCallers, list[
 @dataclass(frozen=True)
 class Refusal:
     id: str
-    ask: Embed
+    request: Embed
     status: int
     reason: str
     field: str = ""  # canonical
@@ -107,7 +107,7 @@ async def test_input_that_cannot_be_embedded_is_refused_with_its_status(
 ) -> None:
     made, servers = gateway
     before = [len(server.received) for server in servers]
-    result = await made.embed(case.ask, by, case.key)
+    result = await made.embed(case.request, by, case.key)
     assert result.status == case.status, result
     assert case.message in result.message
     if made.name.startswith("grpc"):
@@ -126,7 +126,7 @@ async def test_input_that_cannot_be_embedded_is_refused_with_its_status(
 @dataclass(frozen=True)
 class Unranked:
     id: str
-    ask: Rerank
+    request: Rerank
     status: int
     reason: str
     field: str = ""
@@ -161,7 +161,7 @@ async def test_documents_that_cannot_be_ranked_are_refused_with_their_status(
 ) -> None:
     made, servers = gateway
     before = [len(server.received) for server in servers]
-    result = await made.rerank(case.ask, by, case.key)
+    result = await made.rerank(case.request, by, case.key)
     assert result.status == case.status, result
     assert case.message in result.message
     assert result.field in {case.field, f"{case.field}.object_json"}

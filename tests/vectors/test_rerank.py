@@ -61,7 +61,7 @@ def gateway(request: pytest.FixtureRequest, gateways: Gateways) -> Gateway:
     return made[request.param], servers
 
 
-def ask(name: str, model: str = "m", **more: Any) -> Rerank:
+def rerank_request(name: str, model: str = "m", **more: Any) -> Rerank:
     return Rerank(f"{slug(name)}/{slug(model)}", QUERY, DOCUMENTS, more)
 
 
@@ -83,7 +83,7 @@ async def test_documents_are_ranked_in_one_order_with_the_providers_scores(
     name: str, by: str, gateway: Gateway
 ) -> None:
     made, servers = gateway
-    result = await made.rerank(ask(name), by)
+    result = await made.rerank(rerank_request(name), by)
     assert [(index, relevance) for index, relevance, _ in result.ranking] == expected(), result
     assert [document for _, _, document in result.ranking] == [None] * len(DOCUMENTS)
     assert result.model == f"{slug(name)}/m"
@@ -98,13 +98,13 @@ async def test_documents_are_ranked_in_one_order_with_the_providers_scores(
 @every_face
 async def test_the_requested_number_of_best_results_is_returned(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    result = await made.rerank(ask(name, top_n=2), by)
+    result = await made.rerank(rerank_request(name, top_n=2), by)
     assert [(index, relevance) for index, relevance, _ in result.ranking] == expected()[:2], result
     assert servers[name].last["top_n"] == 2
-    result = await made.rerank(ask(name, top_n=99), by)
+    result = await made.rerank(rerank_request(name, top_n=99), by)
     assert len(result.ranking) == len(DOCUMENTS), result
     assert servers[name].last["top_n"] == len(DOCUMENTS)
-    result = await made.rerank(ask(name, "too-many", top_n=2), by)  # a provider that does not know `top_n`
+    result = await made.rerank(rerank_request(name, "too-many", top_n=2), by)  # a provider that does not know `top_n`
     assert [index for index, _, _ in result.ranking] == [index for index, _ in expected()[:2]], result
     assert servers[name].refusals == []
 
@@ -113,12 +113,12 @@ async def test_the_requested_number_of_best_results_is_returned(name: str, by: s
 @every_face
 async def test_documents_are_returned_only_where_requested(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    result = await made.rerank(ask(name, return_documents=True), by)
+    result = await made.rerank(rerank_request(name, return_documents=True), by)
     texts = [DOCUMENTS[index] for index, _ in expected()]
     forms = [{"text": text} for text in texts] if by == "rerank_v2" and made.name.startswith("http") else texts
     assert [document for _, _, document in result.ranking] == forms, result
     assert servers[name].last.get("return_documents", False) is False  # the gateway has the documents
-    result = await made.rerank(ask(name, return_documents=False), by)
+    result = await made.rerank(rerank_request(name, return_documents=False), by)
     assert {document for _, _, document in result.ranking} == {None}
     assert servers[name].refusals == []
 
@@ -129,7 +129,7 @@ async def test_objects_are_ranked_on_their_text_and_come_back_as_they_were(
     name: str, by: str, gateway: Gateway
 ) -> None:
     made, servers = gateway
-    request = replace(ask(name, return_documents=True), documents=OBJECTS)
+    request = replace(rerank_request(name, return_documents=True), documents=OBJECTS)
     result = await made.rerank(request, by)
     order = [index for index, _ in expected(tuple(str(each["text"]) for each in OBJECTS))]
     assert [index for index, _, _ in result.ranking] == order, result
@@ -142,7 +142,7 @@ async def test_objects_are_ranked_on_their_text_and_come_back_as_they_were(
 @every_face
 async def test_the_fields_to_rank_on_are_joined_for_every_provider(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    request = replace(ask(name, rank_fields=["title", "text"]), documents=OBJECTS)
+    request = replace(rerank_request(name, rank_fields=["title", "text"]), documents=OBJECTS)
     assert (await made.rerank(request, by)).status == 200
     assert servers[name].last["documents"] == ["Food\nbread and salt", "Cats\nwhere the cat sleeps", "a cat"]
     assert "rank_fields" not in servers[name].last
@@ -153,7 +153,7 @@ async def test_the_fields_to_rank_on_are_joined_for_every_provider(name: str, by
 @every_face
 async def test_scores_of_another_scale_come_into_theirs_in_the_same_order(name: str, by: str, gateway: Gateway) -> None:
     made, _ = gateway
-    result = await made.rerank(ask(name, "logits"), by)
+    result = await made.rerank(rerank_request(name, "logits"), by)
     assert [index for index, _, _ in result.ranking] == [index for index, _ in expected()], result
     scores = [relevance for _, relevance, _ in result.ranking]
     assert all(0 <= relevance <= 1 for relevance in scores)
@@ -164,7 +164,7 @@ async def test_scores_of_another_scale_come_into_theirs_in_the_same_order(name: 
 @pytest.mark.parametrize("model", ["uncounted", "score", "data", "shuffled"])
 async def test_an_odd_answer_is_read_all_the_same(model: str, name: str, gateway: Gateway) -> None:
     made, _ = gateway
-    result = await made.rerank(ask(name, model))
+    result = await made.rerank(rerank_request(name, model))
     assert [(index, relevance) for index, relevance, _ in result.ranking] == expected(), result
     assert result.tokens
 
@@ -172,9 +172,9 @@ async def test_an_odd_answer_is_read_all_the_same(model: str, name: str, gateway
 @every_provider
 async def test_documents_of_one_score_keep_the_order_of_the_request(name: str, gateway: Gateway) -> None:
     made, _ = gateway
-    result = await made.rerank(ask(name, "alike", top_n=3))
+    result = await made.rerank(rerank_request(name, "alike", top_n=3))
     assert [index for index, _, _ in result.ranking] == sorted(index for index, _, _ in result.ranking), result
-    result = await made.rerank(ask(name, "alike"))
+    result = await made.rerank(rerank_request(name, "alike"))
     assert [index for index, _, _ in result.ranking] == list(range(len(DOCUMENTS))), result
 
 
@@ -182,7 +182,7 @@ async def test_documents_of_one_score_keep_the_order_of_the_request(name: str, g
 @pytest.mark.parametrize("model", BROKEN)
 async def test_an_answer_without_the_ranking_is_a_failure(model: str, name: str, gateway: Gateway) -> None:
     made, _ = gateway
-    result = await made.rerank(ask(name, model))
+    result = await made.rerank(rerank_request(name, model))
     assert (result.status, result.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), result
 
 
@@ -206,11 +206,11 @@ async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_
     for name, takes in known.items():
         if not takes and name.endswith("v1") == (by == "rerank"):
             continue  # a caller of the same format wrote it: the provider validates it
-        result = await made.rerank(ask(name, **{option: value}), by)
+        result = await made.rerank(rerank_request(name, **{option: value}), by)
         assert result.status == 200, result
         assert servers[name].last.get(option) == (value if takes else None)
         assert result.headers.get("x-umg-dropped") == (None if takes else option)
-        refused = await made.rerank(ask(name, **{option: value}), by, **{"x-umg-strict": "true"})
+        refused = await made.rerank(rerank_request(name, **{option: value}), by, **{"x-umg-strict": "true"})
         assert refused.status == (200 if takes else 400)
 
 
@@ -219,9 +219,9 @@ async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_
 async def test_relevant_spans_are_reported_where_they_are_enabled(name: str, gateway: Gateway) -> None:
     made, servers = gateway
     for by in RERANK_FACES:
-        result = await made.rerank(ask(name, relevant_spans={"mode": "enabled"}), by)
+        result = await made.rerank(rerank_request(name, relevant_spans={"mode": "enabled"}), by)
         assert (result.status, result.headers.get("x-umg-dropped")) == (200, "relevant_spans"), result
-        result = await made.rerank(ask(name, relevant_spans={"mode": "disabled"}), by)
+        result = await made.rerank(rerank_request(name, relevant_spans={"mode": "disabled"}), by)
         assert (result.status, result.headers.get("x-umg-dropped")) == (200, None), result
     assert servers[name].refusals == []
 
@@ -230,9 +230,9 @@ async def test_relevant_spans_are_reported_where_they_are_enabled(name: str, gat
 async def test_unknown_fields_are_reported_for_providers_of_another_format(gateway: Gateway) -> None:
     made, servers = gateway
     for by, name in (("rerank", "rerank v2"), ("rerank_v2", "jina")):
-        result = await made.rerank(ask(name, x_unknown=1), by)
+        result = await made.rerank(rerank_request(name, x_unknown=1), by)
         assert (result.status, result.headers.get("x-umg-dropped")) == (200, "x_unknown"), result
-        refused = await made.rerank(ask(name, x_unknown=1), by, **{"x-umg-strict": "true"})
+        refused = await made.rerank(rerank_request(name, x_unknown=1), by, **{"x-umg-strict": "true"})
         assert (refused.status, "x_unknown" in refused.message) == (400, True), refused
         assert servers[name].refusals == []
 
@@ -246,7 +246,7 @@ async def test_a_null_is_the_same_as_absence(gateway: Gateway) -> None:
     )
     for by in RERANK_FACES:
         for name in RERANK:
-            result = await made.rerank(ask(name, **nulls), by)
+            result = await made.rerank(rerank_request(name, **nulls), by)
             assert (result.status, result.headers.get("x-umg-dropped")) == (200, None), result
             assert servers[name].refusals == []
 
@@ -268,11 +268,11 @@ async def test_documents_have_the_form_of_the_callers_client(gateway: Gateway) -
         ({"user-agent": "curl/8.5.0"}, text),
         ({"user-agent": "python-httpx/0.28"}, text),
     ):
-        result = await made.rerank(ask("jina", return_documents=True), **headers)
+        result = await made.rerank(rerank_request("jina", return_documents=True), **headers)
         assert result.ranking[0][2] == form, headers
-        later = await made.rerank(ask("jina", return_documents=True), "rerank_v2", **headers)
+        later = await made.rerank(rerank_request("jina", return_documents=True), "rerank_v2", **headers)
         assert later.ranking[0][2] == {"text": text}, headers
-    wrong = await made.rerank(ask("jina"), **{"x-umg-shape": "round"})
+    wrong = await made.rerank(rerank_request("jina"), **{"x-umg-shape": "round"})
     assert (wrong.status, wrong.field) == (400, "x-umg-shape")
 
 
@@ -281,7 +281,7 @@ async def test_an_answer_has_the_fields_of_the_document_and_of_the_clients(gatew
     made, _ = gateway
     for name, units in (("rerank v1", 1), ("rerank v2", 1), ("jina", None)):
         for by, version in (("rerank", "1"), ("rerank_v2", "2")):
-            body = (await made.rerank(ask(name), by)).json
+            body = (await made.rerank(rerank_request(name), by)).json
             assert body["model"] == f"{slug(name)}/m"
             assert body["usage"]["total_tokens"] > 0
             assert body["meta"]["api_version"]["version"] == version

@@ -89,8 +89,8 @@ async def test_a_batch_of_the_vendors_maximum_size_is_sent_in_one_request(tmp_pa
 @pytest.mark.parametrize("name", TRANSPORTS)
 async def test_common_options_are_sent_with_each_part(name: str, tmp_path: Path) -> None:
     async with gateway(name, "native_embeddings", tmp_path, max_inputs=4) as (made, server):
-        ask = Embed(inputs=TEN, dimensions=5, task="CLUSTERING", title="T")
-        result = await made.embed(ask, "native_embeddings")
+        request = Embed(inputs=TEN, dimensions=5, task="CLUSTERING", title="T")
+        result = await made.embed(request, "native_embeddings")
         assert result.vectors == [vector(text, 5, "CLUSTERING", "T") for text in TEN], result
         assert len(server.received) == 3
     async with gateway(name, "embeddings", tmp_path, max_inputs=4) as (made, server):
@@ -108,10 +108,10 @@ async def test_token_lists_are_split_too(tmp_path: Path) -> None:
 
 async def test_an_unknown_field_of_a_split_batch_is_reported(tmp_path: Path) -> None:
     async with gateway("http, in process", "embeddings", tmp_path, max_inputs=4) as (made, _):
-        ask = Embed(inputs=TEN, more={"x_unknown": 1})
-        result = await made.embed(ask)
+        request = Embed(inputs=TEN, more={"x_unknown": 1})
+        result = await made.embed(request)
         assert (result.status, result.headers["x-umg-dropped"]) == (200, "x_unknown"), result
-        refused = await made.embed(ask, **{"x-umg-strict": "true"})
+        refused = await made.embed(request, **{"x-umg-strict": "true"})
         assert (refused.status, "x_unknown" in refused.message) == (400, True)
 
 

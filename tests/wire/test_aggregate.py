@@ -90,10 +90,10 @@ def answers(draw: st.DrawFn) -> pb.GenerateResponse:
     return response
 
 
-def gathered(gatherer: AnswerAggregator, messages: list[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+def aggregated(aggregator: AnswerAggregator, messages: list[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
     for message in messages:
-        gatherer.feed(message)
-    return gatherer.response()
+        aggregator.feed(message)
+    return aggregator.response()
 
 
 def one_by_one(message: pb.StreamGenerateResponse) -> list[pb.StreamGenerateResponse]:
@@ -103,8 +103,8 @@ def one_by_one(message: pb.StreamGenerateResponse) -> list[pb.StreamGenerateResp
 @modest
 @given(answers())
 def test_an_answer_encoded_as_a_stream_aggregates_to_the_answer(response: pb.GenerateResponse) -> None:
-    assert gathered(StreamAggregator(), [response_to_events(response)]) == response
-    assert gathered(StreamAggregator(), one_by_one(response_to_events(response))) == response
+    assert aggregated(StreamAggregator(), [response_to_events(response)]) == response
+    assert aggregated(StreamAggregator(), one_by_one(response_to_events(response))) == response
 
 
 @modest
@@ -117,9 +117,9 @@ def test_the_aggregate_of_a_provider_stream_equals_the_reference(
     for passing in (False, True):
         streamed = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passing)
         if passing:
-            assert gathered(FrameAggregator(CHAT, some.ANSWERED), streamed) == response
+            assert aggregated(FrameAggregator(CHAT, some.ANSWERED), streamed) == response
         else:
-            assert gathered(StreamAggregator(), streamed) == accumulate(streamed) == response
+            assert aggregated(StreamAggregator(), streamed) == accumulate(streamed) == response
 
 
 @modest
@@ -140,13 +140,13 @@ def test_events_of_the_gateway_beside_the_frames_win() -> None:
     )
     started = pb.GenerateEvent(started=pb.GenerationStarted(response_id="ours", model="m"))
     used = pb.GenerateEvent(usage=pb.Usage(input_tokens=9))
-    gatherer = FrameAggregator(CHAT, some.ANSWERED)
-    gatherer.feed(pb.StreamGenerateResponse(source_frames=frames, events=[started]))
-    gatherer.feed(pb.StreamGenerateResponse(source_frames=b"data: [DONE]\n\n", events=[used]))
-    response = gatherer.response()
+    aggregator = FrameAggregator(CHAT, some.ANSWERED)
+    aggregator.feed(pb.StreamGenerateResponse(source_frames=frames, events=[started]))
+    aggregator.feed(pb.StreamGenerateResponse(source_frames=b"data: [DONE]\n\n", events=[used]))
+    response = aggregator.response()
     assert (response.response_id, response.model, response.usage.input_tokens) == ("ours", "m", 9)
     assert response.candidates[0].message.parts[0].text.text == "Hi"
-    assert gatherer.retained_bytes == len(frames) + len(b"data: [DONE]\n\n") + started.ByteSize()
+    assert aggregator.retained_bytes == len(frames) + len(b"data: [DONE]\n\n") + started.ByteSize()
 
 
 def test_a_broken_stream_is_aggregated_up_to_its_break() -> None:
@@ -156,18 +156,18 @@ def test_a_broken_stream_is_aggregated_up_to_its_break() -> None:
         pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart())),
         pb.GenerateEvent(text_delta="Hel"),
     ]
-    for gatherer, message in (
+    for aggregator, message in (
         (FrameAggregator(CHAT, some.ANSWERED), pb.StreamGenerateResponse(source_frames=frames)),
         (StreamAggregator(), pb.StreamGenerateResponse(events=events)),
     ):
-        gatherer.feed(message)
-        assert gatherer.response().candidates[0].message.parts[0].text.text == "Hel"
-        assert gatherer.response() == gatherer.response(), "it can be read again, and continued"
+        aggregator.feed(message)
+        assert aggregator.response().candidates[0].message.parts[0].text.text == "Hel"
+        assert aggregator.response() == aggregator.response(), "it can be read again, and continued"
 
 
 def test_the_events_of_an_unstreamed_answer_aggregate_to_the_answer() -> None:
     answer = pb.GenerateResponse(response_id="r", candidates=[pb.Candidate(message=pb.Message(role=pb.ROLE_ASSISTANT))])
-    assert gathered(FrameAggregator(CHAT, some.ANSWERED), [response_to_events(answer)]) == answer
+    assert aggregated(FrameAggregator(CHAT, some.ANSWERED), [response_to_events(answer)]) == answer
 
 
 def test_a_tool_of_the_providers_is_as_it_left_it() -> None:
@@ -179,7 +179,7 @@ def test_a_tool_of_the_providers_is_as_it_left_it() -> None:
         pb.GenerateEvent(part_updated=updated),
     ]
     updated.state.data = "d"
-    response = gathered(StreamAggregator(), [pb.StreamGenerateResponse(events=events)])
+    response = aggregated(StreamAggregator(), [pb.StreamGenerateResponse(events=events)])
     assert list(response.candidates[0].message.parts) == [updated]
 
 
@@ -190,7 +190,7 @@ def test_media_keep_their_bytes_after_an_update() -> None:
         pb.GenerateEvent(part_updated=pb.Part(media=pb.MediaPart(media_id="m", data=b""))),
         pb.GenerateEvent(media_delta=pb.MediaDelta(data=b"b", transcript="B")),
     ]
-    (part,) = gathered(StreamAggregator(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
+    (part,) = aggregated(StreamAggregator(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
     assert part.media == pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=b"ab", transcript="AB", media_id="m")
 
 
@@ -200,7 +200,7 @@ def test_an_index_that_a_provider_makes_up_costs_little_memory() -> None:
         pb.GenerateEvent(reasoning_delta="a", text_index=1),
         pb.GenerateEvent(summary_delta=pb.SummaryDelta(summary_index=2**31 - 1, text="b")),
     ]
-    (part,) = gathered(StreamAggregator(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
+    (part,) = aggregated(StreamAggregator(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
     assert list(part.reasoning.texts) == ["", "a"]
     assert len(part.reasoning.summaries) == MAX_SKIPPED + 1
     assert part.reasoning.summaries[-1] == "b"
@@ -214,13 +214,13 @@ def test_the_cost_of_a_delta_does_not_depend_on_the_length_of_the_answer(kind: s
         "arguments": pb.Part(tool_call=pb.ToolCall(arguments_json="")),
     }[kind]
     delta = pb.GenerateEvent(**{f"{kind}_delta": "x" * 100})
-    gatherer = StreamAggregator()
-    gatherer.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(part_started=start)]))
+    aggregator = StreamAggregator()
+    aggregator.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(part_started=start)]))
     message = pb.StreamGenerateResponse(events=[delta])
     with within(2):
         for _ in range(50_000):  # 5 MB, of which each delta would copy 2.5 MB on average
-            gatherer.feed(message)
-        part = gatherer.response().candidates[0].message.parts[0]
+            aggregator.feed(message)
+        part = aggregator.response().candidates[0].message.parts[0]
     assert len(part.SerializeToString()) > 5_000_000
 
 
@@ -235,11 +235,11 @@ def test_every_kind_of_event_is_known() -> None:
 
 
 def test_only_the_needed_beginning_of_a_long_stream_is_kept() -> None:
-    gatherer = FrameAggregator(CHAT, some.ANSWERED, 1000)
+    aggregator = FrameAggregator(CHAT, some.ANSWERED, 1000)
     frame = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
     for _ in range(1000):
-        gatherer.feed(pb.StreamGenerateResponse(source_frames=frame))
-    assert gatherer.retained_bytes < 1000 + len(frame)
-    [part] = gatherer.response().candidates[0].message.parts
+        aggregator.feed(pb.StreamGenerateResponse(source_frames=frame))
+    assert aggregator.retained_bytes < 1000 + len(frame)
+    [part] = aggregator.response().candidates[0].message.parts
     words = part.text.text.count("word ")
-    assert round(words * gatherer.share) == 1000
+    assert round(words * aggregator.share) == 1000

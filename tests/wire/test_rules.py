@@ -52,7 +52,7 @@ class Bodies:
         plain: tuple[type[Struct], ...] = (),
     ) -> None:
         """Initialize. `right` is accepted. `kinds` (by `type`) and `plain` (without a `type`) are the structs that may
-        stand where a struct keeps the JSON raw: blocks, items and tools.
+        occur where a struct keeps the JSON raw: blocks, items and tools.
         """
         self.right = right
         self._structs: dict[type[Struct], Json] = {}

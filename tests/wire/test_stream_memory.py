@@ -38,12 +38,12 @@ def test_a_limited_aggregate_keeps_the_beginning_of_the_answer() -> None:
     whole = "".join(event.text_delta for event in events)
     early, late = StreamAggregator(10_000), StreamAggregator()
     for event in [*events, finished]:
-        for gatherer in (early, late):
-            gatherer.feed(pb.StreamGenerateResponse(events=[event]))
+        for aggregator in (early, late):
+            aggregator.feed(pb.StreamGenerateResponse(events=[event]))
     late.limit(10_000)
-    for gatherer in (early, late):
-        [candidate] = gatherer.response().candidates
+    for aggregator in (early, late):
+        [candidate] = aggregator.response().candidates
         text = candidate.message.parts[0].text.text
         assert whole.startswith(text)
-        assert 0.9 < len(text) * gatherer.share / len(whole) < 1.1
+        assert 0.9 < len(text) * aggregator.share / len(whole) < 1.1
         assert candidate.finish_reason == pb.FINISH_REASON_STOP

@@ -64,7 +64,7 @@ class Link:
         self.writer.transport.abort()
 
 
-Speak = Callable[[Link], Awaitable[None]]
+HandleConnection = Callable[[Link], Awaitable[None]]
 
 
 @dataclass
@@ -76,9 +76,9 @@ class Provider:
 
 @asynccontextmanager
 async def provider(
-    speak: Speak, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+    handle: HandleConnection, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
 ) -> AsyncGenerator[Provider, None]:
-    """Run `speak` on every connection, which is then closed."""
+    """Run `handle` on every connection, which is then closed."""
     made = Provider()
     busy: set[asyncio.Task[None]] = set()
 
@@ -86,7 +86,7 @@ async def provider(
         link = Link(reader, writer)
         made.links.append(link)
         try:
-            await speak(link)
+            await handle(link)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the gateway left
         finally:
@@ -110,10 +110,10 @@ async def provider(
         assert not busy, "the gateway did not close its connections"
 
 
-def answering(*pieces: bytes, then: str = "") -> Speak:
-    """Return a `speak` that reads a request and sends the pieces, for each request; `then` closes or resets."""
+def answering(*pieces: bytes, then: str = "") -> HandleConnection:
+    """Return a `handle` that reads a request and sends the pieces, for each request; `then` closes or resets."""
 
-    async def speak(link: Link) -> None:
+    async def handle(link: Link) -> None:
         while True:
             await link.request()
             for piece in pieces:
@@ -123,7 +123,7 @@ def answering(*pieces: bytes, then: str = "") -> Speak:
             if then == "close":
                 return None
 
-    return speak
+    return handle
 
 
 async def stall(link: Link) -> None:

@@ -82,7 +82,7 @@ def _output(request: ScenarioRequest, answer: Answer, body: Json, name: str) -> 
 
 
 def thought_before(items: list[Json], place: int) -> bool:
-    """Return whether reasoning precedes the group of calls at `place`; the assistant's text may stand between."""
+    """Return whether reasoning precedes the group of calls at `place`; the assistant's text may be between them."""
     while place and (items[place - 1].get("type") == "function_call" or items[place - 1].get("role") == "assistant"):
         place -= 1
     return place > 0 and items[place - 1].get("type") == "reasoning"

@@ -22,7 +22,7 @@ UNKNOWN = "nope"  # the id of a model that no provider has
 
 
 class TextFormat(Protocol):
-    """The part of a provider that knows its text format."""
+    """Text format of a provider."""
 
     name: str
     base_path: str  # path of a channel's base URL

@@ -26,7 +26,7 @@ class VectorRequest:
 
 
 class VectorFormat(Protocol):
-    """The part of a provider that knows its format."""
+    """Format of a provider of vectors or rankings."""
 
     base_path: str  # path of a channel's base URL
 

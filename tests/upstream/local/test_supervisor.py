@@ -63,7 +63,7 @@ def body(prompt: str, tokens: int, *, stream: bool = False) -> dict[str, object]
     }
 
 
-async def ask(endpoint: Endpoint, prompt: str, tokens: int = 8) -> Answer:
+async def complete_chat(endpoint: Endpoint, prompt: str, tokens: int = 8) -> Answer:
     async with (
         aiohttp.ClientSession(headers=endpoint.headers) as session,
         session.post(f"{endpoint.base_url}/chat/completions", json=body(prompt, tokens)) as response,
@@ -83,7 +83,7 @@ def gone(pidfd: int) -> bool:
 
 
 async def test_the_model_starts_and_answers(local: LocalModel) -> None:
-    answer = await ask(await local.wait_ready(SECONDS), "Say hi.")
+    answer = await complete_chat(await local.wait_ready(SECONDS), "Say hi.")
     assert answer.model == MODEL.model
     assert answer.choices[0].message.content.startswith("Hello")
     assert answer.choices[0].finish_reason == "length"
@@ -112,7 +112,7 @@ async def test_calls_after_a_streamed_answer_do_not_meet_a_closed_connection(loc
 
 async def test_more_requests_than_slots_at_once_are_all_answered(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
-    answers = await asyncio.gather(*(ask(endpoint, f"What is {number} plus 1?") for number in range(10)))
+    answers = await asyncio.gather(*(complete_chat(endpoint, f"What is {number} plus 1?") for number in range(10)))
     assert [bool(answer.choices[0].message.content) for answer in answers] == [True] * 10
 
 
@@ -144,14 +144,14 @@ async def test_a_killed_child_breaks_its_stream_and_another_answers_the_next_cal
             await response.read()
     second = await local.wait_ready(SECONDS, after=first)
     assert (second.pid != first.pid, second.api_key != first.api_key) == (True, True)
-    assert (await ask(second, "Hi")).choices[0].message.content
+    assert (await complete_chat(second, "Hi")).choices[0].message.content
 
 
 async def test_signals_that_a_whole_service_gets_leave_the_child_to_the_gateway(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
     os.kill(endpoint.pid, signal.SIGINT)
     os.kill(endpoint.pid, signal.SIGTERM)
-    assert (await ask(endpoint, "Hi")).choices[0].message.content
+    assert (await complete_chat(endpoint, "Hi")).choices[0].message.content
     assert local.endpoint == endpoint
 
 
@@ -217,7 +217,7 @@ def test_it_runs_on_either_event_loop(run: Callable[[Awaitable[None]], None]) ->
         await local.start()
         first = await local.wait_ready(SECONDS)
         os.kill(first.pid, signal.SIGKILL)
-        await ask(await local.wait_ready(SECONDS, after=first), "Hi", 1)
+        await complete_chat(await local.wait_ready(SECONDS, after=first), "Hi", 1)
         await local.close()
 
     run(scenario())

@@ -69,7 +69,7 @@ class Booking(BaseModel):
     pets: list[Cat | Dog | None]
     share: float = Field(gt=0, lt=1)
     step: int = Field(multiple_of=5, gt=10)
-    whatever: object
+    anything: object
 
 
 class Part(BaseModel):

@@ -229,11 +229,11 @@ logprobs = st.builds(
     lambda entry, others: pb.TokenLogprob(token=entry.token, logprob=entry.logprob, alternatives=others),
     plain_logprobs, st.lists(plain_logprobs, max_size=2),
 )  # fmt: skip
-made_images = st.builds(
+generated_images = st.builds(
     lambda data: pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=data, mime_type="image/png")),
     st.binary(min_size=1, max_size=9),
 )
-made_sounds = st.builds(
+generated_audio = st.builds(
     lambda data, media_id, transcript, expire: pb.Part(
         media=pb.MediaPart(
             kind=pb.MEDIA_KIND_AUDIO, data=data, media_id=media_id, transcript=transcript, expire_time={"seconds": expire}, mime_type="audio/mpeg"
@@ -263,8 +263,8 @@ def candidates(draw: DrawFn, index: int) -> pb.Candidate:
         case 2:
             parts += [
                 pb.Part(text=pb.TextPart(text=draw(words))),
-                *draw(st.lists(made_images, max_size=2)),
-                *draw(st.lists(made_sounds, max_size=1)),
+                *draw(st.lists(generated_images, max_size=2)),
+                *draw(st.lists(generated_audio, max_size=1)),
             ]
     called = draw(calls)
     parts += called

@@ -29,7 +29,15 @@ thoughts = st.builds(
 )  # fmt: skip
 searches = st.just(pb.Part(server_tool_call=pb.ServerToolCall(name="web_search")))
 empty_refusals = st.just(pb.Part(refusal=pb.RefusalPart()))
-parts = cited_parts | thoughts | searches | some.function_calls | some.made_images | some.refusal_parts | empty_refusals
+parts = (
+    cited_parts
+    | thoughts
+    | searches
+    | some.function_calls
+    | some.generated_images
+    | some.refusal_parts
+    | empty_refusals
+)
 answers = st.builds(
     lambda candidates: pb.GenerateResponse(
         response_id="r",

@@ -130,7 +130,7 @@ def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
     assert case.message in error.message
     assert error.message.isprintable()
     assert len(error.message) < 300
-    assert CHAT.wire_path(case.field) == case.field  # the caller knows the field by the same path
+    assert CHAT.wire_path(case.field) == case.field  # the path is that of the caller's body
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def make_request(inputs: int = 1, model: str = "ours") -> pb.EmbedRequest:
     return pb.EmbedRequest(model=model, inputs=[pb.EmbeddingInput(text="a")] * inputs)
 
 
-def asking(*lengths: int, every: int = 0) -> pb.EmbedRequest:
+def request_of_lengths(*lengths: int, every: int = 0) -> pb.EmbedRequest:
     """Return a request for vectors of these lengths, 0 for the model's own."""
     inputs = [pb.EmbeddingInput(text="a", dimensions=length or None) for length in lengths]
     return pb.EmbedRequest(model="ours", inputs=inputs, dimensions=every or None)
@@ -237,7 +237,7 @@ def test_vectors_have_the_requested_length_and_else_all_one(
 ) -> None:
     data = [{"embedding": write(*[0.5] * length), "index": place} for place, length in enumerate(made)]
     body = answered(*data, usage={"prompt_tokens": 1, "total_tokens": 1})
-    request = asking(*requested, every=every)
+    request = request_of_lengths(*requested, every=every)
     if not problem:
         response = EMBEDDINGS.decode_response(body, request, pass_)
         assert response.HasField("source") == pass_
@@ -277,7 +277,7 @@ def test_a_vector_is_passed_through_in_every_notation(written: str) -> None:
         written.encode(),
         msgspec.json.encode(SANE),
     )
-    assert EMBEDDINGS.decode_response(body, asking(2), True).source.body == body
+    assert EMBEDDINGS.decode_response(body, request_of_lengths(2), True).source.body == body
 
 
 USAGE = b'"usage":{"prompt_tokens":1,"total_tokens":1}'

@@ -66,7 +66,7 @@ parts = (
     | foreign_searches.map(lambda part: [part])
     | foreign_calls.map(lambda part: [part])
     | some.text_parts.map(lambda part: [part])
-    | chat.made_images.map(lambda part: [part])
+    | chat.generated_images.map(lambda part: [part])
     | chat.refusal_parts.map(lambda part: [part])
     | known
 )

@@ -172,18 +172,18 @@ def test_nothing_is_lost_and_no_block_overlaps_however_parts_interleave(
     }
     delta = {"text": text, "call": argued, "reasoning": lambda n, words: Event(part_index=n, reasoning_delta=words)}
     stream, open_parts, expected, done = list[Event](), set[int](), dict.fromkeys(range(len(kinds)), ""), set[int]()
-    for part, what in order:
+    for part, action in order:
         if part >= len(kinds) or part in done or part > len(open_parts | done):
             continue
         if part not in open_parts:
             stream.append(started[kinds[part]](part))
             open_parts.add(part)
-        elif what == "end":
+        elif action == "end":
             stream.append(ended(part))
             open_parts.remove(part)
             done.add(part)
         else:
-            words = what if kinds[part] != "call" else "{" * (not expected[part]) + what
+            words = action if kinds[part] != "call" else "{" * (not expected[part]) + action
             if kinds[part] == "call" and expected[part].endswith("}"):
                 continue  # the arguments are complete: nothing follows
             stream.append(delta[kinds[part]](part, words))

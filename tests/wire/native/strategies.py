@@ -231,7 +231,7 @@ likelihoods = st.builds(
     lambda entry, others: pb.TokenLogprob(token=entry.token, logprob=entry.logprob, alternatives=others),
     plain_logprobs, st.lists(plain_logprobs, max_size=2),
 )  # fmt: skip
-made_media = st.builds(lambda media: pb.Part(media=media), blobs)
+generated_media = st.builds(lambda media: pb.Part(media=media), blobs)
 thought_images = st.builds(lambda media: pb.Part(media=media, thought=True), blobs)
 queries = st.builds(
     lambda pending: pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=pending)),
@@ -263,7 +263,7 @@ FINISHES = [
 def candidates(draw: DrawFn, index: int) -> pb.Candidate:
     parts = draw(st.lists(reasoning_parts, max_size=1))
     parts += draw(st.lists(cited_texts(), max_size=1))
-    parts += draw(st.lists(made_media | thought_images | server_tools | opaque_parts, max_size=2))
+    parts += draw(st.lists(generated_media | thought_images | server_tools | opaque_parts, max_size=2))
     called = draw(st.lists(calls, max_size=2))
     parts += called
     parts += draw(st.lists(queries, max_size=1))

@@ -17,7 +17,7 @@ modest = settings(
 
 
 def known(parts: list[pb.Part]) -> bool:
-    """Return whether the package knows all parts: it refuses those of an unknown kind, which only its own servers send."""
+    """Return whether the package supports all parts: it refuses those of an unknown kind, which only its own servers send."""
     return not any(
         part.HasField("opaque") or "new_tool" in part.server_tool_result.name or part.server_tool_call.format == "native"
         or part.server_tool_result.format == "native"

@@ -26,7 +26,7 @@ def noted(**body: object) -> tuple[pb.GenerateRequest, RequestNotes]:
     return request, notes
 
 
-def asking(request: pb.GenerateRequest) -> pb.GenerateRequest:
+def with_question(request: pb.GenerateRequest) -> pb.GenerateRequest:
     """Return the request, with a question if it has none: a request without one is not sent."""
     if request.messages or request.instructions:
         return request
@@ -36,7 +36,7 @@ def asking(request: pb.GenerateRequest) -> pb.GenerateRequest:
 
 
 def sent(request: pb.GenerateRequest, model: str = "m", notes: RequestNotes = NO_NOTES) -> tuple[Json, str]:
-    upstream = NATIVE.encode_request(asking(request), model, False, notes=notes)
+    upstream = NATIVE.encode_request(with_question(request), model, False, notes=notes)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -554,7 +554,7 @@ def test_a_schema_is_sent_unchanged_under_its_own_key() -> None:
         tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema, strict=True))]
     )
     request.response_format.json_schema.MergeFrom(pb.JsonSchemaFormat(name="n", schema_json=schema, strict=True))
-    body = NATIVE.encode_request(asking(request), "m", False)
+    body = NATIVE.encode_request(with_question(request), "m", False)
     assert body.body.count(schema.encode()) == 2
     fields = msgspec.json.decode(body.body)
     assert "parametersJsonSchema" in fields["tools"][0]["functionDeclarations"][0]
@@ -694,19 +694,19 @@ REFUSED: dict[str, tuple[pb.GenerateRequest, str, str]] = {
 def test_an_unsupported_part_that_changes_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     request, path, reason = REFUSED[name]
     with pytest.raises(UmgError) as caught:
-        NATIVE.encode_request(asking(request), "theirs", False)
+        NATIVE.encode_request(with_question(request), "theirs", False)
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
 def test_an_indispensable_field_is_refused() -> None:
-    request = asking(pb.GenerateRequest(source=pb.SourceDocument(format="messages")))
+    request = with_question(pb.GenerateRequest(source=pb.SourceDocument(format="messages")))
     with pytest.raises(UmgError) as caught:
         NATIVE.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
     assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "mcp_servers"})
 
 
 def test_unknown_fields_are_reported() -> None:
-    request = asking(pb.GenerateRequest(source=pb.SourceDocument(format="chat")))
+    request = with_question(pb.GenerateRequest(source=pb.SourceDocument(format="chat")))
     upstream = NATIVE.encode_request(request, "m", False, notes=RequestNotes(uncarried=["a.b", "c"]))
     assert upstream.report.header() == "a.b, c"
 

@@ -20,7 +20,7 @@ IMAGE = ["output_item.added", *(f"image_generation_call.{state}" for state in ("
 
 STARTED = 'events { started { response_id: "resp_1" model: "m" create_time { seconds: 7 } } }'
 END = "events { finished { finish_reason: FINISH_REASON_STOP } }"
-SAY = 'events { part_started { text {} } } events { text_delta: "Hi" } events { part_ended {} }'
+TEXT_EVENTS = 'events { part_started { text {} } } events { text_delta: "Hi" } events { part_ended {} }'
 THINK = "events { part_started { reasoning {} } }"
 REQUEST = pb.GenerateRequest(model="m", include=["reasoning.encrypted_content", "web_search_call.action.sources"])
 
@@ -52,9 +52,9 @@ class Order:
 
 ORDERS = [
     Order("nothing", "", []),
-    Order("(a) text", SAY, TEXT),
+    Order("(a) text", TEXT_EVENTS, TEXT),
     Order("an empty text", "events { part_started { text {} } } events { part_ended {} }", [name for name in TEXT if name != "output_text.delta"]),
-    Order("several texts in one item", SAY + 'events { part_index: 1 part_started { text {} } } events { part_index: 1 text_delta: "a" } events { part_index: 1 text_delta: "b" } events { part_index: 1 part_ended {} }',
+    Order("several texts in one item", TEXT_EVENTS + 'events { part_index: 1 part_started { text {} } } events { part_index: 1 text_delta: "a" } events { part_index: 1 text_delta: "b" } events { part_index: 1 part_ended {} }',
           [*TEXT[:-1], "content_part.added", "output_text.delta", *TEXT[2:]]),
     Order("(b) summaries", THINK + 'events { summary_delta { text: "a" } } events { summary_delta { summary_index: 1 text: "b" } } events { part_ended {} }',
           ["output_item.added", *SUMMARY, *SUMMARY, "output_item.done"]),
@@ -64,7 +64,7 @@ ORDERS = [
     Order("a call without arguments", 'events { part_started { tool_call { call_id: "c" name: "f" arguments_json: "" } } } events { part_ended {} }', CALL),
     Order("a custom call", 'events { part_started { tool_call { call_id: "c" name: "f" text: "" } } } events { arguments_delta: "x" } events { part_ended {} }', CUSTOM),
     Order("(d) a search", 'events { part_started { server_tool_call { call_id: "s" name: "web_search" queries: "q" } } } events { part_ended {} }'
-          'events { part_index: 1 part_started { server_tool_result { call_id: "s" name: "web_search" } } } events { part_index: 1 part_ended {} }' + SAY.replace("events {", "events { part_index: 2"),
+          'events { part_index: 1 part_started { server_tool_result { call_id: "s" name: "web_search" } } } events { part_index: 1 part_ended {} }' + TEXT_EVENTS.replace("events {", "events { part_index: 2"),
           ["output_item.added", "web_search_call.in_progress", "web_search_call.searching", "web_search_call.completed", "output_item.done", *TEXT]),
     Order("sources before the end of the text", 'events { part_started { text {} } } events { text_delta: "Hi" } events { citation { web { url: "u" } } } events { part_ended {} }',
           [*TEXT[:3], "output_text.annotation.added", *TEXT[3:]]),
@@ -129,8 +129,10 @@ def test_a_text_that_stays_open_for_its_sources_is_done_after_them() -> None:
 
 
 def test_reasoning_after_a_text_is_an_item_of_its_own() -> None:
-    events = SAY + THINK.replace("events {", "events { part_index: 1") + "events { part_index: 1 part_ended {} }"
-    again = SAY.replace("events {", "events { part_index: 2")
+    events = (
+        TEXT_EVENTS + THINK.replace("events {", "events { part_index: 1") + "events { part_index: 1 part_ended {} }"
+    )
+    again = TEXT_EVENTS.replace("events {", "events { part_index: 2")
     payloads = payloads_of(stream(STARTED, events, again, END))
     assert [place for name, place in places(payloads) if name == "output_item.added"] == [0, 1, 2]
 
@@ -152,7 +154,12 @@ def test_an_incomplete_answer_has_an_incomplete_last_item(
     finish: str, event: str, details: object, status: str
 ) -> None:
     payloads = payloads_of(
-        stream(STARTED, SAY, SAY.replace("{ part_", "{ part_index: 1 part_"), f"events {{ finished {{ {finish} }} }}")
+        stream(
+            STARTED,
+            TEXT_EVENTS,
+            TEXT_EVENTS.replace("{ part_", "{ part_index: 1 part_"),
+            f"events {{ finished {{ {finish} }} }}",
+        )
     )
     assert payloads[-1]["type"] == f"response.{event}"
     final = payloads[-1]["response"]
@@ -191,7 +198,7 @@ def test_the_last_event_has_the_usage_from_any_event() -> None:
         "output_tokens_details": {"reasoning_tokens": 1},
         "total_tokens": 5,
     }
-    for texts in ([STARTED, SAY, END, usage], [STARTED, usage, SAY, END]):
+    for texts in ([STARTED, TEXT_EVENTS, END, usage], [STARTED, usage, TEXT_EVENTS, END]):
         payloads = payloads_of(stream(*texts))
         assert [payload["response"]["usage"] for payload in payloads if "response" in payload] == [None, None, expected]
 
@@ -201,6 +208,6 @@ def test_a_heartbeat_is_a_comment() -> None:
 
 
 def test_other_candidates_are_not_encoded() -> None:
-    assert stream(STARTED, SAY, SAY.replace("events {", "events { candidate_index: 1"), END) == stream(
-        STARTED, SAY, END
+    assert stream(STARTED, TEXT_EVENTS, TEXT_EVENTS.replace("events {", "events { candidate_index: 1"), END) == stream(
+        STARTED, TEXT_EVENTS, END
     )

@@ -11,7 +11,7 @@ from openai.types.responses import ResponseError, ResponseFailedEvent, ResponseS
 
 from tests.wire.responses.streams import Payload, frames, payloads_of
 from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, message_item
-from tests.wire.responses.test_stream_encoder import END, REQUEST, SAY, STARTED, message, stream
+from tests.wire.responses.test_stream_encoder import END, REQUEST, STARTED, TEXT_EVENTS, message, stream
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
@@ -81,7 +81,7 @@ OUTPUTS = {
     "nothing": ("", []),
     "a text": ('events { part_started { text {} } } events { text_delta: "Hi" }', [("message", "incomplete")]),
     "thoughts": ('events { part_started { reasoning {} } } events { summary_delta { text: "a" } }', [("reasoning", None)]),
-    "a call behind a text": (SAY + CALL, [("message", "completed")]),
+    "a call behind a text": (TEXT_EVENTS + CALL, [("message", "completed")]),
 }  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def test_the_output_has_the_sent_items_without_incomplete_calls(case: str) -> No
 
 def test_no_item_is_done_that_was_not_before() -> None:
     encoder = StreamEncoder(REQUEST)
-    encoder.feed(message(STARTED + SAY + CALL))
+    encoder.feed(message(STARTED + TEXT_EVENTS + CALL))
     assert [payload["type"] for payload in map(msgspec.json.decode, _data(encoder.error(CUT)))] == [
         "response.failed",
         "error",
@@ -147,7 +147,7 @@ def test_an_error_in_a_passed_through_stream_continues_its_response_and_sequence
 
 def test_a_passed_stream_that_has_ended_does_not_fail() -> None:
     encoder = RESPONSES.stream_encoder(REQUEST)
-    passed = stream(STARTED, SAY, END)
+    passed = stream(STARTED, TEXT_EVENTS, END)
     assert encoder.feed(pb.StreamGenerateResponse(source_frames=passed)) == passed
     *before, error = payloads_of(passed + encoder.error(CUT))
     assert before == payloads_of(passed)
@@ -164,7 +164,7 @@ def test_frames_without_a_response_are_followed_by_the_error_alone(frames_: byte
 
 def test_an_error_after_the_complete_answer_is_sent_alone() -> None:
     encoder = StreamEncoder(REQUEST)
-    whole = encoder.feed(message(STARTED + SAY + END)) + encoder.close()
+    whole = encoder.feed(message(STARTED + TEXT_EVENTS + END)) + encoder.close()
     assert payloads_of(whole + encoder.error(CUT))[-1]["type"] == "error"
     assert payloads_of(whole)[-1]["type"] == "response.completed"
 

@@ -93,7 +93,7 @@ class Upstream:
     async def _serve(self, link: Link, request: Request) -> None:
         _, text, rest = request.target.split("/", 2) if request.target.count("/") > 1 else ("", "", "")
         if text == "-":
-            await self._tell(link)
+            await self._send_counts(link)
             return
         order, answer = parsed(text), reply(rest.partition("?")[0], request.body)
         if order is None or answer is None:
@@ -115,7 +115,7 @@ class Upstream:
             if not self.under_way:
                 self._idle.set()
 
-    async def _tell(self, link: Link) -> None:
+    async def _send_counts(self, link: Link) -> None:
         counts = {order: dataclasses.asdict(count) for order, count in self.counts.items()}
         await send_body(link, json.dumps({"open": self.open - 1, "orders": counts}).encode())
 
