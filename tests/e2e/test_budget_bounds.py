@@ -1,4 +1,4 @@
-"""Reservations of calls without a stated maximum: no key overdraws, and an answer that is limited says so."""
+"""Reservations of calls without a stated maximum: no key overdraws, and a limited answer states that."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -29,8 +29,8 @@ class CallInterceptor(Interceptor):
     """
 
     def __init__(self, log: CallLog, authenticator: Authenticator, gate: LoadShedder | None = None) -> None:
-        """`gate`: load shedder of the calls that use a model; None for in-process calls, since the HTTP face applies it
-        before it reads a body.
+        """Create the interceptor. `gate` sheds calls that use a model; None for in-process calls, since the HTTP face
+        sheds them before it reads a body.
         """
         super().__init__()
         self._log = log
