@@ -148,9 +148,9 @@ class Connection(asyncio.Protocol):
         """
         framing = self._framing
         if framing.is_between_requests and not self._unanswered:
-            gate = self._settings.gate
-            if not gate.refuses():
-                gate.expect()
+            load_shedder = self._settings.load_shedder
+            if not load_shedder.refuses():
+                load_shedder.expect()
                 self.is_expected = True
             elif not self.is_draining and self._reject_unparsed(data):  # a handler's rejection closes the connection
                 return
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         call = None if self.is_over_limit else parse_model_call(data)
         if call is None or transport is None or transport.is_closing() or self._write_timeout is not None:
             return False
-        error = self._settings.gate.refusal()
+        error = self._settings.load_shedder.refusal()
         if call.request_id or cors.enabled:
             headers: dict[str, str] = {hdrs.ORIGIN: call.origin} if call.origin else {}
             self._send_error(error, call.error_format, call.request_id or new_request_id(), headers, close=False)

@@ -67,7 +67,7 @@ class Dispatcher:
         finally:
             connection.request = None
             if known.admitted:
-                self._settings.gate.leave()
+                self._settings.load_shedder.leave()
             if not known.rejected and not (known.is_called and self._settings.calls_are_logged):
                 self._log(request, route, status, time.perf_counter() - started)
         return response
@@ -120,7 +120,7 @@ def _check_connection_limit(connection: Connection, known: Exchange, route: Rout
     """
     if connection.is_over_limit and (route is None or route.needs_key):
         known.rejected = known.is_body_unread = True
-        settings.gate.refused("connections")
+        settings.load_shedder.refused("connections")
         raise overloaded("the gateway has as many connections as it takes")
 
 

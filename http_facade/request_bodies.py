@@ -62,7 +62,7 @@ class BodyReader:
             connection.is_expected = False
             return
         try:
-            self._settings.gate.check()
+            self._settings.load_shedder.check()
         except UmgError:
             known.rejected = True
             raise
@@ -70,7 +70,7 @@ class BodyReader:
     async def _enter(self, request: web.BaseRequest, known: Exchange) -> None:
         seconds = seconds_left(request)
         try:
-            await self._settings.gate.enter(seconds)
+            await self._settings.load_shedder.enter(seconds)
         except UmgError:
             known.rejected = True
             raise

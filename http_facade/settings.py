@@ -95,7 +95,7 @@ class Settings:
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
     budget: Budget = field(default_factory=Budget)
     """Memory budget of the streams in flight for the text that their last events repeat."""
-    gate: LoadShedder = field(default_factory=NoLoadShedder)
+    load_shedder: LoadShedder = field(default_factory=NoLoadShedder)
     """Load shedder for model calls."""
     connections: int = 8192
     """Connection limit; beyond it only routes that need no key are served."""

@@ -80,7 +80,7 @@ class ProcessContext(NamedTuple):
     """Objects that the service shares with the process."""
 
     metrics: Metrics
-    gate: LoadShedder
+    load_shedder: LoadShedder
     redis: Redis | None
     cache: ResponseCache
     limits: KeyLimits
@@ -108,7 +108,7 @@ class Service:
         self.metrics = process.metrics
         self.authenticator = authenticator
         self._call_log = CallLog(self.metrics, process.usage, process.telemetry)
-        self.interceptor = CallInterceptor(self._call_log, authenticator, process.gate)
+        self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder)
         self._config = self._started_config = config
         self._fetcher = process.fetcher
         self._channel_factory = channel_factory
@@ -222,11 +222,11 @@ async def open_service(
     data: Path,
     local: LocalSource | None,
     metrics: Metrics | None = None,
-    gate: LoadShedder | None = None,
+    load_shedder: LoadShedder | None = None,
     telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[Service, None]:
     """Open the service of a config, with its store opened and migrated. `local` is None without a local model;
-    `metrics`, `gate` and `telemetry` are those of the process, if it has some.
+    `metrics`, `load_shedder` and `telemetry` are those of the process, if it has some.
 
     Raise StoreError for a database that cannot be used, OSError if a file of the config cannot be read or `data` cannot
     be written.
@@ -255,11 +255,13 @@ async def open_service(
         failures = ChannelFailures(data)
         failures.start()
         stack.push_async_callback(failures.aclose)
-        gate = gate or LoadShedder(config.overload)
+        load_shedder = load_shedder or LoadShedder(config.overload)
         metrics = metrics or Metrics()
         usage = _usage_log(config, store, data, metrics, stack)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
-        process = ProcessContext(metrics, gate, redis, cache, limits, dependencies, failures, usage, telemetry, fetcher)
+        process = ProcessContext(
+            metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, telemetry, fetcher
+        )
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 

@@ -192,9 +192,9 @@ async def test_a_head_sent_during_a_call_waits_for_the_answer(make_face: MakeFac
 
 
 async def test_a_head_sent_after_a_refused_call_has_its_own_timeout(make_face: MakeFace) -> None:
-    gate = LoadShedder(Overload(calls=1, queue=0))
-    await gate.enter()
-    face = await make_face(head_seconds=0.05, gate=gate)
+    load_shedder = LoadShedder(Overload(calls=1, queue=0))
+    await load_shedder.enter()
+    face = await make_face(head_seconds=0.05, load_shedder=load_shedder)
     reader, writer = await face.raw()
     writer.write(request_bytes("m") + ALIVE[:10])
     async with asyncio.timeout(5):
@@ -226,9 +226,9 @@ async def test_a_call_in_flight_is_not_ended_by_the_head_timeout(make_face: Make
 
 
 async def test_a_refused_call_does_not_start_the_timeout_of_a_head(make_face: MakeFace) -> None:
-    gate = LoadShedder(Overload(calls=1, queue=0))
-    await gate.enter()
-    face = await make_face(head_seconds=0.05, gate=gate)
+    load_shedder = LoadShedder(Overload(calls=1, queue=0))
+    await load_shedder.enter()
+    face = await make_face(head_seconds=0.05, load_shedder=load_shedder)
     reader, writer = await face.raw()
     writer.write(request_bytes("m"))
     assert (await reader.readline()).startswith(b"HTTP/1.1 503")

@@ -38,9 +38,9 @@ class Watched(LoadShedder):
 
 
 async def full_face(make_face: MakeFace, **changes: object) -> tuple[Face, Watched]:
-    gate = Watched()
-    await gate.enter()
-    return await make_face(gate=gate, **changes), gate
+    load_shedder = Watched()
+    await load_shedder.enter()
+    return await make_face(load_shedder=load_shedder, **changes), load_shedder
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ REFUSED = [
 async def test_a_call_refused_under_overload_gets_an_error_in_its_own_format(
     make_face: MakeFace, case: Refused, large: bool
 ) -> None:
-    face, gate = await full_face(make_face)
+    face, load_shedder = await full_face(make_face)
     sent = json.dumps({"model": "m", "messages": [], "padding": "x" * HUGE * large}).encode()
     headers = {"x-request-id": "r-1", "content-type": "application/json"}
     with capture_logs() as logs:
@@ -86,7 +86,7 @@ async def test_a_call_refused_under_overload_gets_an_error_in_its_own_format(
     assert "as many calls under way as it takes" in body
     assert case.message in body.replace(" ", "") or "/v" not in case.path
     assert logs == []
-    assert gate.calls == 1
+    assert load_shedder.calls == 1
     assert face.service.metadata == []
 
 
@@ -123,7 +123,7 @@ async def test_a_refusal_is_sent_before_the_body_is_read(make_face: MakeFace) ->
 
 
 async def test_a_connection_whose_call_was_refused_serves_the_next(make_face: MakeFace) -> None:
-    face, gate = await full_face(make_face)
+    face, load_shedder = await full_face(make_face)
     reader, writer = await face.raw()
     for _ in range(3):
         writer.write(request_bytes("m"))
@@ -131,11 +131,11 @@ async def test_a_connection_whose_call_was_refused_serves_the_next(make_face: Ma
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
         await reader.readexactly(int(length.partition(b":")[2]))
-    gate.leave()
+    load_shedder.leave()
     writer.write(request_bytes("m"))
     assert (await reader.readline()).startswith(b"HTTP/1.1 200")
     assert b"[DONE]" in await reader.readuntil(b"\r\n0\r\n\r\n")
-    assert gate.calls == 0
+    assert load_shedder.calls == 0
 
 
 async def test_a_refusal_during_a_drain_closes_its_connection(make_face: MakeFace) -> None:
@@ -174,16 +174,16 @@ async def test_a_refusal_has_cors_headers(make_face: MakeFace) -> None:
 
 
 async def test_a_call_waits_in_the_queue_for_a_free_place(make_face: MakeFace) -> None:
-    gate = Watched(queue=1)
-    face = await make_face(gate=gate)
-    await gate.enter()
+    load_shedder = Watched(queue=1)
+    face = await make_face(load_shedder=load_shedder)
+    await load_shedder.enter()
     first = asyncio.ensure_future(face.chat("m").__aenter__())
-    await gate.called.wait()
+    await load_shedder.called.wait()
     await face.alive()
-    assert gate.waiting == 1
+    assert load_shedder.waiting == 1
     async with face.chat("m") as second:
         assert second.status == 503
-    gate.leave()
+    load_shedder.leave()
     async with await first as answer:
         assert answer.status == 200
 
@@ -213,42 +213,42 @@ ENDS = [
 
 @pytest.mark.parametrize("case", ENDS, ids=lambda case: case.id)
 async def test_a_place_is_released_once_however_the_call_ends(make_face: MakeFace, case: Ends) -> None:
-    gate = Watched()
-    face = await make_face(gate=gate)
+    load_shedder = Watched()
+    face = await make_face(load_shedder=load_shedder)
     face.service.failure = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no luck")
     for _ in range(3):
         async with face.chat(case.model, stream=case.stream, headers={**KEY, **case.headers}) as answer:
             assert answer.status == case.status
             await answer.read()
-        if gate.calls:  # the client has its answer a moment before the slot is released
-            await gate.left.wait()
-        gate.left.clear()
-        assert gate.calls == 0
+        if load_shedder.calls:  # the client has its answer a moment before the slot is released
+            await load_shedder.left.wait()
+        load_shedder.left.clear()
+        assert load_shedder.calls == 0
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_place_is_held_until_the_end_and_released_when_the_caller_disconnects(
     make_face: MakeFace, stream: bool
 ) -> None:
-    gate = Watched()
-    face = await make_face(gate=gate)
+    load_shedder = Watched()
+    face = await make_face(load_shedder=load_shedder)
     _, writer = await face.raw()
     data = request_bytes("wait mid" if stream else "wait")
     writer.write(data if stream else data.replace(b"true", b"null"))
     await face.service.reached.wait()
-    assert gate.calls == 1
+    assert load_shedder.calls == 1
     async with face.chat("m") as answer:
         assert answer.status == 503
-    gate.left.clear()
+    load_shedder.left.clear()
     writer.close()
     async with asyncio.timeout(5):
-        await gate.left.wait()
-    assert gate.calls == 0
+        await load_shedder.left.wait()
+    assert load_shedder.calls == 0
 
 
 async def test_a_slow_upload_occupies_no_place(make_face: MakeFace) -> None:
-    gate = Watched()
-    face = await make_face(gate=gate)
+    load_shedder = Watched()
+    face = await make_face(load_shedder=load_shedder)
     _, slow = await face.raw()
     slow.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf" % CHAT.encode())
     await slow.drain()
@@ -257,34 +257,34 @@ async def test_a_slow_upload_occupies_no_place(make_face: MakeFace) -> None:
 
 
 async def test_a_caller_that_does_not_read_is_disconnected_and_its_place_released(make_face: MakeFace) -> None:
-    gate = Watched()
-    face = await make_face(gate=gate, write_timeout_seconds=0.05)
+    load_shedder = Watched()
+    face = await make_face(load_shedder=load_shedder, write_timeout_seconds=0.05)
     reader, writer = await face.raw()
     reader._transport.pause_reading()
     writer.write(request_bytes("large").replace(b"true", b"null"))
     async with asyncio.timeout(20):
-        await gate.left.wait()
+        await load_shedder.left.wait()
     async with face.chat("m") as answer:
         assert answer.status == 200
 
 
 async def test_a_caller_that_reads_slowly_keeps_its_place_and_gets_the_whole_answer(make_face: MakeFace) -> None:
-    gate = Watched()
-    face = await make_face(gate=gate)
+    load_shedder = Watched()
+    face = await make_face(load_shedder=load_shedder)
     reader, writer = await face.raw()
     reader._transport.pause_reading()
     writer.write(request_bytes("large").replace(b"true", b"null"))
     async with asyncio.timeout(20):
-        while not gate.calls:  # until the service has checked its key
+        while not load_shedder.calls:  # until the service has checked its key
             await face.alive()
     for _ in range(20):
         await face.alive()
-    assert gate.calls == 1
+    assert load_shedder.calls == 1
     reader._transport.resume_reading()
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
     assert len(await reader.readexactly(int(length.partition(b":")[2]))) > LARGE
-    await gate.left.wait()
+    await load_shedder.left.wait()
 
 
 @pytest.mark.parametrize("given", ["30", "1.5s", "500ms", "2m", "999999999d", "9" * 400])
@@ -305,8 +305,8 @@ async def test_an_invalid_deadline_or_cache_age_is_refused(face: Face, header: d
 
 
 async def test_a_drain_refuses_no_call_that_has_a_place(make_face: MakeFace) -> None:
-    gate = Watched()
-    face = await make_face(gate=gate)
+    load_shedder = Watched()
+    face = await make_face(load_shedder=load_shedder)
     call = asyncio.ensure_future(face.chat("wait").__aenter__())
     await face.service.reached.wait()
     ending = asyncio.ensure_future(face.runner.cleanup())
@@ -317,4 +317,4 @@ async def test_a_drain_refuses_no_call_that_has_a_place(make_face: MakeFace) -> 
         async with face.chat("m"):
             pass
     await ending
-    assert gate.calls == 0
+    assert load_shedder.calls == 0

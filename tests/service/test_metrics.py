@@ -22,10 +22,10 @@ from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service.metrics import (
+    CALLS_IN_FLIGHT,
+    CALLS_QUEUED,
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
-    GATE_CALLS,
-    GATE_QUEUE,
     MAX_MODELS,
     SECONDS,
     SHARED_FOLDER,
@@ -104,8 +104,8 @@ def test_gauges_are_read_at_each_scrape() -> None:
     metrics = Metrics()
     calls = [3.0]
     queues: dict[tuple[str, ...], float] = {("main",): 2, ("gone",): 1}
-    metrics.watch(GATE_CALLS, lambda: {(): calls[0]})
-    metrics.watch(GATE_QUEUE, lambda: {(): 1})
+    metrics.watch(CALLS_IN_FLIGHT, lambda: {(): calls[0]})
+    metrics.watch(CALLS_QUEUED, lambda: {(): 1})
     metrics.watch(CHANNEL_QUEUE, lambda: queues)
     metrics.watch(CHANNEL_PAUSED_KEYS, lambda: {("main",): 1})
     first = lines(metrics)

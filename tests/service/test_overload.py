@@ -27,48 +27,48 @@ from umg_grpc.v1 import pb, rpc
 
 
 @pytest.fixture
-def gate() -> LoadShedder:
+def load_shedder() -> LoadShedder:
     return LoadShedder(Overload(calls=2, queue=1, wait=60))
 
 
-async def test_calls_are_admitted_up_to_the_limit_and_some_wait(gate: LoadShedder) -> None:
+async def test_calls_are_admitted_up_to_the_limit_and_some_wait(load_shedder: LoadShedder) -> None:
     for _ in range(2):
-        gate.check()
-        await gate.enter()
-    gate.check()
-    waiting = asyncio.ensure_future(gate.enter())
+        load_shedder.check()
+        await load_shedder.enter()
+    load_shedder.check()
+    waiting = asyncio.ensure_future(load_shedder.enter())
     await asyncio.sleep(0)
-    assert (gate.calls, gate.waiting, gate.refuses()) == (2, 1, True)
+    assert (load_shedder.calls, load_shedder.waiting, load_shedder.refuses()) == (2, 1, True)
     with pytest.raises(UmgError) as caught:
-        gate.check()
+        load_shedder.check()
     assert (caught.value.reason, caught.value.cause) == (pb.ERROR_REASON_UNAVAILABLE, FULL)
     assert caught.value.metadata == {"retry_after_seconds": "1"}
-    gate.leave()
+    load_shedder.leave()
     await waiting
-    assert (gate.calls, gate.waiting) == (2, 0)
-    gate.leave()
-    gate.leave()
-    assert (gate.calls, gate.refuses()) == (0, False)
+    assert (load_shedder.calls, load_shedder.waiting) == (2, 0)
+    load_shedder.leave()
+    load_shedder.leave()
+    assert (load_shedder.calls, load_shedder.refuses()) == (0, False)
 
 
-async def test_a_queued_call_does_not_wait_beyond_its_deadline(gate: LoadShedder) -> None:
+async def test_a_queued_call_does_not_wait_beyond_its_deadline(load_shedder: LoadShedder) -> None:
     for _ in range(2):
-        await gate.enter()
+        await load_shedder.enter()
     with pytest.raises(UmgError):
-        await gate.enter(0.001)
-    assert (gate.calls, gate.waiting) == (2, 0)
+        await load_shedder.enter(0.001)
+    assert (load_shedder.calls, load_shedder.waiting) == (2, 0)
 
 
 async def test_refusals_are_counted_by_their_reason() -> None:
     counted = list[str]()
-    gate = LoadShedder(Overload(calls=1, queue=0), counted.append)
-    await gate.enter()
-    for check in (gate.check, gate.check):
+    load_shedder = LoadShedder(Overload(calls=1, queue=0), counted.append)
+    await load_shedder.enter()
+    for check in (load_shedder.check, load_shedder.check):
         with pytest.raises(UmgError):
             check()
     with pytest.raises(UmgError):
-        await gate.enter()
-    gate.refused("connections")
+        await load_shedder.enter()
+    load_shedder.refused("connections")
     assert counted == [FULL, FULL, FULL, "connections"]
 
 
@@ -148,13 +148,13 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await store.aclose()
 
 
-async def connect(gate: LoadShedder, servicer: Generation, store: Store, stack: AsyncExitStack) -> Caller:
+async def connect(load_shedder: LoadShedder, servicer: Generation, store: Store, stack: AsyncExitStack) -> Caller:
     keys = Keys(store)
     _, secret = await keys.create("caller")
     authenticator = Authenticator(keys)
     await authenticator.start()
     stack.push_async_callback(authenticator.aclose)
-    server = grpc.aio.server(interceptors=[CallInterceptor(CallLog(Metrics()), authenticator, gate)])
+    server = grpc.aio.server(interceptors=[CallInterceptor(CallLog(Metrics()), authenticator, load_shedder)])
     rpc.add_GenerationServiceServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -165,55 +165,55 @@ async def connect(gate: LoadShedder, servicer: Generation, store: Store, stack: 
 
 @pytest.mark.parametrize("model", ["m", "fail"])
 async def test_a_call_over_a_socket_has_a_place_until_it_ends(model: str, store: Store, stack: AsyncExitStack) -> None:
-    gate, servicer = Watched(), Generation()
-    caller = await connect(gate, servicer, store, stack)
+    load_shedder, servicer = Watched(), Generation()
+    caller = await connect(load_shedder, servicer, store, stack)
     generate = caller.stub.Generate
     call = asyncio.ensure_future(generate(pb.GenerateRequest(model=model), metadata=caller.metadata).code())
     await servicer.reached.wait()
-    assert gate.calls == 1
+    assert load_shedder.calls == 1
     with pytest.raises(grpc.aio.AioRpcError, match="as many calls under way as it takes") as caught:
         await generate(pb.GenerateRequest())  # refused before its key is checked
     assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert gate.refused_reasons == [FULL]
+    assert load_shedder.refused_reasons == [FULL]
     servicer.go_on.set()
     await call
-    await gate.left.wait()
-    assert gate.calls == 0
+    await load_shedder.left.wait()
+    assert load_shedder.calls == 0
 
 
 async def test_a_cancelled_stream_releases_its_place(store: Store, stack: AsyncExitStack) -> None:
-    gate, servicer = Watched(), Generation()
-    caller = await connect(gate, servicer, store, stack)
+    load_shedder, servicer = Watched(), Generation()
+    caller = await connect(load_shedder, servicer, store, stack)
     call = caller.stub.StreamGenerate(pb.StreamGenerateRequest(), metadata=caller.metadata)
     await call.read()
     await servicer.reached.wait()
-    assert gate.calls == 1
+    assert load_shedder.calls == 1
     call.cancel()
     async with asyncio.timeout(5):
-        await gate.left.wait()
-    assert gate.calls == 0
+        await load_shedder.left.wait()
+    assert load_shedder.calls == 0
 
 
 async def test_calls_that_cannot_start_soon_are_refused() -> None:
     counted = list[str]()
-    gate = LoadShedder(Overload(queue=0), counted.append)
+    load_shedder = LoadShedder(Overload(queue=0), counted.append)
     for _ in range(ALWAYS):
-        gate.check()
+        load_shedder.check()
     with pytest.raises(UmgError, match="behind with its work") as caught:
-        gate.check()
+        load_shedder.check()
     assert caught.value.cause == BEHIND
     assert counted == [BEHIND]
 
 
 async def test_refusals_have_one_line_in_the_log_for_all_of_a_second() -> None:
-    gate = LoadShedder(Overload(calls=1, queue=0))
-    await gate.enter()
+    load_shedder = LoadShedder(Overload(calls=1, queue=0))
+    await load_shedder.enter()
     with structlog.testing.capture_logs() as logged:
         for _ in range(3):
-            gate.refusal()
-        gate.refused("connections")
+            load_shedder.refusal()
+        load_shedder.refused("connections")
         assert logged == []
-        gate.close()
+        load_shedder.close()
     assert logged == [
         {"event": "calls refused", "log_level": "warning", FULL: 3, "connections": 1, "under_way": 1, "waiting": 0}
     ]

@@ -22,7 +22,7 @@ from umg_grpc.cli.ports import check_free, holder, taken
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
-from umg_grpc.service.metrics import GATE_CALLS, GATE_LAG, GATE_QUEUE, TLS_EXPIRY, TLS_RELOAD_SUCCESS, Metrics
+from umg_grpc.service.metrics import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS, Metrics
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.telemetry.exporting import open_telemetry
 from umg_grpc.tls import Certificates
@@ -103,8 +103,8 @@ async def gateway(
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
     async with AsyncExitStack() as stack:
         metrics = Metrics(config.metrics.key_labels)
-        gate = _load_shedder(config, metrics)
-        stack.callback(gate.close)
+        load_shedder = _load_shedder(config, metrics)
+        stack.callback(load_shedder.close)
         metrics.start()
         stack.callback(metrics.close)
         certificates = await _certificates(config, metrics, stack)
@@ -113,7 +113,7 @@ async def gateway(
         if GRPC in options.faces:
             telemetry = await stack.enter_async_context(open_telemetry(environment))
             service = state.service = await stack.enter_async_context(
-                open_service(config, options.data, local, metrics, gate, telemetry)
+                open_service(config, options.data, local, metrics, load_shedder, telemetry)
             )
             face = _bind_grpc(service, options, limit, certificates)
             state.grpc, state.face = Address(options.grpc.host, face.port), face
@@ -125,7 +125,7 @@ async def gateway(
         runner = scraped = None
         try:
             if HTTP in options.faces:
-                runner = make_runner(_app(state, config, channel, metrics, gate, files))
+                runner = make_runner(_app(state, config, channel, metrics, load_shedder, files))
                 await runner.setup()
                 tls = certificates.http_context if certificates is not None else None
                 state.http = await _bind(runner, options.http, "HTTP", share_port=options.share_ports, tls=tls)
@@ -161,11 +161,11 @@ async def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack)
 
 
 def _load_shedder(config: Config, metrics: Metrics) -> LoadShedder:
-    gate = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS)
-    metrics.watch(GATE_CALLS, lambda: {(): gate.calls})
-    metrics.watch(GATE_QUEUE, lambda: {(): gate.waiting})
-    metrics.watch(GATE_LAG, lambda: gate.lags)
-    return gate
+    load_shedder = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS)
+    metrics.watch(CALLS_IN_FLIGHT, lambda: {(): load_shedder.calls})
+    metrics.watch(CALLS_QUEUED, lambda: {(): load_shedder.waiting})
+    metrics.watch(START_LAG, lambda: load_shedder.lags)
+    return load_shedder
 
 
 async def _learn_first_key(service: Service, options: Options, variable: str | None) -> Bootstrap | None:
@@ -185,7 +185,7 @@ async def _learn_first_key(service: Service, options: Options, variable: str | N
 
 
 def _app(
-    state: Gateway, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: LoadShedder, files: int
+    state: Gateway, config: Config, channel: grpc.aio.Channel, metrics: Metrics, load_shedder: LoadShedder, files: int
 ) -> App:
     service = state.service
 
@@ -211,7 +211,7 @@ def _app(
         calls_are_logged=service is not None,
         find_key=service.authenticator.find if service is not None else lambda _: None,
         key_fields=service.key_fields if service is not None else lambda _: {},
-        gate=gate,
+        load_shedder=load_shedder,
         connections=_connections(config, files),
         head_seconds=config.overload.head,
         upload_seconds=config.overload.upload,

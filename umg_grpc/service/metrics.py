@@ -83,8 +83,8 @@ CHANNEL_PAUSE = Level(
 CHANNEL_CALLS = Level("umg_channel_calls", "Attempts in flight.", ("channel",))
 CHANNEL_QUEUE = Level("umg_channel_queue", "Calls that wait for a place at the channel.", ("channel",))
 CHANNEL_PAUSED_KEYS = Level("umg_channel_keys_resting", "Keys that are paused.", ("channel",), "livemax")
-GATE_CALLS = Level("umg_gate_calls", "Calls in flight.")
-GATE_QUEUE = Level("umg_gate_queue", "Calls that wait for a place in the process.")
+CALLS_IN_FLIGHT = Level("umg_gate_calls", "Calls in flight.")
+CALLS_QUEUED = Level("umg_gate_queue", "Calls that wait for a place in the process.")
 DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", of_workers="livemin")
 REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
 WRITES_WAITING = Level("umg_writes_waiting", "Writes that the database or Redis has not taken yet.", ("store",))
@@ -95,7 +95,7 @@ TLS_EXPIRY = Level("umg_tls_certificate_expiry_time_seconds", "Unix time of its 
 TLS_RELOAD_SUCCESS = Level(
     "umg_tls_reload_success", "1 if the certificate files are those in use, 0 if they cannot be used.", (), "livemin"
 )
-GATE_LAG = Level("umg_gate_lag_seconds", "Longest wait for a start in the last minute.", ("clock",), "livemax")
+START_LAG = Level("umg_gate_lag_seconds", "Longest wait for a start in the last minute.", ("clock",), "livemax")
 TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
 BUILD_INFO = Level("umg_build_info", "1, with the versions of the program.", ("version", "python"), "livemax")
 BUILD: Values = {(version("unified-model-gateway"), platform.python_version()): 1}

@@ -55,7 +55,7 @@ class Call:
     usage: pb.Usage | None = None
     micro_credits: int = 0  # cost of the usage, set at the end of the call
     first_output_seconds: float | None = None  # from the call to the first message of its stream
-    gate: LoadShedder | None = None  # load shedder whose slot the call holds
+    load_shedder: LoadShedder | None = None  # load shedder whose slot the call holds
     admissions: Sequence[Admission] = ()  # within the limits of the key and the model, where they have any
     reservation: Reservation | None = None  # of the maximum cost, for a key with a budget
     output_limit: int | None = None  # tokens of an answer that the reservation pays for; None for the longest answer
@@ -100,8 +100,8 @@ class Call:
         """Release the slot of the load shedder, and end the call's use of the limits of its key and model. A call that
         was cancelled before its usage was known is counted with its prompt, a failed one with nothing.
         """
-        if self.gate is not None:
-            self.gate.leave()
+        if self.load_shedder is not None:
+            self.load_shedder.leave()
         for admission in self.admissions:
             usage, prompt = self.usage, admission.input_tokens if cancelled else 0
             admission.release(prompt if usage is None else usage.input_tokens + usage.output_tokens)

@@ -28,14 +28,14 @@ class CallInterceptor(Interceptor):
     metadata of an answer or the status of an error, and with its line in the log.
     """
 
-    def __init__(self, log: CallLog, authenticator: Authenticator, gate: LoadShedder | None = None) -> None:
-        """Create the interceptor. `gate` sheds calls that use a model; None for in-process calls, since the HTTP face
-        sheds them before it reads a body.
+    def __init__(self, log: CallLog, authenticator: Authenticator, load_shedder: LoadShedder | None = None) -> None:
+        """Create the interceptor. `load_shedder` is None for in-process calls, which the HTTP face sheds before it
+        reads a body.
         """
         super().__init__()
         self._log = log
         self._authenticator = authenticator
-        self._gate = gate
+        self._load_shedder = load_shedder
         self._deserializers: dict[str, Deserializer] = {}
         self._socket_tasks: dict[Call, asyncio.Task[Any] | None] = {}
         self._is_shutting_down = False
@@ -56,12 +56,12 @@ class CallInterceptor(Interceptor):
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
         if not method.startswith(OWN_PREFIX):
             return inner
-        gate, scopes = self._gate if uses_model(method) else None, required_scopes(method)
+        load_shedder, scopes = self._load_shedder if uses_model(method) else None, required_scopes(method)
 
         async def served(request: object, context: Context) -> object:
             call, failure = self._log.open(method, context), None
             try:
-                await self._admit(call, context, gate, scopes)
+                await self._admit(call, context, load_shedder, scopes)
                 answer = await inner(await self._decode(method, request), context)
                 await context.send_initial_metadata(_headers(call))
                 return answer
@@ -83,12 +83,12 @@ class CallInterceptor(Interceptor):
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
         if not method.startswith(OWN_PREFIX):
             return inner
-        gate, scopes = self._gate if uses_model(method) else None, required_scopes(method)
+        load_shedder, scopes = self._load_shedder if uses_model(method) else None, required_scopes(method)
 
         async def served(request: object, context: Context) -> AsyncGenerator[Any, None]:
             call, failure, sent = self._log.open(method, context), None, False
             try:
-                await self._admit(call, context, gate, scopes)
+                await self._admit(call, context, load_shedder, scopes)
                 async with aclosing(inner(await self._decode(method, request), context)) as messages:
                     async for message in messages:
                         if not sent:
@@ -112,17 +112,19 @@ class CallInterceptor(Interceptor):
 
         return served
 
-    async def _admit(self, call: Call, context: Context, gate: LoadShedder | None, scopes: frozenset[str]) -> None:
+    async def _admit(
+        self, call: Call, context: Context, load_shedder: LoadShedder | None, scopes: frozenset[str]
+    ) -> None:
         """Set the deadline of the call, take a slot of the load shedder, and authenticate the caller. Raise UmgError
         for a rejection, an invalid key, and a key that has none of the scopes.
         """
         if not call.trusted:
             self._socket_tasks[call] = asyncio.current_task()
         call.limit(context.time_remaining())
-        if gate is not None:
-            gate.check()
-            await gate.enter(call.seconds_left())
-            call.gate = gate
+        if load_shedder is not None:
+            load_shedder.check()
+            await load_shedder.enter(call.seconds_left())
+            call.load_shedder = load_shedder
         caller = self._authenticator.valid_caller(call.known_key) if isinstance(call.known_key, KnownKey) else None
         if caller is None:
             scheme, _, secret = call.metadata.get("authorization", "").partition(" ")
