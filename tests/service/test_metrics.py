@@ -264,22 +264,22 @@ import sys
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
-from umg_grpc.service.metrics import GATE_CALLS, Metrics
+from umg_grpc.service.metrics import CALLS_IN_FLIGHT, Metrics
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.v1 import pb
 
-calls, rests = int(sys.argv[1]), sys.argv[2] == "rests"
+calls, fails = int(sys.argv[1]), sys.argv[2] == "fails"
 health, metrics = CircuitBreakers(Breaker(), now=lambda: 1000.0, chance=lambda: 0.0), Metrics()
 metrics.watch_channels(health.snapshot)
-metrics.watch(GATE_CALLS, lambda: {(): calls})
+metrics.watch(CALLS_IN_FLIGHT, lambda: {(): calls})
 turn = health.begin("main", "m")
-health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN) if rests else None, turn)
+health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN) if fails else None, turn)
 metrics.attempt("main", "m", "ok")
 call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main")
 call.first_output_seconds, call.micro_credits = 0.02, 500_000
 metrics.finished(call, "OK", 0.1)
 metrics.exposition()
-if rests:
+if fails:
     health.forget(set())
     health.end("main", "m", None, health.begin("main", "m"))
     health.begin("main", "m")
@@ -297,7 +297,7 @@ def test_metrics_of_workers_are_summed_without_the_gauges_of_ended_ones(tmp_path
         assert process.returncode == 0
         return process.pid, set(metric_lines.splitlines())
 
-    first, metric_lines = worker("3", "rests")
+    first, metric_lines = worker("3", "fails")
     assert metric_lines >= {
         "umg_gate_calls 3.0",
         'umg_channel_state{channel="main",model="m"} 0.0',
