@@ -63,7 +63,7 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
-from umg_grpc.wire.core.stream_memory import MAX_KEPT_BYTES, Budget
+from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
 
 SERVED = [
     f"umg.v1.{name}"
@@ -279,7 +279,7 @@ async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory
         stack.push_async_callback(threads.aclose)
     reasoning_config = config.reasoning
     # an answer larger than the storage limit is not aggregated at all
-    budget = Budget(min(MAX_KEPT_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_KEPT_BYTES)
+    budget = Budget(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
     if not reasoning_config.enabled:
         return Memory(conversations, threads, budget=budget)
     reasoning = ReasoningStore(

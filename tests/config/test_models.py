@@ -39,7 +39,7 @@ def vectors(length: int, **fields: object) -> pb.Model:
     return pb.Model(embedding=pb.ModelEmbedding(default_dimensions=length, **fields))
 
 
-KEPT = [
+ENTRIES = [
     Described("nothing", "display_name: M", pb.Model()),
     Described("a description", "description: Answers well.", pb.Model(description="Answers well.")),
     Described("an active model", "lifecycle: active", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)),
@@ -110,7 +110,7 @@ KEPT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", KEPT, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", ENTRIES, ids=lambda case: case.id)
 def test_the_configured_properties_of_a_model_are_kept(case: Described) -> None:
     assert model_info(case.text).described == case.kept
 

@@ -28,7 +28,7 @@ from umg_grpc.service.caching.response_cache import MAX_BYTES, STREAM_SECONDS
 
 EMBED = "/v1/embeddings"
 FIXED = {"temperature": 0}
-KEPT = "models: {m: {cache: 1h}}\n"
+CACHED = "models: {m: {cache: 1h}}\n"
 
 
 class GatedProvider:
@@ -62,7 +62,7 @@ async def cache_outcome(made: World, path: str = CHAT, *, stream: bool = False, 
 async def test_equal_requests_get_a_cached_response_if_the_model_enables_it(
     tmp_path: Path, path: str, stream: bool
 ) -> None:
-    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=CACHED) as made:
         first, second = await cache_outcome(made, path, stream=stream), await cache_outcome(made, path, stream=stream)
         assert (first[0], second[0]) == ("miss", "hit")
         assert first[1] == second[1]
@@ -74,7 +74,7 @@ async def test_equal_requests_get_a_cached_response_if_the_model_enables_it(
 
 
 async def test_streamed_and_unstreamed_responses_are_cached_separately(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=CACHED) as made:
         assert [(await cache_outcome(made, stream=stream))[0] for stream in (False, True, False, True)] == [
             "miss"
         ] * 2 + ["hit"] * 2
@@ -93,14 +93,14 @@ async def test_a_caller_enables_or_disables_the_cache_with_a_header(tmp_path: Pa
 
 
 async def test_a_nondeterministic_request_is_not_cached(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=CACHED) as made:
         answers = [await made.generate() for _ in range(2)]
         assert [answer.headers["x-umg-cache"] for answer in answers] == ["bypass"] * 2
         assert made.counts == {"a": 2}
 
 
 async def test_cached_responses_are_not_shared_between_keys(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=CACHED) as made:
         _, other = await Keys(made.gateway.service.store).create("other")
         assert (await cache_outcome(made))[0] == "miss"
         assert (await cache_outcome(made, authorization=f"Bearer {other}"))[0] == "miss"
@@ -110,7 +110,7 @@ async def test_cached_responses_are_not_shared_between_keys(tmp_path: Path) -> N
 @pytest.mark.parametrize(("path", "stream"), [(CHAT, False), (CHAT, True), (EMBED, False)])
 async def test_of_equal_concurrent_calls_one_reaches_the_provider(tmp_path: Path, path: str, stream: bool) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.reply]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [gate.reply]}, rest=CACHED) as made:
         calls = [asyncio.create_task(cache_outcome(made, path, stream=stream)) for _ in range(20)]
         await made["a"].arrived.get()
         gate.open.set()
@@ -123,7 +123,7 @@ async def test_of_equal_concurrent_calls_one_reaches_the_provider(tmp_path: Path
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_when_the_leading_call_is_cancelled_the_next_one_calls_the_provider(tmp_path: Path, stream: bool) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.reply]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [gate.reply]}, rest=CACHED) as made:
         first = asyncio.create_task(cache_outcome(made, stream=stream))
         await made["a"].arrived.get()
         others = [asyncio.create_task(cache_outcome(made, stream=stream)) for _ in range(3)]
@@ -137,7 +137,7 @@ async def test_when_the_leading_call_is_cancelled_the_next_one_calls_the_provide
 
 async def test_calls_do_not_wait_for_a_stream_too_large_to_be_cached(tmp_path: Path) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.answer_large, succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [gate.answer_large, succeed]}, rest=CACHED) as made:
         large = asyncio.create_task(cache_outcome(made, stream=True))
         await made["a"].arrived.get()
         other = asyncio.create_task(cache_outcome(made, stream=True))
@@ -151,7 +151,7 @@ async def test_calls_do_not_wait_for_a_stream_too_large_to_be_cached(tmp_path: P
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_call_that_waited_for_another_has_time_left_for_its_own(tmp_path: Path, stream: bool) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.reply, succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [gate.reply, succeed]}, rest=CACHED) as made:
         slow = asyncio.create_task(cache_outcome(made, stream=stream))
         await made["a"].arrived.get()
         outcome, _ = await cache_outcome(made, stream=stream, x_umg_timeout="4s")
@@ -161,7 +161,7 @@ async def test_a_call_that_waited_for_another_has_time_left_for_its_own(tmp_path
 
 
 async def test_a_failure_is_not_kept(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [status(400), succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [status(400), succeed]}, rest=CACHED) as made:
         assert (await made.generate(body=FIXED)).status == 400
         assert [(await cache_outcome(made))[0] for _ in range(2)] == ["miss", "hit"]
 
@@ -184,14 +184,14 @@ FAILING = [
 
 @pytest.mark.parametrize("case", FAILING, ids=lambda case: case.id)
 async def test_a_failure_has_no_cache_header(tmp_path: Path, case: Failing) -> None:
-    async with world(tmp_path, {"a": [case.reply]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [case.reply]}, rest=CACHED) as made:
         answers = await made.generate(stream=case.stream, body=dict(case.body))
         assert answers.status >= 400
         assert "x-umg-cache" not in answers.headers
 
 
 async def test_a_broken_stream_is_not_cached(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [reset_after_content, succeed]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [reset_after_content, succeed]}, rest=CACHED) as made:
         answers = [await cache_outcome(made, stream=True) for _ in range(3)]
         assert [outcome for outcome, _ in answers] == ["miss", "miss", "hit"]
 

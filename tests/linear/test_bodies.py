@@ -12,7 +12,7 @@ import pytest
 from tests.linear.cost import Work, line_growth, time_growth
 from tests.linear.work import accepting
 from umg_grpc.service.conversations import input_items, stored_responses, threads
-from umg_grpc.store.tables import KeptResponse, KeptThread
+from umg_grpc.store.tables import ResponseRow, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.sse import SseSplitter, split
@@ -168,7 +168,7 @@ def continued_responses(size: int) -> Work:
     request, answer = _conversation(size), _answer()
 
     def call() -> None:
-        row = KeptResponse(owner="o", object_id="r", channel="c", upstream_response_id="")
+        row = ResponseRow(owner="o", object_id="r", channel="c", upstream_response_id="")
         stored_responses._pack(row, request, answer, b"", streamed=False)
         stored_responses._continue(row, DecodedRequest(_conversation(1), NO_NOTES))
 
@@ -195,7 +195,7 @@ def continued_threads(size: int) -> Work:
     answer = _answer()
 
     def call() -> None:
-        row = KeptThread(owner="o", object_id="r", channel="c", upstream_response_id="")
+        row = ThreadRow(owner="o", object_id="r", channel="c", upstream_response_id="")
         threads._pack(row, request, answer)
         threads._whole(row, following)
 

@@ -21,10 +21,10 @@ from tests.support.stores import Clock
 from tests.wire.timing import within
 from umg_grpc.service.conversations.reasoning_restore import ENTRY_BYTES
 from umg_grpc.service.conversations.reasoning_state import needs, pinned_channel
-from umg_grpc.service.conversations.reasoning_store import FEW, ReasoningStore
+from umg_grpc.service.conversations.reasoning_store import MAX_INLINE_ENTRIES, ReasoningStore
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
-from umg_grpc.store.tables import KeptReasoning
+from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 
 ME, YOU = "key_me", "key_you"
@@ -240,11 +240,13 @@ async def test_reasoning_state_is_restored(store: Store, clock: Clock, case: Cas
 
 
 async def test_all_reasoning_states_of_a_long_conversation_are_restored(reasoning_store: ReasoningStore) -> None:
-    for number in range(3 * FEW):
+    for number in range(3 * MAX_INLINE_ENTRIES):
         reasoning_store.remember(ME, CHANNEL, [thought(f"{number}", "s"), call(f"{number}")])
-    restored = await reasoning_store.restore(ME, request(*(turn(call(f"{number}")) for number in range(3 * FEW))))
+    restored = await reasoning_store.restore(
+        ME, request(*(turn(call(f"{number}")) for number in range(3 * MAX_INLINE_ENTRIES)))
+    )
     assert [message.parts[0].reasoning.texts[0] for message in restored.messages[1:]] == [
-        str(number) for number in range(3 * FEW)
+        str(number) for number in range(3 * MAX_INLINE_ENTRIES)
     ]
 
 
@@ -311,7 +313,7 @@ async def test_recently_used_state_is_kept_and_other_state_expires(
         assert await reasoning_store.restore(ME, unused) is unused
         await reasoning_store.sweep()
         async with store.read() as session:
-            assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 1
+            assert await session.scalar(select(func.count()).select_from(ReasoningRow)) == 1
         clock.time += timedelta(days=1)
         assert await reasoning_store.restore(ME, used) is used
         assert await other.restore(ME, used) is used
@@ -339,14 +341,14 @@ async def test_a_use_is_not_written_each_time(store: Store, module_database: Dat
         reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("a")])
         assert await reasoning_store.flushed()
         async with store.write() as session:
-            await session.execute(KeptReasoning.__table__.delete())
+            await session.execute(ReasoningRow.__table__.delete())
         sent = request(turn(call("a")))
         for _ in range(10):
             clock.time += timedelta(minutes=5)
             assert await reasoning_store.restore(ME, sent) is not sent
         assert await reasoning_store.flushed()
         async with store.read() as session:
-            assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
+            assert await session.scalar(select(func.count()).select_from(ReasoningRow)) == 0
 
 
 async def test_state_evicted_from_memory_is_found_in_the_store(store: Store, clock: Clock) -> None:
@@ -375,7 +377,7 @@ async def test_the_store_is_held_to_its_bounds(store: Store, clock: Clock) -> No
         assert await reasoning_store.flushed()
         await reasoning_store.sweep()
         async with store.read() as session:
-            sizes = select(KeptReasoning.owner, func.sum(KeptReasoning.size_bytes)).group_by(KeptReasoning.owner)
+            sizes = select(ReasoningRow.owner, func.sum(ReasoningRow.size_bytes)).group_by(ReasoningRow.owner)
             left = {owner: int(size) for owner, size in await session.execute(sizes)}
     assert set(left) == {ME, YOU}
     assert max(left.values()) <= bounds.owner_bytes
@@ -393,7 +395,7 @@ async def test_without_its_database_the_reasoning_store_uses_its_memory(tmp_path
             assert restored.messages[1] == turn(thought("hm"), call("a"), call("unknown"))
             await asyncio.to_thread(stranger.execute, "ALTER TABLE elsewhere RENAME TO reasoning")
     async with store.read() as session:
-        assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 1, "written when it is back"
+        assert await session.scalar(select(func.count()).select_from(ReasoningRow)) == 1, "written when it is back"
     await store.aclose()
 
 

@@ -28,7 +28,7 @@ from umg_grpc.service.conversations.stored_responses import (
 )
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
-from umg_grpc.store.tables import KeptResponse
+from umg_grpc.store.tables import ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
@@ -320,11 +320,11 @@ async def test_the_oldest_responses_go_when_there_are_too_many_bytes(store: Stor
         async with store.read() as session:
             left = list(
                 await session.scalars(
-                    select(KeptResponse.object_id).where(KeptResponse.owner == ME).order_by(KeptResponse.create_time)
+                    select(ResponseRow.object_id).where(ResponseRow.owner == ME).order_by(ResponseRow.create_time)
                 )
             )
-            size = await session.scalar(select(func.sum(KeptResponse.size_bytes)).where(KeptResponse.owner == ME))
-            total_rows = await session.scalar(select(func.count()).select_from(KeptResponse))
+            size = await session.scalar(select(func.sum(ResponseRow.size_bytes)).where(ResponseRow.owner == ME))
+            total_rows = await session.scalar(select(func.count()).select_from(ResponseRow))
     assert 0 < len(left) < 20
     assert left == ids[-len(left) :]
     assert size <= 3000

@@ -18,7 +18,7 @@ from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, Respons
 from umg_grpc.service.conversations.threads import IDLE, Thread, Threads
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
-from umg_grpc.store.tables import KeptThread
+from umg_grpc.store.tables import ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
@@ -232,7 +232,7 @@ async def test_a_continued_answer_leaves_its_conversation_to_the_next(threads: T
     await turn(threads, body("", user("One")), "a")
     await turn(threads, body("a", user("Two")), "b")
     async with store.read() as session:
-        kept = select(KeptThread.object_id, func.length(KeptThread.conversation) > 0).order_by(KeptThread.object_id)
+        kept = select(ThreadRow.object_id, func.length(ThreadRow.conversation) > 0).order_by(ThreadRow.object_id)
         assert [(name, bool(held)) for name, held in await session.execute(kept)] == [("a", False), ("b", True)]
 
 

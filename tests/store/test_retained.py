@@ -16,7 +16,7 @@ from tests.support.databases import Database, Postgres
 from tests.support.stores import Clock
 from umg_grpc.store import Store, open_store, retained
 from umg_grpc.store.retained import Bounds, Retained
-from umg_grpc.store.tables import KeptReasoning
+from umg_grpc.store.tables import ReasoningRow
 
 UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
 SECONDS = 20.0
@@ -39,15 +39,15 @@ def own_postgres() -> Iterator[Postgres]:
 
 def row(
     object_id: str, expire_time: datetime, *, owner: str = "me", size: int = 1, thoughts: bytes = b""
-) -> KeptReasoning:
-    return KeptReasoning(
+) -> ReasoningRow:
+    return ReasoningRow(
         owner=owner, object_id=object_id, expire_time=expire_time, size_bytes=size, channel="c", thoughts=thoughts
     )
 
 
 @asynccontextmanager
-async def opened(store: Store, clock: Clock, bounds: Bounds = UNBOUNDED) -> AsyncIterator[Retained[KeptReasoning]]:
-    rows = Retained(store, KeptReasoning, bounds, clock)
+async def opened(store: Store, clock: Clock, bounds: Bounds = UNBOUNDED) -> AsyncIterator[Retained[ReasoningRow]]:
+    rows = Retained(store, ReasoningRow, bounds, clock)
     rows.start()
     try:
         yield rows
@@ -57,7 +57,7 @@ async def opened(store: Store, clock: Clock, bounds: Bounds = UNBOUNDED) -> Asyn
 
 async def ids(store: Store) -> list[str]:
     async with store.read() as session:
-        return list(await session.scalars(select(KeptReasoning.object_id).order_by(KeptReasoning.object_id)))
+        return list(await session.scalars(select(ReasoningRow.object_id).order_by(ReasoningRow.object_id)))
 
 
 async def test_every_process_finds_a_put_row_at_once(store: Store, module_database: Database, clock: Clock) -> None:
@@ -72,7 +72,7 @@ async def test_every_process_finds_a_put_row_at_once(store: Store, module_databa
 
 
 async def test_an_added_row_is_found_before_it_is_written(store: Store, clock: Clock) -> None:
-    rows = Retained(store, KeptReasoning, UNBOUNDED, clock)  # not started: rows are not written
+    rows = Retained(store, ReasoningRow, UNBOUNDED, clock)  # not started: rows are not written
     assert rows.add(row("a", clock.later(1), thoughts=b"1"))
     assert rows.add(row("a", clock.later(1), thoughts=b"2"))
     assert [found.thoughts for found in await rows.find("me", ["a", "b"])] == [b"2"]
@@ -153,7 +153,7 @@ async def test_processes_that_sweep_together_take_away_no_more_than_one(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
     stores = [await open_store(module_database.url, module_database.data_dir) for _ in range(3)]
-    swept = [Retained(store, KeptReasoning, Bounds(owner_bytes=0, total_bytes=10), clock) for store in stores]
+    swept = [Retained(store, ReasoningRow, Bounds(owner_bytes=0, total_bytes=10), clock) for store in stores]
     async with opened(stores[0], clock) as rows:
         for number in range(15):
             rows.add(row(f"{number:02}", clock.later(number)))
@@ -237,5 +237,5 @@ async def test_a_put_waits_no_longer_than_it_may(tmp_path: Path, clock: Clock) -
             stranger.execute("COMMIT")
         assert await rows.put(row("b", clock.later(1)), SECONDS)
     async with store.read() as session:
-        assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 2
+        assert await session.scalar(select(func.count()).select_from(ReasoningRow)) == 2
     await store.aclose()

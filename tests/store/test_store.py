@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from tests.support.databases import Database
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.migrate import HEAD, VERSION_TABLE, migrate
-from umg_grpc.store.tables import ApiKey, Base, KeptReasoning, KeptResponse
+from umg_grpc.store.tables import ApiKey, Base, ReasoningRow, ResponseRow
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
 
@@ -110,8 +110,8 @@ async def test_a_database_of_the_first_version_is_migrated_to_the_newest_with_it
         columns = select(ApiKey.key_id, ApiKey.channels, ApiKey.show_route, ApiKey.administrator, ApiKey.owner)
         rows = (await session.execute(columns.order_by(ApiKey.key_id))).all()
         assert rows == [("first", None, True, True, None), ("k", None, False, False, None)]
-        assert await session.scalar(select(func.count()).select_from(KeptResponse)) == 0
-        assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
+        assert await session.scalar(select(func.count()).select_from(ResponseRow)) == 0
+        assert await session.scalar(select(func.count()).select_from(ReasoningRow)) == 0
         assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
     await store.aclose()
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete
 
 from tests.support.databases import Database
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.tables import KeptUsage
+from umg_grpc.store.tables import UsageRow
 from umg_grpc.store.usage_records import (
     DAY,
     ROW_BYTES,
@@ -32,7 +32,7 @@ ALL = datetime(1970, 1, 1, tzinfo=UTC)
 async def records(module_database: Database) -> AsyncIterator[UsageRecords]:
     store: Store = await open_store(module_database.url, module_database.data_dir)
     async with store.write() as session:
-        await session.execute(delete(KeptUsage))
+        await session.execute(delete(UsageRow))
     yield UsageRecords(store)
     await store.aclose()
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete
 
 from tests.support.databases import Database, Postgres
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.tables import KeptReasoning, KeptResponse, KeptThread
+from umg_grpc.store.tables import ReasoningRow, ResponseRow, ThreadRow
 
 
 @dataclass
@@ -46,7 +46,7 @@ async def emptied_store(module_database: Database) -> AsyncIterator[Store]:
     """Open the store, and delete the rows of earlier tests."""
     store = await open_store(module_database.url, module_database.data_dir)
     async with store.write() as session:
-        for table in (KeptResponse, KeptReasoning, KeptThread):
+        for table in (ResponseRow, ReasoningRow, ThreadRow):
             await session.execute(delete(table))
     try:
         yield store

@@ -45,7 +45,7 @@ CASES = [
     Case("line ends and controls", "first\n\n\tsecond\x00 third\u2028fourth", "first second third fourth"),
 ]  # fmt: skip
 
-KEPT = [
+UNCHANGED = [
     "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
     "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8000 in the messages, 1000 in the completion).",
     "Invalid schema for function 'get_weather': In context=('properties', 'city'), 'additionalProperties' is required",
@@ -60,7 +60,7 @@ def test_data_of_the_operator_is_masked(case: Case) -> None:
     assert clean(case.message) == case.cleaned
 
 
-@pytest.mark.parametrize("message", KEPT)
+@pytest.mark.parametrize("message", UNCHANGED)
 def test_information_for_the_caller_is_unchanged(message: str) -> None:
     assert clean(message) == message
 

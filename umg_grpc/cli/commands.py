@@ -166,10 +166,10 @@ def chat(
     from umg_grpc.access.bootstrap import FILE
     from umg_grpc.cli import chat as talking
 
-    kept = data / FILE
-    if not key and not kept.is_file():
-        raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {kept} either", param_hint="--key")
-    secret = key or kept.read_text().strip()
+    key_file = data / FILE
+    if not key and not key_file.is_file():
+        raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {key_file} either", param_hint="--key")
+    secret = key or key_file.read_text().strip()
     if not (secret.isascii() and secret.isprintable()):
         raise typer.BadParameter("a key is printable ASCII", param_hint="--key")
 

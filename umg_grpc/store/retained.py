@@ -187,7 +187,7 @@ class Retained(Generic[Row]):
         if (bound and size > bound) or self._waiting_bytes + size > WAITING_BYTES:
             self._rejected_count += 1
             if self._rejected_count == 1:
-                logger.warning("a row is not kept", table=self._table.__tablename__, bytes=size, bound=bound)
+                logger.warning("a row is not stored", table=self._table.__tablename__, bytes=size, bound=bound)
             return None
         key = (row.owner, row.object_id)
         waiting = self._waiting.get(key)

@@ -120,7 +120,7 @@ class RetainedRow(Base):
     """Approximate size of the row."""
 
 
-class KeptResponse(RetainedRow):
+class ResponseRow(RetainedRow):
     """Stored response, by its id, with the conversation up to and including it."""
 
     __tablename__ = "responses"
@@ -145,7 +145,7 @@ class KeptResponse(RetainedRow):
     """`umg.v1.GenerateRequest` with all messages and no other fields, zlib-compressed."""
 
 
-class KeptThread(RetainedRow):
+class ThreadRow(RetainedRow):
     """Conversation of a message thread up to and including one response, by the id of the response."""
 
     __tablename__ = "threads"
@@ -166,7 +166,7 @@ class KeptThread(RetainedRow):
     """`umg.v1.GenerateRequest`, zlib-compressed; `service/conversations/threads.py` describes its fields."""
 
 
-class KeptReasoning(RetainedRow):
+class ReasoningRow(RetainedRow):
     """Reasoning before a tool call, or the channel of a reasoning state or of an object in a provider's account, by a
     digest of the id or state.
     """
@@ -183,7 +183,7 @@ class KeptReasoning(RetainedRow):
     """`umg.v1.Message` as in `service/conversations/reasoning_restore.py`; b"" for a channel alone."""
 
 
-class KeptUsage(Base):
+class UsageRow(Base):
     """Usage record of one call; `UsageRecord` in `usage_records.py` describes the columns."""
 
     __tablename__ = "usage_records"

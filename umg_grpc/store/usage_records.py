@@ -18,7 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.budgets import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import SQLITE, Store
-from umg_grpc.store.tables import KeptUsage
+from umg_grpc.store.tables import UsageRow
 
 INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
@@ -142,10 +142,10 @@ BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3
 BUCKETS = (*BUCKET_MICROS, MONTH)
 DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
     {
-        "key": KeptUsage.key_id,
-        "model": KeptUsage.model,
-        "operation": KeptUsage.operation,
-        "channel": KeptUsage.channel,
+        "key": UsageRow.key_id,
+        "model": UsageRow.model,
+        "operation": UsageRow.operation,
+        "channel": UsageRow.channel,
     }
 )
 """Columns by which usage is grouped and selected."""
@@ -205,7 +205,7 @@ class UsageRecords:
 
     async def find(self, request_id: str) -> list[UsageRecord]:
         """Return the newest records with a request id, oldest first."""
-        table = KeptUsage
+        table = UsageRow
         columns = [getattr(table, name) for name in _COLUMNS]
         query = select(*columns).where(table.request_id == request_id).order_by(table.start_micros.desc())
         async with self._store.read() as session:
@@ -214,7 +214,7 @@ class UsageRecords:
 
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
         """Return the newest records of calls, up to `size`, older than the one at `after`."""
-        table = KeptUsage
+        table = UsageRow
         columns = [getattr(table, name) for name in _COLUMNS]
         query = select(*columns).where(*_conditions(calls))
         if after is not None:
@@ -230,7 +230,7 @@ class UsageRecords:
 
         `by`: one of `BUCKETS`, and names of `DIMENSIONS`.
         """
-        table = KeptUsage
+        table = UsageRow
         failed = func.sum(case((table.status == "OK", 0), else_=1))
         async with self._store.read() as session:
             dialect = (await session.connection()).dialect.name
@@ -244,11 +244,11 @@ class UsageRecords:
 
     async def sweep(self, before: datetime, max_bytes: int) -> None:
         """Delete the records of calls that arrived before a time, and the oldest ones above the size."""
-        table, bound = KeptUsage, micros_of(before)
+        table, bound = UsageRow, micros_of(before)
         newest = select(table.start_micros).order_by(table.start_micros.desc())
         async with self._store.read() as session:
-            oldest_kept = await session.scalar(newest.offset(max(max_bytes // ROW_BYTES, 1) - 1).limit(1))
-        bound = max(bound, oldest_kept or 0)
+            oldest_to_keep = await session.scalar(newest.offset(max(max_bytes // ROW_BYTES, 1) - 1).limit(1))
+        bound = max(bound, oldest_to_keep or 0)
         oldest = select(table.record_id).where(table.start_micros < bound).limit(SWEEP_ROWS)
         while True:
             async with self._store.write() as session:
@@ -276,7 +276,7 @@ async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None
     charges = {record.record_id: record for record in reversed(records)}
     accounts = [(record.key_id, record.budget_period or 0) for record in records]
     await lock_accounts(session, accounts)
-    known = await session.scalars(select(KeptUsage.record_id).where(KeptUsage.record_id.in_(charges)))
+    known = await session.scalars(select(UsageRow.record_id).where(UsageRow.record_id.in_(charges)))
     for record_id in known:
         del charges[record_id]
     leases = [
@@ -309,7 +309,7 @@ def micros_of(time: datetime) -> int:
 
 
 def _conditions(calls: CallFilter) -> list[ColumnElement[bool]]:
-    table = KeptUsage
+    table = UsageRow
     found = [table.start_micros >= micros_of(calls.since)]
     if calls.until is not None:
         found.append(table.start_micros < micros_of(calls.until))
@@ -359,4 +359,4 @@ def _insert_statement(dialect: str, rows: int) -> str:
     """
     row = "(" + ", ".join(["?" if dialect == SQLITE else "%s"] * len(_COLUMNS)) + ")"
     names, values = ", ".join(_COLUMNS), ", ".join([row] * rows)
-    return f"INSERT INTO {KeptUsage.__tablename__} ({names}) VALUES {values} ON CONFLICT (record_id) DO NOTHING"  # noqa: S608  names of our own
+    return f"INSERT INTO {UsageRow.__tablename__} ({names}) VALUES {values} ON CONFLICT (record_id) DO NOTHING"  # noqa: S608  names of our own

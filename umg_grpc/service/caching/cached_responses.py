@@ -114,7 +114,7 @@ class CacheEntry:
         if outcome == HIT:
             call.model, call.is_cached = self.model, True
             if call.caller.show_route:
-                call.headers["x-umg-route"] = "channel=; attempts=0; reason=kept answer"
+                call.headers["x-umg-route"] = "channel=; attempts=0; reason=cached response"
 
 
 class Recording:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from umg_grpc.v1 import pb
 
 SMALLEST_BYTES = 4 * 2**10  # minimum size of a request: providers cache no prompt below 1024 tokens
-MOST = 20_000  # maximum number of conversations in memory
+MAX_CONVERSATIONS = 20_000  # maximum number of conversations in memory
 SECONDS = 600.0  # time for which providers keep an unused prompt
 
 
@@ -48,5 +48,5 @@ class PromptCacheAffinity:
             return
         self._channels[beginning] = (channel, self._now())
         self._channels.move_to_end(beginning)
-        if len(self._channels) > MOST:
+        if len(self._channels) > MAX_CONVERSATIONS:
             self._channels.popitem(last=False)

@@ -75,7 +75,7 @@ class ResponseCache:
         """Use up to `memory_bytes` of memory. `now` returns Unix seconds, which replicas share."""
         self._memory_bytes = memory_bytes
         self._redis = redis
-        self._writes = None if redis is None else Writes(redis, "writing kept answers")
+        self._writes = None if redis is None else Writes(redis, "writing cached responses")
         self._now = now
         self._entries: OrderedDict[str, _Entry] = OrderedDict()  # in order of last use
         self._size = 0

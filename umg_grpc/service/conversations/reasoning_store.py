@@ -21,7 +21,7 @@ from umg_grpc.service.conversations.reasoning_state import container_id, digest_
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.retained import Bounds, Retained
-from umg_grpc.store.tables import KeptReasoning
+from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 
 LIFETIME = timedelta(days=1)
@@ -31,7 +31,7 @@ READ_SECONDS = 1.0
 RETRY_TIME = timedelta(seconds=1)  # time without reads after the database failed
 ABSENT_TIME = timedelta(seconds=30)  # time in which a digest that the database does not have is not read again
 MAX_ABSENT = 65_536
-FEW = 50  # entries that are restored in half a millisecond; more are restored in a thread
+MAX_INLINE_ENTRIES = 50  # entries that are restored in half a millisecond; more are restored in a thread
 RENEWALS = 24  # maximum renewals in a lifetime: use renews an entry, but not every use writes to the database
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ class ReasoningStore:
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         """Keep entries for `lifetime` since their last use."""
-        self._rows = Retained(store, KeptReasoning, bounds, now)
+        self._rows = Retained(store, ReasoningRow, bounds, now)
         self._lifetime = lifetime
         self._memory_bytes = memory_bytes
         self._now = now
@@ -123,7 +123,9 @@ class ReasoningStore:
         if not known:
             return request
         restoration = Restoration(request, known, channel, thoughts=thoughts)
-        return restoration.request() if len(known) <= FEW else await asyncio.to_thread(restoration.request)
+        return (
+            restoration.request() if len(known) <= MAX_INLINE_ENTRIES else await asyncio.to_thread(restoration.request)
+        )
 
     def own(self, owner: str, channel: str, candidate: pb.Candidate, response_id: str = "") -> None:
         """Store the channel of a response's reasoning states and of the objects that the provider keeps of it, by their
@@ -156,7 +158,7 @@ class ReasoningStore:
         self._write(owner, digest, entry)
 
     def _write(self, owner: str, digest: str, entry: Entry) -> None:
-        row = KeptReasoning(
+        row = ReasoningRow(
             owner=owner,
             object_id=digest,
             expire_time=entry.expires,
@@ -212,12 +214,12 @@ class ReasoningStore:
                 known[row.object_id] = entry
         return known
 
-    async def _read_rows(self, owner: str, digests: Collection[str]) -> list[KeptReasoning]:
+    async def _read_rows(self, owner: str, digests: Collection[str]) -> list[ReasoningRow]:
         try:
             async with asyncio.timeout(READ_SECONDS):
                 rows = await self._rows.find(owner, digests)
         except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
-            logger.warning("kept reasoning cannot be read", reason=reason_of(error))
+            logger.warning("stored reasoning cannot be read", reason=reason_of(error))
             self._retry_from = self._now() + RETRY_TIME
             return []
         until = self._now() + ABSENT_TIME

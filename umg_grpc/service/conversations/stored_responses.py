@@ -21,7 +21,7 @@ from umg_grpc.service.conversations.input_items import page
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.retained import Bounds, Retained
-from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptResponse
+from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.request_notes import DecodedRequest
@@ -62,7 +62,7 @@ class Continued:
     origin: ResponseOrigin
     """Origin of the previous response, where it can be continued by its id."""
     earlier: bytes
-    """The conversation before the request: `KeptResponse.conversation`, decompressed."""
+    """The conversation before the request: `ResponseRow.conversation`, decompressed."""
     earlier_count: int
     """Number of messages in `earlier`."""
     _forgotten: bool = False  # whether the provider no longer has the response
@@ -121,7 +121,7 @@ class Conversations:
         bounds: Bounds = BOUNDS,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._rows = Retained(store, KeptResponse, bounds, now)
+        self._rows = Retained(store, ResponseRow, bounds, now)
         self._lifetime = lifetime
         self._now = now
 
@@ -162,10 +162,10 @@ class Conversations:
         the same.
         """
         if not _is_id(response.response_id):
-            logger.warning("a response is not kept: its id is too long or not printable", channel=channel)
+            logger.warning("a response is not stored: its id is too long or not printable", channel=channel)
             return False
         now = self._now()
-        row = KeptResponse(
+        row = ResponseRow(
             owner=owner,
             object_id=response.response_id,
             create_time=now,
@@ -181,10 +181,10 @@ class Conversations:
             _pack(row, request, response, earlier, streamed=streamed)
         else:
             await asyncio.to_thread(_pack, row, request, response, earlier, streamed=streamed)
-        kept = await self._rows.put(row, KEEP_SECONDS)
-        if not kept:
-            logger.warning("a response is not kept, or later only", response_id=response.response_id, channel=channel)
-        return kept
+        stored = await self._rows.put(row, KEEP_SECONDS)
+        if not stored:
+            logger.warning("a response is not stored, or later only", response_id=response.response_id, channel=channel)
+        return stored
 
     async def continue_(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
         """Return the request with the conversation of its `previous_response_id` before its own messages. Instructions
@@ -254,7 +254,7 @@ class Conversations:
             return _page(row, request)
         return await asyncio.to_thread(_page, row, request)
 
-    async def _row(self, owner: str, response_id: str, at: str = "") -> KeptResponse:
+    async def _row(self, owner: str, response_id: str, at: str = "") -> ResponseRow:
         row = None
         if _is_id(response_id):
             async with _reading():
@@ -268,7 +268,7 @@ class Conversations:
 
 
 def _pack(
-    row: KeptResponse, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
+    row: ResponseRow, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
 ) -> None:
     """Fill in the row's conversation, answer and size."""
     conversation = pb.GenerateRequest(messages=request.messages)
@@ -302,24 +302,24 @@ def _remove_conversation(request: pb.GenerateRequest) -> None:
     request.source.body = msgspec.json.encode(body)
 
 
-def _messages(row: KeptResponse) -> pb.GenerateRequest:
+def _messages(row: ResponseRow) -> pb.GenerateRequest:
     return pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
 
 
-def _answer(row: KeptResponse) -> pb.StoredResponse:
+def _answer(row: ResponseRow) -> pb.StoredResponse:
     return pb.StoredResponse.FromString(zlib.decompress(row.answer))
 
 
-def _output(row: KeptResponse) -> dict[str, list[pb.Message]]:
+def _output(row: ResponseRow) -> dict[str, list[pb.Message]]:
     return items_of(_answer(row))
 
 
-def _page(row: KeptResponse, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
+def _page(row: ResponseRow, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
     own = _messages(row).messages[row.earlier_count : row.earlier_count + row.input_count]
     return page(own, f"{row.owner}\0{row.object_id}", request)
 
 
-def _continue(row: KeptResponse, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
+def _continue(row: ResponseRow, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
     earlier = zlib.decompress(row.conversation)
     expanded = pb.GenerateRequest.FromString(earlier)
     count = len(expanded.messages)

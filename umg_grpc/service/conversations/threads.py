@@ -24,7 +24,7 @@ from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.retained import Bounds, Retained
-from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptThread
+from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.messages import threads as bodies
@@ -124,7 +124,7 @@ class Threads:
     def __init__(self, store: Store, *, bounds: Bounds, most_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
         """Store conversations of up to `most_bytes`, measured before compression."""
         self._store = store
-        self._rows = Retained(store, KeptThread, bounds, now)
+        self._rows = Retained(store, ThreadRow, bounds, now)
         self._most_bytes = most_bytes
         self._now = now
 
@@ -174,9 +174,11 @@ class Threads:
         """
         thread.answered_id = response.response_id
         if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():
-            logger.warning("a thread is not kept: the answer's id is too long or not printable", channel=origin.channel)
+            logger.warning(
+                "a thread is not stored: the answer's id is too long or not printable", channel=origin.channel
+            )
             return False
-        row = KeptThread(
+        row = ThreadRow(
             owner=owner,
             object_id=response.response_id,
             expire_time=self._now() + IDLE,
@@ -189,10 +191,10 @@ class Threads:
             size = _pack(row, request, response)
         else:
             size = await asyncio.to_thread(_pack, row, request, response)
-        kept = size <= self._most_bytes and await self._rows.put(row, KEEP_SECONDS)
-        if not kept:
-            logger.warning("a thread is not kept", response_id=row.object_id, channel=origin.channel, bytes=size)
-        return kept
+        stored = size <= self._most_bytes and await self._rows.put(row, KEEP_SECONDS)
+        if not stored:
+            logger.warning("a thread is not stored", response_id=row.object_id, channel=origin.channel, bytes=size)
+        return stored
 
     async def close(self, owner: str, thread: Thread) -> None:
         """Release the claim of a call that ended. After a complete response, mark the previous response as continued.
@@ -201,7 +203,7 @@ class Threads:
         """
         if thread.claim_end_time is None or thread.answered_id == thread.previous_id:
             return  # with equal ids the row is that of the new response, which no call has claimed
-        claimed_row = _row_of(owner, thread.previous_id).where(KeptThread.claim_end_time == thread.claim_end_time)
+        claimed_row = _row_of(owner, thread.previous_id).where(ThreadRow.claim_end_time == thread.claim_end_time)
         settled = (
             claimed_row.values(continued=True, conversation=b"", size_bytes=0)
             if thread.answered_id
@@ -213,16 +215,16 @@ class Threads:
         except (SQLAlchemyError, OSError) as error:
             logger.warning("a thread's claim is not settled", reason=reason_of(error))
 
-    async def _claim(self, owner: str, previous_id: str, seconds: float) -> KeptThread:
+    async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
         """Claim the response that the call continues, until its end time. Return its row."""
         now = self._now()
         end = now + timedelta(seconds=min(seconds, LONGEST_CALL_SECONDS))
-        free = (KeptThread.claim_end_time.is_(None)) | (KeptThread.claim_end_time <= now)
+        free = (ThreadRow.claim_end_time.is_(None)) | (ThreadRow.claim_end_time <= now)
         claim = (
             _row_of(owner, previous_id)
-            .where(KeptThread.expire_time > now, KeptThread.continued.is_(False), free)
+            .where(ThreadRow.expire_time > now, ThreadRow.continued.is_(False), free)
             .values(claim_end_time=end)
-            .returning(KeptThread)
+            .returning(ThreadRow)
         )
         async with _reading(previous_id):
             async with self._store.write() as session:
@@ -233,8 +235,8 @@ class Threads:
 
     async def _claim_error(self, owner: str, previous_id: str, now: datetime) -> UmgError:
         """Return the error for a response that cannot be claimed."""
-        query = select(KeptThread.continued, KeptThread.expire_time).where(
-            KeptThread.owner == owner, KeptThread.object_id == previous_id
+        query = select(ThreadRow.continued, ThreadRow.expire_time).where(
+            ThreadRow.owner == owner, ThreadRow.object_id == previous_id
         )
         async with self._store.read() as session:
             found = (await session.execute(query)).one_or_none()
@@ -256,7 +258,7 @@ def unsupported() -> UmgError:
 
 def _not_found(previous_id: str, why: str = "") -> UmgError:
     shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
-    message = f"no thread is kept for `{shown}`{why}; send the whole conversation as a new thread"
+    message = f"no thread is stored for `{shown}`{why}; send the whole conversation as a new thread"
     return UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, message, id=shown)
 
 
@@ -274,39 +276,39 @@ async def _reading(previous_id: str) -> AsyncGenerator[None, None]:
 
 
 def _row_of(owner: str, object_id: str) -> Update:
-    return update(KeptThread).where(KeptThread.owner == owner, KeptThread.object_id == object_id)
+    return update(ThreadRow).where(ThreadRow.owner == owner, ThreadRow.object_id == object_id)
 
 
 # --- stored content: `messages`, `instructions` and `tools` or, for a caller of the messages format, `source` with JSON
 
 
-def _pack(row: KeptThread, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
+def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
     """Fill in the row's conversation. Return its uncompressed size in bytes."""
-    kept = pb.GenerateRequest()
+    stored = pb.GenerateRequest()
     if request.source.format == THREADED:
         answer = FORMATS[THREADED].encode_response(response, request)
-        kept.source.format = THREADED
-        kept.source.body = bodies.kept_conversation(request.source.body, answer)
+        stored.source.format = THREADED
+        stored.source.body = bodies.stored_conversation(request.source.body, answer)
     else:
-        kept.messages.MergeFrom(request.messages)
-        kept.instructions.MergeFrom(request.instructions)
-        kept.tools.MergeFrom(request.tools)
+        stored.messages.MergeFrom(request.messages)
+        stored.instructions.MergeFrom(request.instructions)
+        stored.tools.MergeFrom(request.tools)
         if response.candidates and response.candidates[0].message.parts:
-            kept.messages.append(response.candidates[0].message)
-            for part in kept.messages[-1].parts:
+            stored.messages.append(response.candidates[0].message)
+            for part in stored.messages[-1].parts:
                 if part.HasField("state") and not part.state.channel:
                     part.state.channel = row.channel  # no other channel may get the state
-    plain = kept.SerializeToString()
+    plain = stored.SerializeToString()
     row.conversation = zlib.compress(plain, level=1)
     row.size_bytes = len(row.conversation) + len(row.object_id) + 200
     return len(plain)
 
 
-def _whole(row: KeptThread, decoded: DecodedRequest[pb.GenerateRequest]) -> DecodedRequest[pb.GenerateRequest]:
+def _whole(row: ThreadRow, decoded: DecodedRequest[pb.GenerateRequest]) -> DecodedRequest[pb.GenerateRequest]:
     """Return the request with the stored conversation before its own messages, and without a thread."""
     request, notes = decoded
-    kept = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
-    own, earlier = request.source, kept.source
+    stored = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
+    own, earlier = request.source, stored.source
     if own.format == earlier.format == THREADED:
         body = bodies.whole_body(own.body, earlier.body)
         whole, _, whole_notes = FORMATS[THREADED].decode_request(body, dict(own.headers))
@@ -314,8 +316,8 @@ def _whole(row: KeptThread, decoded: DecodedRequest[pb.GenerateRequest]) -> Deco
         whole_notes.indispensable.extend(named)  # of the thread, which the body no longer has
         return DecodedRequest(whole, whole_notes)
     if earlier.format == THREADED and (decode_count := FORMATS[THREADED].decode_count) is not None:
-        kept = decode_count(bodies.countable(earlier.body), {}).canonical
-    whole = pb.GenerateRequest(messages=kept.messages, instructions=kept.instructions, tools=kept.tools)
+        stored = decode_count(bodies.countable(earlier.body), {}).canonical
+    whole = pb.GenerateRequest(messages=stored.messages, instructions=stored.instructions, tools=stored.tools)
     whole.MergeFrom(request)
     whole.ClearField("thread")
     whole.ClearField("source")  # the source document has only the new messages

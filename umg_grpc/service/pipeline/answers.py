@@ -304,7 +304,9 @@ class StreamedAnswer(Answer):
         """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""
         self._too_large = True
         aggregator.limit(ESTIMATED_BYTES)
-        logger.warning("a large answer is not kept", channel=self._attempt.channel, bytes=self._memory.budget.reserved)
+        logger.warning(
+            "a large answer is not stored", channel=self._attempt.channel, bytes=self._memory.budget.reserved
+        )
 
     def __enter__(self) -> Self:
         return self

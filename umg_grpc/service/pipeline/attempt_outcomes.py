@@ -16,7 +16,7 @@ from umg_grpc.upstream_answer import ANSWER, UpstreamAnswer
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
-LEFT = "left"
+CALLER_LEFT = "left"
 CANCELLED = "CANCELLED"
 
 
@@ -53,7 +53,7 @@ class AttemptOutcomes:
 
     def cancelled(self, attempt: Attempt[Any]) -> None:
         """Record that the attempt was cancelled."""
-        self._finish(attempt, LEFT)
+        self._finish(attempt, CALLER_LEFT)
         self._shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
 
     def abandoned(self, attempt: Attempt[Any], *, slow: bool) -> None:
@@ -109,7 +109,7 @@ def _record_of(attempt: Attempt[Any], call: Call, outcome: str, error: UmgError 
         duration_micros=int((time.perf_counter() - attempt.began_at) * 1e6),
         status=attempt.answer.status,
         request_id=attempt.answer.request_id,
-        reason=CANCELLED if outcome == LEFT else "",
+        reason=CANCELLED if outcome == CALLER_LEFT else "",
     )
     if error is not None:
         record.reason = error.name

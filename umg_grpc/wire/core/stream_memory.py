@@ -2,7 +2,7 @@
 
 FREE_BYTES = 256 << 10
 """Bytes of each response that are not counted; nearly all responses are smaller."""
-MAX_KEPT_BYTES = 16 << 20
+MAX_RETAINED_BYTES = 16 << 20
 """Maximum of bytes of one response: three times the longest text that a model writes, or a few images."""
 MAX_TOTAL_BYTES = 128 << 20
 """Maximum of bytes of all responses together, beyond the `FREE_BYTES` of each."""
@@ -11,7 +11,7 @@ MAX_TOTAL_BYTES = 128 << 20
 class Budget:
     """Memory budget of the responses in flight, for each response and for all together."""
 
-    def __init__(self, per_answer: int = MAX_KEPT_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
+    def __init__(self, per_answer: int = MAX_RETAINED_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
         self.per_answer = per_answer
         self._total = total
         self._reserved = 0

@@ -73,15 +73,15 @@ def with_new_thread(body: bytes) -> bytes:
     return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE}})
 
 
-def whole_body(body: bytes, kept: bytes) -> bytes:
+def whole_body(body: bytes, stored: bytes) -> bytes:
     """Return the body with the stored conversation before its own turns, and without a thread."""
-    fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], kept)
+    fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], stored)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
     fields.pop("thread", None)
     return msgspec.json.encode({**fields, **earlier, "messages": turns})
 
 
-def kept_conversation(body: bytes, answer: bytes) -> bytes:
+def stored_conversation(body: bytes, answer: bytes) -> bytes:
     """Return the conversation to store as JSON: the turns of a body with the whole conversation, and its answer. The
     prompt cache marks of the turns are removed: a request takes four.
     """
@@ -89,10 +89,10 @@ def kept_conversation(body: bytes, answer: bytes) -> bytes:
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_Answer, answer).content
     if is_present(content) and bytes(content) not in (b"[]", b'""'):
         turns.append(Raw(msgspec.json.encode({"role": "assistant", "content": content})))
-    kept = {name: fields[name] for name in OF_THE_THREAD if is_present(fields.get(name, ABSENT))}
-    return msgspec.json.encode({**kept, "messages": turns})
+    stored = {name: fields[name] for name in OF_THE_THREAD if is_present(fields.get(name, ABSENT))}
+    return msgspec.json.encode({**stored, "messages": turns})
 
 
-def countable(kept: bytes) -> bytes:
+def countable(stored: bytes) -> bytes:
     """Return a stored conversation as the body of a token counting call, which the format decodes."""
-    return msgspec.json.encode(parse(dict[str, Raw], kept) | {"model": "-"})
+    return msgspec.json.encode(parse(dict[str, Raw], stored) | {"model": "-"})

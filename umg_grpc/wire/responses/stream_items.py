@@ -43,7 +43,7 @@ class Item(ABC):
         self.open: set[int] = set()  # its parts that have not ended
         self.superseded = False  # whether another item has started
         self.encoded = b""  # JSON of the item, once it is done
-        self._kept_bytes = 0
+        self._retained_bytes = 0
         self.keep(ITEM_BYTES)
 
     @property
@@ -61,11 +61,11 @@ class Item(ABC):
         rest = b',"output_index":%d,"item":%b}' % (self.index, self.encoded)
         self.writer.raw(b"response.output_item.done", rest)
         self.release()
-        self.keep(len(self.encoded) - self._kept_bytes)
+        self.keep(len(self.encoded) - self._retained_bytes)
 
     def keep(self, size: int) -> None:
         """Count bytes as memory that the item holds."""
-        self._kept_bytes += size
+        self._retained_bytes += size
         self.writer.retained_bytes += size
 
     def release(self) -> None:

@@ -149,7 +149,7 @@ async def _stale(link: Link, reply: Reply) -> None:
         await send_right(link, reply)
 
 
-async def _closes_kept(link: Link, reply: Reply) -> None:
+async def _closes_pooled(link: Link, reply: Reply) -> None:
     await send_right(link, reply)
     link.close()
 
@@ -159,4 +159,4 @@ async def _announces_close(link: Link, reply: Reply) -> None:
     link.close()
 
 
-KEPT: dict[str, Do] = {"stale": _stale, "closes-kept": _closes_kept, "announces-close": _announces_close}
+POOLED: dict[str, Do] = {"stale": _stale, "closes-kept": _closes_pooled, "announces-close": _announces_close}

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.providers.common import compact
 from tests.support.providers.faulty.answers import Reply
-from tests.support.providers.faulty.broken import KEPT
+from tests.support.providers.faulty.broken import POOLED
 from tests.support.providers.faulty.link import Link
 from tests.support.providers.faulty.wire import (
     END,
@@ -133,7 +133,7 @@ async def _old_letters(link: Link, reply: Reply) -> None:
 
 
 HARMLESS: dict[str, Do] = {
-    **KEPT,
+    **POOLED,
     "slow": _slow,
     "no-usage": _without_usage,
     "mislabelled": _mislabelled,
