@@ -1,0 +1,104 @@
+"""Canvases of simulated images: of few colours for scenes, which is fast, and of all colours for input images."""
+
+from typing import Protocol
+
+from PIL import Image, ImageDraw
+
+from umg_grpc.upstream.sandbox.scenery import SKY_COLORS, Color, Scene
+
+Box = tuple[int, int, int, int]
+"""Left, top, right and bottom edge in pixels; the last two are outside."""
+
+_SHADES = 16  # between two colours of a plate, for smooth edges of letters
+
+
+class Canvas(Protocol):
+    """Image to draw on."""
+
+    def plate(self, box: Box, coverage: Image.Image, back: Color, ink: Color, opacity: float = 1) -> None:
+        """Draw a rectangle with round corners and, in another colour, the shapes of `coverage`, an image of mode L of
+        the size of the box.
+        """
+        ...
+
+    def pixelate(self, cells: int) -> None:
+        """Reduce the detail to a number of cells along the longer edge."""
+        ...
+
+    def finish(self) -> Image.Image:
+        """Return the image. The canvas is unusable afterwards."""
+        ...
+
+
+class PaletteCanvas:
+    """Canvas with the colours of a scene and of the plates, whose opacity is ignored."""
+
+    def __init__(self, scene: Scene, *, transparent: bool) -> None:
+        """Prepare the canvas; `transparent`: whether the sky of the scene is."""
+        self._image, self._colors, self._transparent = scene.image, list(scene.colors), transparent
+        if transparent:
+            self._image = self._image.point([0 if number < SKY_COLORS else number for number in range(256)])
+
+    def plate(self, box: Box, coverage: Image.Image, back: Color, ink: Color, opacity: float = 1) -> None:
+        """Draw a plate, see `Canvas`."""
+        first = len(self._colors)
+        self._colors += [_mix(back, ink, shade / (_SHADES - 1)) for shade in range(_SHADES)]
+        shades = coverage.point([first + value * _SHADES // 256 for value in range(256)])
+        self._image.paste(shades, box[:2], _rounded(box, self._image).convert("1"))
+
+    def pixelate(self, cells: int) -> None:
+        """Reduce the detail, see `Canvas`."""
+        self._image = _pixelated(self._image, cells)
+
+    def finish(self) -> Image.Image:
+        """Return the image in mode P."""
+        self._image.putpalette([channel for color in self._colors for channel in color])
+        if self._transparent:
+            self._image.info["transparency"] = 0
+        return self._image
+
+
+class ColorCanvas:
+    """Canvas with all colours."""
+
+    def __init__(self, image: Image.Image, opaque: Image.Image | None = None) -> None:
+        """Prepare the canvas with an image of mode RGB. `opaque`: mode L, 0 where the image is transparent."""
+        self.image, self._opaque = image, opaque
+
+    def plate(self, box: Box, coverage: Image.Image, back: Color, ink: Color, opacity: float = 1) -> None:
+        """Draw a plate, see `Canvas`."""
+        corners = _rounded(box, self.image)
+        self.image.paste(back, box, corners.point([round(value * opacity) for value in range(256)]))
+        self.image.paste(ink, box, coverage)
+        if self._opaque is not None:
+            self._opaque.paste(255, box, corners)
+
+    def pixelate(self, cells: int) -> None:
+        """Reduce the detail, see `Canvas`."""
+        self.image = _pixelated(self.image, cells)
+
+    def finish(self) -> Image.Image:
+        """Return the image in mode RGB or RGBA."""
+        if self._opaque is not None:
+            self.image.putalpha(self._opaque)
+        return self.image
+
+
+def _mix(first: Color, second: Color, share: float) -> Color:
+    red, green, blue = (round(one + (other - one) * share) for one, other in zip(first, second, strict=True))
+    return red, green, blue
+
+
+def _rounded(box: Box, image: Image.Image) -> Image.Image:
+    """Return the shape of a box with round corners on an image, in mode L."""
+    width, height = box[2] - box[0], box[3] - box[1]
+    shape, radius = Image.new("L", (width, height)), min(min(image.size) // 60, min(width, height) // 4)
+    ImageDraw.Draw(shape).rounded_rectangle((0, 0, width - 1, height - 1), radius, fill=255)
+    return shape
+
+
+def _pixelated(image: Image.Image, cells: int) -> Image.Image:
+    scale = min(1, cells / max(image.size))
+    small = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+    method = Image.Resampling.NEAREST if image.mode == "L" else Image.Resampling.BOX
+    return image.resize(small, method).resize(image.size, Image.Resampling.NEAREST)
