@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.upstream.sandbox.sandbox_calls import assistant, called, count, generate, make_request, refused, stream, user
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 PDF = (
@@ -180,6 +181,48 @@ def test_equal_prompts_make_equal_images_and_other_prompts_other_images() -> Non
         for described in ("red", "red", "blue")
     )
     assert red == again != blue
+
+
+def reds(request: pb.GenerateRequest) -> float:
+    """Return the share of red pixels of the generated image."""
+    [part] = generate(request).parts
+    with Image.open(BytesIO(part.media.data)) as opened:
+        pixels = opened.convert("RGB").getcolors(2**24) or []
+    return sum(number for number, color in pixels if color == (255, 0, 0)) / sum(number for number, _ in pixels)
+
+
+def test_an_image_shows_the_input_image_of_the_turn_or_of_the_turn_before() -> None:
+    drawn: dict[str, object] = {"output_modalities": ["image"]}
+    red = image(picture("PNG"))
+    assert reds(make_request("Add a hat", **drawn)) == 0
+    assert reds(make_request(user("Add a hat", red), **drawn)) > 0.4
+    assert reds(make_request("A car", assistant(red), "Add a hat", **drawn)) > 0.4
+
+
+def test_an_address_is_drawn_and_not_fetched() -> None:
+    request = make_request(
+        user("Add a hat", media(pb.MEDIA_KIND_IMAGE, uri="https://images.invalid/a.png")), output_modalities=["image"]
+    )
+    without = make_request("Add a hat", output_modalities=["image"])
+    assert generate(request).parts[0].media.data != generate(without).parts[0].media.data
+
+
+def test_candidates_and_seeds_have_images_of_their_own() -> None:
+    request = make_request("A car", output_modalities=["image"], candidate_count=2, seed=1)
+    other = make_request("A car", output_modalities=["image"], seed=2)
+    candidates = [*generate(request).response.candidates, *generate(other).response.candidates]
+    assert len({candidate.message.parts[0].media.data for candidate in candidates}) == 3
+
+
+def test_an_input_image_that_cannot_be_decoded_is_refused_by_its_path() -> None:
+    noise = BytesIO()
+    Image.effect_noise((64, 64), 50).save(noise, "PNG")
+    part = image(noise.getvalue()[:500])
+    assert "64 x 64 pixels" in generate(make_request(user("and", part))).text
+    with pytest.raises(UmgError) as caught:
+        generate(make_request("Hi", user("and", part), output_modalities=["image"]))
+    error = caught.value
+    assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, "messages[1].parts[1].media")
 
 
 def test_an_image_that_exceeds_the_token_limit_is_not_made() -> None:

@@ -8,6 +8,7 @@ from typing import assert_never
 from umg_grpc.upstream.sandbox import faults, images
 from umg_grpc.upstream.sandbox.budget import Budget
 from umg_grpc.upstream.sandbox.calls import call_part, called_tools, read_schema, searches, tool_words
+from umg_grpc.upstream.sandbox.image_drawing import Drawing
 from umg_grpc.upstream.sandbox.models import max_output_tokens
 from umg_grpc.upstream.sandbox.output_limits import cut_at_stop, pieces, truncate
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, first_words, numbered
@@ -40,7 +41,7 @@ class Draft:
     """Response whose images are not drawn yet."""
 
     response: pb.GenerateResponse
-    drawings: list[tuple[pb.MediaPart, images.Drawing]] = field(default_factory=list)
+    drawings: list[tuple[pb.MediaPart, Drawing]] = field(default_factory=list)
 
 
 @dataclass
@@ -197,7 +198,7 @@ class _Candidate:
         return part
 
     def _add_image(self) -> None:
-        plan = images.plan(self.request.image_output, first_words(self.prompt.question))
+        plan = images.plan(self.request, self.model, self.prompt.question, self.index)
         if self._left < images.TOKENS:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
             return

@@ -1,14 +1,11 @@
-"""Drawing of simulated images, which are labelled as simulated."""
+"""Images in answers of text models, by the options of the native format."""
 
 import math
 import re
-import textwrap
-from dataclasses import dataclass
-from io import BytesIO
+from collections.abc import Sequence
 
-from PIL import Image, ImageDraw, ImageFont
-
-from umg_grpc.upstream.sandbox.vocabulary import digest
+from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing
+from umg_grpc.upstream.sandbox.input_images import InputImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 
@@ -17,26 +14,17 @@ TOKENS = 1290
 EDGE = 1024
 """Edge of a square 1K image, in pixels."""
 LARGEST = 4
-FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP"}
 
 _RATIO = re.compile(r"(\d{1,3}):(\d{1,3})")
 _SIZE = re.compile(r"(\d(?:\.\d)?)K", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """Parameters of an image."""
-
-    width: int
-    height: int
-    mime_type: str
-    words: str
-
-
-def plan(options: pb.ImageOutputOptions, words: str) -> Drawing:
-    """Return the parameters of an image of exactly the requested ratio and about the requested size: 1K has the area of
-    1024 x 1024 pixels. Raise UmgError(INVALID_FIELD) for an invalid ratio or size or an unsupported type.
+def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Drawing:
+    """Return the parameters of the image of a candidate, of exactly the requested ratio and about the requested size:
+    1K has the area of 1024 x 1024 pixels. Raise UmgError(INVALID_FIELD) for an invalid ratio or size or an unsupported
+    type.
     """
+    options = request.image_output
     ratio = _RATIO.fullmatch(options.aspect_ratio or "1:1")
     if ratio is None or not (wide := int(ratio[1])) or not (high := int(ratio[2])) or not 0.1 <= wide / high <= 10:
         raise invalid("image_output.aspect_ratio", "expected a ratio such as `16:9`; send one")
@@ -48,25 +36,27 @@ def plan(options: pb.ImageOutputOptions, words: str) -> Drawing:
         raise invalid("image_output.mime_type", f"expected one of {', '.join(FORMATS)}; send one of them")
     wide, high = wide // math.gcd(wide, high), high // math.gcd(wide, high)
     unit = max(1, round(EDGE * float(size[1]) / math.sqrt(wide * high)))
-    return Drawing(wide * unit, high * unit, mime, words)
+    return Drawing(
+        model=model,
+        prompt=words,
+        width=wide * unit,
+        height=high * unit,
+        mime_type=mime,
+        seed=request.seed if request.HasField("seed") else None,
+        index=index,
+        count=request.candidate_count or 1,
+        inputs=_inputs(request.messages),
+    )
 
 
-def draw(drawing: Drawing) -> bytes:
-    """Return the bytes of the image file. Takes up to a second of CPU."""
-    hue = digest(drawing.words)
-    back, front = (hue[0] // 2, hue[1] // 2, hue[2] // 2), (255, 255, 255)
-    image = Image.new("P" if drawing.mime_type == "image/png" else "RGB", (drawing.width, drawing.height))
-    if image.mode == "P":  # two colours: drawing and compressing a large image then takes a tenth of the time
-        image.putpalette([*back, *front])
-        fill, ink = 0, 1
-        image.paste(fill, (0, 0, *image.size))
-    else:
-        image.paste(back, (0, 0, *image.size))
-    pen, size = ImageDraw.Draw(image), max(10, min(image.size) // 16)
-    font = ImageFont.load_default(size)
-    lines = ["Simulated image", f"{drawing.width} x {drawing.height}"]
-    lines += textwrap.wrap(drawing.words, max(8, int(drawing.width / size * 1.6)))[:6]
-    pen.multiline_text((size, size), "\n".join(lines), fill=ink if image.mode == "P" else front, font=font)
-    file = BytesIO()
-    image.save(file, FORMATS[drawing.mime_type])
-    return file.getvalue()
+def _inputs(messages: Sequence[pb.Message]) -> tuple[InputImage, ...]:
+    """Return the images of the last message that has any: in a conversation, the image to change is the one before."""
+    for index in range(len(messages) - 1, -1, -1):
+        found = [
+            InputImage(f"messages[{index}].parts[{position}].media", data=part.media.data, url=part.media.uri)
+            for position, part in enumerate(messages[index].parts)
+            if part.media.kind == pb.MEDIA_KIND_IMAGE and (part.media.data or part.media.uri)
+        ]
+        if found:
+            return tuple(found)
+    return ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
-from umg_grpc.upstream.sandbox import cache, faults, images
+from umg_grpc.upstream.sandbox import cache, faults, image_drawing
 from umg_grpc.upstream.sandbox.answer import Draft, make_response
 from umg_grpc.upstream.sandbox.cache import PromptCache
 from umg_grpc.upstream.sandbox.calls import has_schema
@@ -138,8 +138,8 @@ class SandboxCall:
 
     async def _response(self) -> pb.GenerateResponse:
         """Return the response with its images and its complete usage."""
-        for media, plan in self.draft.drawings:
-            media.data = await asyncio.to_thread(images.draw, plan)
+        for media, drawing in self.draft.drawings:
+            media.data = await asyncio.to_thread(image_drawing.draw, drawing)
         request, response = self.request, self.draft.response
         use = self.upstream.cache.use(self.upstream.owner(), request, self.model, self.prompt.blocks)
         referenced = cache.CACHED_CONTENT_TOKENS if request.cached_content else 0
