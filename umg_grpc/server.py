@@ -37,11 +37,11 @@ from umg_grpc.service.metrics import (
     Metrics,
     Values,
 )
-from umg_grpc.service.pipeline.answers import Memory
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
 from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.pipeline import PipelineContext
+from umg_grpc.service.pipeline.retention import Memory
 from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.resilience.shared import Resilience

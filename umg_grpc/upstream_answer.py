@@ -9,18 +9,15 @@ class UpstreamAnswer:
 
     __slots__ = ("_on_send", "is_sent", "request_id", "status")
 
-    def __init__(self) -> None:
-        self._on_send: Callable[[], None] | None = None
+    def __init__(self, on_send: Callable[[], None] | None = None) -> None:
+        """`on_send` is called once, immediately before the request is written."""
+        self._on_send = on_send
         self.is_sent = False
         """Whether a request was, or is about to be, written to a provider over HTTP."""
         self.status = 0
         """HTTP status; 0 before the answer, and for upstreams that are not reached over HTTP."""
         self.request_id = ""
         """Request id of the provider; "" without one."""
-
-    def watch(self, on_send: Callable[[], None]) -> None:
-        """Call the function once, immediately before the request is written."""
-        self._on_send = on_send
 
     def record_send(self) -> None:
         """Record that the request is about to be written, which may be repeated."""

@@ -1,11 +1,11 @@
 """Cached responses: decides whether a call may use the cache, and serves or records its response."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
 from itertools import chain
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.caching.cache_key import CacheableRequest, key_of
@@ -14,7 +14,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import CACHE, cache_seconds
+from umg_grpc.wire.core.headers import CACHE, DROPPED, cache_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
@@ -102,7 +102,7 @@ class CacheEntry:
         """Whether the response may be cached under the key: the provider got every field of the request (the channel of
         another call may support more fields), and the router has not been replaced since the key was computed.
         """
-        return "x-umg-dropped" not in self.call.headers and self.lookup.channels.router is self.router
+        return DROPPED not in self.call.headers and self.lookup.channels.router is self.router
 
     def report(self, outcome: str) -> None:
         """Set the call's cache header, and count the outcome. Called only once there is a response, not after an
@@ -118,7 +118,7 @@ class CacheEntry:
 
 
 class Recording:
-    """Context manager that records a stream as its caller gets it, and caches it as one message."""
+    """Recorder of a stream as its caller gets it, which caches it as one message."""
 
     def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
         """Record the stream for `lead`; without one the stream is not cached."""
@@ -129,18 +129,18 @@ class Recording:
         self._size = 0
         self._reported = False
 
-    def __enter__(self) -> Self:
-        if self._lead is not None:
-            self._lead.__enter__()
-        return self
+    async def record(
+        self, messages: AsyncGenerator[pb.StreamGenerateResponse, None]
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Yield the messages of a stream, and cache the stream when it is complete."""
+        async with aclosing(messages):
+            with self._lead or nullcontext():
+                async for message in messages:
+                    self._add(message)
+                    yield message
+                self._keep()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._lead is not None:
-            self._lead.__exit__(kind, error, traceback)
-
-    def feed(self, message: pb.StreamGenerateResponse) -> None:
+    def _add(self, message: pb.StreamGenerateResponse) -> None:
         """Record the next message."""
         if not self._reported:  # headers can be set only before the first message
             self._reported = True
@@ -156,7 +156,7 @@ class Recording:
         self._message.events.extend(message.events)
         self._frames.append(message.source_frames)
 
-    def close(self) -> None:
+    def _keep(self) -> None:
         """Cache the stream, which is complete."""
         if self._lead is not None and self._message is not None and self._entry.is_exact:
             self._message.source_frames = b"".join(self._frames)

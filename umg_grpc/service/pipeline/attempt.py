@@ -10,6 +10,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
 from umg_grpc.service.telemetry.interface import AttemptSpan
 from umg_grpc.upstream_answer import UpstreamAnswer
+from umg_grpc.wire.core.headers import STRICT
 from umg_grpc.wire.report import Report
 
 
@@ -27,6 +28,8 @@ CallT = TypeVar("CallT", bound=EncodedRequest)
 class Attempt(Generic[CallT]):
     """Channel to try, with the request encoded for it."""
 
+    channel: str
+    """Name of the channel."""
     target: Target
     call: CallT
     generation: int = 0
@@ -39,11 +42,6 @@ class Attempt(Generic[CallT]):
     """Start of the attempt, on the clock of `time.perf_counter`."""
     answer: UpstreamAnswer = field(init=False)
     """Facts of the provider's answer, set when the attempt begins, and again when it is retried."""
-
-    @property
-    def channel(self) -> str:
-        """Name of the channel."""
-        return self.target.channel.name
 
     @property
     def lost_fields(self) -> int:
@@ -81,5 +79,5 @@ def finish_report(
         report.limit(OUTPUT_LIMIT, str(call.output_limit))
     if report.dropped and wire_path is not None:
         report.rename(lambda name: name if name in uncarried else wire_path(name))
-    if call.strict:
+    if STRICT in call.metadata and call.strict:
         report.refuse(wire_path)

@@ -34,17 +34,17 @@ class AttemptOutcomes:
 
     def begin(self, attempt: Attempt[Any], *, is_retry: bool) -> None:
         """Record the start of an attempt, which holds the slot that it needs."""
+        call, usage = self._call, self._call.usage_in_flight
         if not is_retry:
             self._shared.budget(attempt.channel).earn()
         attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
-        self._call.attempts += 1
+        call.attempts += 1
         attempt.began_at = time.perf_counter()
-        attempt.answer = UpstreamAnswer()  # a retry is the same attempt, with another answer
-        if (usage := self._call.usage_in_flight) is not None:
-            attempt.answer.watch(usage.begin)
+        # a retry is the same attempt, with another answer
+        attempt.answer = UpstreamAnswer(usage.begin if usage is not None else None)
         ANSWER.set(attempt.answer)
-        if self._call.span is not None:
-            attempt.span = self._call.span.begin_attempt(attempt.target)
+        if call.span is not None:
+            attempt.span = call.span.begin_attempt(attempt.target)
 
     def succeeded(self, attempt: Attempt[Any]) -> None:
         """Record that the answer is complete."""
@@ -91,32 +91,29 @@ class AttemptOutcomes:
 
     def _finish(self, attempt: Attempt[Any], outcome: str, error: UmgError | None = None) -> None:
         """Count the attempt, add it to the record of the call, and release its slot."""
+        call, answer, now = self._call, attempt.answer, time.perf_counter()
         if attempt.span is not None:
             attempt.span.end(outcome, error)
         self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
-        self._call.ended_attempts.append(_record_of(attempt, self._call, outcome, error))
-        if error is not None and attempt.answer.is_sent and self._call.usage_in_flight is not None:
-            self._call.usage_in_flight.fail()
+        record = AttemptRecord(
+            channel=attempt.channel,
+            model=attempt.target.model,
+            start_micros=int((attempt.began_at - call.began_at) * 1e6),
+            duration_micros=int((now - attempt.began_at) * 1e6),
+            status=answer.status,
+            request_id=answer.request_id,
+            reason=CANCELLED if outcome == CALLER_LEFT else "",
+        )
+        if error is not None:
+            record.reason = error.name
+            if (facts := error.facts) is not None:
+                record.status, record.request_id, record.kind = facts.status, facts.request_id, facts.kind.value
+                record.code, record.message = storable(facts.code), storable(facts.message)
+            if answer.is_sent and call.usage_in_flight is not None:
+                call.usage_in_flight.fail()
+        call.ended_attempts.append(record)
         if attempt.slots is not None:
             attempt.slots.release()
-
-
-def _record_of(attempt: Attempt[Any], call: Call, outcome: str, error: UmgError | None) -> AttemptRecord:
-    record = AttemptRecord(
-        channel=attempt.channel,
-        model=attempt.target.model,
-        start_micros=int((attempt.began_at - call.began_at) * 1e6),
-        duration_micros=int((time.perf_counter() - attempt.began_at) * 1e6),
-        status=attempt.answer.status,
-        request_id=attempt.answer.request_id,
-        reason=CANCELLED if outcome == CALLER_LEFT else "",
-    )
-    if error is not None:
-        record.reason = error.name
-        if (facts := error.facts) is not None:
-            record.status, record.request_id = facts.status, facts.request_id
-            record.kind, record.code, record.message = facts.kind.value, storable(facts.code), storable(facts.message)
-    return record
 
 
 def _facts_of(error: UmgError) -> ProviderFailure:

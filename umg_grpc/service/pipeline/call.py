@@ -17,7 +17,7 @@ from umg_grpc.service.telemetry.interface import CallSpan
 from umg_grpc.store.usage_records import AttemptRecord
 from umg_grpc.trace_context import TraceContext
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import TIMEOUT, is_strict, timeout_seconds
+from umg_grpc.wire.core.headers import STRICT, TIMEOUT, is_strict, timeout_seconds
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -109,7 +109,7 @@ class Call:
     @property
     def strict(self) -> bool:
         """Whether a request is rejected if it would lose a field (strict mode). Raises UmgError(INVALID_FIELD)."""
-        return is_strict(self.metadata.get("x-umg-strict"))
+        return is_strict(self.metadata.get(STRICT))
 
 
 CURRENT: ContextVar[Call] = ContextVar("call")

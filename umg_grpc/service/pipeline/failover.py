@@ -1,4 +1,4 @@
-"""Failover: iteration over the attempts of one call, with the choice of the next channel after each failure."""
+"""Failover: the attempts of one call one after the other, with the choice of the next channel after each failure."""
 
 import asyncio
 from types import TracebackType
@@ -14,16 +14,17 @@ from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failure_policy import FINAL, FailureLog, circuit_open, is_repeatable, no_channel
 from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.wire.core.headers import DROPPED
 
 logger = structlog.get_logger()
 
 
 class FailoverLoop(Generic[AttemptT]):
-    """Asynchronous iterator over the attempts of a call; raises the error for the caller when no attempt is left.
+    """Attempts of one call, one after the other, until one succeeds or none is left.
 
-        async for attempt in attempts:
-            with attempts.scope_of(attempt) as scope:
-                ...  # a failure after which another attempt may succeed ends here
+        while True:
+            with await attempts.next() as scope:
+                return ...  # a failure after which another attempt may succeed ends here
 
     The plan gives the order of the channels. Channels with a temporary failure are then retried, within the caller's
     deadline, the config's `retries` and the channel's retry budget.
@@ -49,23 +50,18 @@ class FailoverLoop(Generic[AttemptT]):
         self._failures = FailureLog()
         self.outcomes = AttemptOutcomes(call, model, requested_model, shared)
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> AttemptT:
-        """Return the next attempt, with a slot of its channel taken. Raise the error for the caller after the last."""
+    async def next(self) -> "AttemptScope[AttemptT]":
+        """Return the context manager of the next attempt, with a slot of its channel taken; the caller enters it
+        immediately. Raise the error for the caller after the last attempt.
+        """
         while (attempt := await self._plan.next() or await self._next_retry()) is not None:
             if await self._begin(attempt):
                 self.select(attempt)
-                return attempt
-        if not self._call.attempts:
+                return AttemptScope(self, attempt)
+        if not self._call.attempts and self._call.caller.show_route:
             self._set_route_header("")
         error = self._failures.take_most_important() or self._plan.encoding_error
         raise (error or no_channel(self._requested_model)) from None
-
-    def scope_of(self, attempt: AttemptT) -> "AttemptScope[AttemptT]":
-        """Return the context manager of an attempt; the caller enters it immediately."""
-        return AttemptScope(self, attempt)
 
     @property
     def has_others(self) -> bool:
@@ -85,11 +81,11 @@ class FailoverLoop(Generic[AttemptT]):
         call = self._call
         call.model, call.channel, call.usage = self._model.id, attempt.channel, None
         call.report = attempt.call.report
-        if dropped := call.report.header():
-            call.headers["x-umg-dropped"] = dropped
-        else:
-            call.headers.pop("x-umg-dropped", None)
-        self._set_route_header(call.channel)
+        call.headers.pop(DROPPED, None)  # of the attempt before
+        if call.report.dropped:
+            call.headers[DROPPED] = call.report.header()
+        if call.caller.show_route:
+            self._set_route_header(call.channel)
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether another attempt may succeed after the failure; it is then planned."""
@@ -155,10 +151,8 @@ class FailoverLoop(Generic[AttemptT]):
         return True
 
     def _set_route_header(self, channel: str) -> None:
-        call = self._call
-        if call.caller.show_route:
-            reason = ", ".join(self._failures.route) or ("first choice" if channel else "none is free")
-            call.headers["x-umg-route"] = f"channel={channel}; attempts={call.attempts}; reason={reason}"
+        reason = ", ".join(self._failures.route) or ("first choice" if channel else "none is free")
+        self._call.headers["x-umg-route"] = f"channel={channel}; attempts={self._call.attempts}; reason={reason}"
 
 
 class AttemptScope(Generic[AttemptT]):

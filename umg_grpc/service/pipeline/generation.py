@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
 from google.protobuf.message import Message
 
@@ -14,7 +15,7 @@ from umg_grpc.service.caching import prompt_cache_affinity
 from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
 from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import THREADED, Thread, unsupported
-from umg_grpc.service.pipeline.answers import Answer, Memory, StreamedAnswer
+from umg_grpc.service.pipeline.answers import Answer
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
 from umg_grpc.service.pipeline.generation_encoder import (
@@ -26,8 +27,10 @@ from umg_grpc.service.pipeline.generation_encoder import (
 )
 from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.retention import Memory
 from umg_grpc.service.pipeline.source_documents import read_source
-from umg_grpc.service.pipeline.stream_output import output_check
+from umg_grpc.service.pipeline.stream_output import is_without_output
+from umg_grpc.service.pipeline.streamed_answers import StreamedAnswer
 from umg_grpc.service.pipeline.tool_choice import check_tool_choice
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS, stores_by_default
@@ -85,6 +88,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             continued=continued,
             several=several,
             beginning=beginning,
+            full_request=request if continued is None else continued.whole.canonical,
         )
 
     async def close(self, admitted: GenerationCall) -> None:
@@ -96,55 +100,34 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
 
     async def stream(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached response in one message, else the stream of the first channel that answers.
-        Raise UmgError.
+        """Return the cached response as a stream of one message, else the stream of the first channel that answers,
+        which the caller reads immediately. Raise UmgError.
         """
         call = admitted.call
         entry = await self._context.cache.entry(call, admitted.model, call.method, admitted.request, admitted.notes)
-        recording = await entry.streamed() if entry is not None else None
-        if isinstance(recording, pb.StreamGenerateResponse):
-            yield recording
-            return
-        async with aclosing(self._stream_channels(admitted)) as messages:
-            if recording is None:
-                async for message in messages:
-                    yield message
-                return
-            with recording:
-                async for message in messages:
-                    recording.feed(message)
-                    yield message
-                recording.close()
+        if entry is None:
+            return self._stream_channels(admitted)
+        found = await entry.streamed()
+        if isinstance(found, pb.StreamGenerateResponse):
+            return _one(found)
+        return found.record(self._stream_channels(admitted))
 
     async def _stream_channels(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Yield the stream of the first channel that answers. Failover stops with the first message sent."""
         attempts = await self.attempts(admitted, stream=True)
-        async for attempt in attempts:
-            with attempts.scope_of(attempt) as scope:
+        while True:
+            with await attempts.next() as scope:
                 early, messages = await self._first_stream(admitted, attempts, scope)
-                span = scope.attempt.span
-                with StreamedAnswer(admitted, scope.attempt, self._memory) as answer:
-                    try:
-                        async with aclosing(messages):
-                            for message in early:
-                                if span is not None:
-                                    span.read_message(message)
-                                if answer.feed(message):
-                                    scope.output_sent = True
-                                    yield message
-                            async for message in messages:
-                                if span is not None:
-                                    span.read_message(message)
-                                if answer.feed(message):
-                                    scope.output_sent = True
-                                    yield message
-                    except (UmgError, asyncio.CancelledError, GeneratorExit):
-                        if scope.output_sent:
-                            await answer.break_off()
-                        raise
+                async with StreamedAnswer(admitted, scope, self._memory) as answer:
+                    async with aclosing(messages):
+                        for message in early:
+                            if answer.feed(message):
+                                yield message
+                        async for message in messages:
+                            if answer.feed(message):
+                                yield message
                     self._prompt_cache_affinity.note(admitted.beginning, scope.attempt.channel)
                     for message in await answer.close():
-                        scope.output_sent = True
                         yield message
                     return
 
@@ -155,7 +138,8 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         scope: AttemptScope[GenerationAttempt],
     ) -> Opened[pb.StreamGenerateResponse]:
         """Return the stream of the attempt or, if it is slow, of the first of it and its hedge to produce output."""
-        call, hedge, has_no_output = admitted.call, admitted.model.hedge, output_check(admitted.format)
+        call, hedge = admitted.call, admitted.model.hedge
+        has_no_output = partial(is_without_output, FORMATS.get(admitted.format))
         if hedge is None or not attempts.has_others:
             return await open_within(scope.attempt.call.stream(call.seconds_left()), has_no_output, HOLD_SECONDS)
 
@@ -259,6 +243,10 @@ def _apply_rules(
         check_tool_choice(request)
     request, edited = families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
     return DecodedRequest(request, notes.with_edited("reasoning") if edited else notes)
+
+
+async def _one(message: pb.StreamGenerateResponse) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+    yield message
 
 
 def _disable_storage(request: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:

@@ -33,16 +33,8 @@ class GenerationCall(Admitted[pb.GenerateRequest]):
     several: bool  # whether more than one channel serves the model
     beginning: bytes | None
     """Digest of the conversation's beginning, for prompt cache affinity; None for no affinity."""
-
-    @property
-    def full_request(self) -> pb.GenerateRequest:
-        """The request with the whole conversation."""
-        return self.request if self.continued is None else self.continued.whole.canonical
-
-    def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request as it is sent to a channel, see `Continued` and `Thread`."""
-        continued = self.continued
-        return DecodedRequest(self.request, self.notes) if continued is None else continued.request_for(target)
+    full_request: pb.GenerateRequest
+    """Request with the whole conversation."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -108,40 +100,25 @@ class GenerationEncoder:
 
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel, see `RequestEncoder`."""
-        decoded = await self._request(target)
-        try:
-            return await self._build_attempt(decoded, target)
-        except UmgError as error:
-            place = error.metadata.get("field", "")
-            caller_path = self._request_path(place)
-            caller_path = self._admitted.notes.opaque_paths.get(caller_path, caller_path)
-            if caller_path == place:
-                raise
-            message = error.message.replace(place, caller_path)
-            raise error.with_message(message, field=caller_path) from None
-
-    def _request_path(self, place: str) -> str:
-        """Return the path in the caller's request for a path in the whole conversation, which has earlier messages."""
-        earlier = len(self._admitted.full_request.messages) - len(self._admitted.request.messages)
-        found = MESSAGE_PATH.match(place)
-        if found is None or (index := int(found[1]) - earlier) < 0:
-            return place
-        return f"messages[{index}]{place[found.end() :]}"
-
-    async def _build_attempt(self, decoded: DecodedRequest[pb.GenerateRequest], target: Target) -> GenerationAttempt:
+        admitted, continued = self._admitted, self._admitted.continued
+        decoded = DecodedRequest(admitted.request, admitted.notes)
+        if continued is not None:
+            decoded = continued.request_for(target)
+        if self._reasoning is not None:
+            decoded = await self._with_reasoning(decoded, target, self._reasoning)
         request = decoded.canonical
         size = len(request.source.body) or request.ByteSize()
-        if self._upstreams[target.channel.name].is_slow(request, size):
-            attempt, objects = await asyncio.to_thread(self._prepare, decoded, target)
-        else:
-            attempt, objects = self._prepare(decoded, target)
-        if objects:
-            owners = dict[str, str]()
-            if self._reasoning is not None:
-                owners = await self._reasoning.channels_of(self._owner, [named.id for named in objects])
-            check_ownership(objects, owners, attempt.channel)
-        wire_path = FORMATS[self._admitted.format].wire_path if self._admitted.format else None
-        finish_report(self._admitted.call, attempt.call.report, wire_path, decoded.notes.uncarried)
+        try:
+            if self._upstreams[target.channel.name].is_slow(request, size):
+                attempt, objects = await asyncio.to_thread(self._prepare, decoded, target)
+            else:
+                attempt, objects = self._prepare(decoded, target)
+            if objects:
+                await self._check_ownership(objects, target)
+            wire_path = FORMATS[admitted.format].wire_path if admitted.format else None
+            finish_report(admitted.call, attempt.call.report, wire_path, decoded.notes.uncarried)
+        except UmgError as error:
+            raise self._with_caller_path(error) from None
         return attempt
 
     def _prepare(
@@ -160,7 +137,7 @@ class GenerationEncoder:
         call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=quirks)
         if lacks_state:
             call.report.drop("state")
-        attempt = GenerationAttempt(target=target, call=call, request=request)
+        attempt = GenerationAttempt(channel=channel.name, target=target, call=call, request=request)
         if channel.shared_objects:
             return attempt, ()
         if not (objects := account_objects(request, channel.protocols, notes)):
@@ -169,31 +146,52 @@ class GenerationEncoder:
         known.update(call.report.dropped)
         return attempt, [named for named in objects if named.field not in known]
 
-    async def _request(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request for a channel: the caller's own body for a channel of the same format, the id of
-        the continued response for the provider that stores it, else the whole conversation with its reasoning restored.
-        """
-        continued, channel = self._admitted.continued, target.channel
-        decoded = self._admitted.request_for(target)
+    async def _with_reasoning(
+        self, decoded: DecodedRequest[pb.GenerateRequest], target: Target, reasoning: ReasoningStore
+    ) -> DecodedRequest[pb.GenerateRequest]:
+        """Return the request for a channel with the reasoning that the caller's client has not sent back."""
         request, notes = decoded
-        same_format = request.source.format in channel.protocols
-        continues = request.previous_response_id or request.thread.previous_response_id
-        if continues and continued is not None:
-            return decoded  # the provider has the earlier conversation
-        if self._reasoning is None or not (
-            reasoning_state.may_be_stripped(request) if same_format else reasoning_state.needs(request)
+        if self._admitted.continued is not None and (
+            request.previous_response_id or request.thread.previous_response_id
         ):
+            return decoded  # the provider has the earlier conversation
+        protocols = target.channel.protocols
+        same_format = request.source.format in protocols
+        if not (reasoning_state.may_be_stripped(request) if same_format else reasoning_state.needs(request)):
             return decoded
         format_name = (
-            self._admitted.format if same_format else next((name for name in channel.protocols if name in FORMATS), "")
+            self._admitted.format if same_format else next((name for name in protocols if name in FORMATS), "")
         )
         thoughts = target.quirks.accepts_reasoning(format_name)
         if same_format and not thoughts:
             return decoded
-        restored = await self._reasoning.restore(self._owner, request, channel.name, thoughts=thoughts)
+        restored = await reasoning.restore(self._owner, request, target.channel.name, thoughts=thoughts)
         if same_format and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)
         return DecodedRequest(restored, notes)
+
+    async def _check_ownership(self, objects: Sequence[AccountObject], target: Target) -> None:
+        """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller."""
+        owners = dict[str, str]()
+        if self._reasoning is not None:
+            owners = await self._reasoning.channels_of(self._owner, [named.id for named in objects])
+        check_ownership(objects, owners, target.channel.name)
+
+    def _with_caller_path(self, error: UmgError) -> UmgError:
+        """Return the error with the path of its field in the caller's request. The whole conversation, which was
+        encoded, has earlier messages.
+        """
+        path = caller_path = error.metadata.get("field", "")
+        earlier = len(self._admitted.full_request.messages) - len(self._admitted.request.messages)
+        found = MESSAGE_PATH.match(path)
+        if found is not None and (index := int(found[1]) - earlier) >= 0:
+            caller_path = f"messages[{index}]{path[found.end() :]}"
+        caller_path = self._admitted.notes.opaque_paths.get(caller_path, caller_path)
+        return (
+            error
+            if caller_path == path
+            else error.with_message(error.message.replace(path, caller_path), field=caller_path)
+        )
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:

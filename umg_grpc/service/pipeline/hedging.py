@@ -15,20 +15,6 @@ Opened = tuple[list[Message], AsyncGenerator[Message, None]]
 """A stream, with the messages already read from it."""
 
 
-async def first_response(
-    attempts: FailoverLoop[AttemptT],
-    scope: AttemptScope[AttemptT],
-    hedge_seconds: float | None,
-    send: Callable[[AttemptT], Coroutine[Any, Any, Result]],
-) -> Result:
-    """Return the response of the attempt or, if it takes longer than `hedge_seconds`, the first of it and its hedge.
-    `hedge_seconds`: None for no hedge.
-    """
-    if hedge_seconds is None or not attempts.has_others:
-        return await send(scope.attempt)
-    return await first_to_answer(attempts, scope, hedge_seconds, send)
-
-
 async def first_to_answer(
     attempts: FailoverLoop[AttemptT],
     scope: AttemptScope[AttemptT],

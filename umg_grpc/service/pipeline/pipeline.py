@@ -24,7 +24,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.cost_bounds import cost_bound
 from umg_grpc.service.pipeline.failover import FailoverLoop
-from umg_grpc.service.pipeline.hedging import first_response
+from umg_grpc.service.pipeline.hedging import first_to_answer
 from umg_grpc.service.pipeline.model_access import find_model, not_found
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage import UsageInFlight
@@ -162,15 +162,18 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         """Return the response of the first channel that answers, with its usage counted and stored as required."""
         call: Call = admitted.call
         attempts = await self.attempts(admitted)
-        async for attempt in attempts:
-            with attempts.scope_of(attempt) as scope:
-                response: ResponseT = await first_response(
-                    attempts, scope, admitted.model.hedge, lambda attempt: attempt.call.send(call.seconds_left())
-                )
+        while True:
+            with await attempts.next() as scope:
+                response: ResponseT
+                if (hedge := admitted.model.hedge) is None or not attempts.has_others:
+                    response = await scope.attempt.call.send(call.seconds_left())
+                else:
+                    response = await first_to_answer(
+                        attempts, scope, hedge, lambda attempt: attempt.call.send(call.seconds_left())
+                    )
                 if scope.attempt.span is not None:
                     scope.attempt.span.read_response(response)
                 return await self._settle(admitted, scope.attempt, response)
-        raise AssertionError  # the iterator raises after the last attempt
 
     def _check_content(self, request: RequestT) -> None:
         """Raise UmgError for a request that no model can answer."""

@@ -1,27 +1,20 @@
 """Detection of the first output in a stream: failover to another channel is possible until then."""
 
-from collections.abc import Callable
-
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire.text_format import TextFormat
 
 NO_OUTPUT = frozenset({"started", "usage", "opaque", None})
 """Kinds of events without output of the model."""
 
 
-def output_check(face: str) -> Callable[[pb.StreamGenerateResponse], bool]:
-    """Return a function that tests whether a message has no output, in the format of the face."""
-    face_format = FORMATS.get(face)
-
-    def has_no_output(message: pb.StreamGenerateResponse) -> bool:
-        if message.source_frames:
-            return face_format is not None and face_format.has_no_output(message.source_frames)
-        return all(_is_without_output(event) for event in message.events)
-
-    return has_no_output
+def is_without_output(face: TextFormat | None, message: pb.StreamGenerateResponse) -> bool:
+    """Return whether a message has no output. `face`: format of its frames, if it has some."""
+    if message.source_frames:
+        return face is not None and face.has_no_output(message.source_frames)
+    return all(_has_no_output(event) for event in message.events)
 
 
-def _is_without_output(event: pb.GenerateEvent) -> bool:
+def _has_no_output(event: pb.GenerateEvent) -> bool:
     """Return whether the event has no output, for example the start of an empty part."""
     kind = event.WhichOneof("kind")
     if kind != "part_started":

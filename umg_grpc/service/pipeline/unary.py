@@ -98,7 +98,7 @@ class UnaryEncoder(Generic[RequestT, ResponseT]):
         else:
             prepared = self._prepare(request, target)
         finish_report(admitted.call, prepared.report, self._face.wire_path if self._face else None)
-        return Attempt(target, prepared)
+        return Attempt(target.channel.name, target, prepared)
 
     def can_repair(self, attempt: object, error: Exception) -> bool:
         """Return False: no failure of a unary operation can be repaired."""

@@ -6,10 +6,10 @@ from contextlib import aclosing
 
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
-from umg_grpc.service.pipeline.answers import Memory
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
+from umg_grpc.service.pipeline.retention import Memory
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
@@ -39,7 +39,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         """Yield the cached response in one message, else the stream of the first channel that answers."""
         admitted = await self._pipeline.admit(current(), request, request.request, stream=True)
         try:
-            async with aclosing(self._pipeline.stream(admitted)) as messages:
+            async with aclosing(await self._pipeline.stream(admitted)) as messages:
                 async for message in messages:
                     yield message
         finally:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
-TIMEOUT, CACHE = "x-umg-timeout", "x-umg-cache"
+STRICT, TIMEOUT, CACHE = "x-umg-strict", "x-umg-timeout", "x-umg-cache"
+DROPPED = "x-umg-dropped"
+"""Response header with the fields that the provider was not sent, see `Report.header`."""
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
 UNIT_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_CACHE_SECONDS = 30 * 86400

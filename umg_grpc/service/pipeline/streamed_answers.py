@@ -1,0 +1,195 @@
+"""Streamed answers: completed message by message, accounted for, and stored at their end."""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.conversations.call_ids import CallIds
+from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer, set_complete_time
+from umg_grpc.service.pipeline.failover import AttemptScope
+from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
+from umg_grpc.service.pipeline.retention import Memory, Retention
+from umg_grpc.upstream.http.decoding import guarded
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.aggregate import AnswerAggregator, FrameAggregator, StreamAggregator
+from umg_grpc.wire.core.numbers import count
+
+ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
+SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
+"""Maximum sample of an interrupted answer and of its prompt: its usage is estimated in less than a millisecond."""
+BREAKS = (UmgError, asyncio.CancelledError, GeneratorExit)
+"""Errors that end a stream early."""
+BYTES_A_TOKEN = 256  # estimated bytes of frames for a token: each delta has one token or a few
+MAX_HELD_BYTES = 2**20
+"""Maximum size of the messages after the end of an answer: normally only its usage follows."""
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class StreamedAnswer:
+    """Async context manager of one stream, whose messages it completes and stores on their way to the caller. The usage
+    of a stream that breaks off is estimated.
+
+    The message that ends the answer is held back until the stream has ended and the answer is stored: a caller that
+    continues it immediately, on any process, finds it.
+    """
+
+    def __init__(self, admitted: GenerationCall, scope: AttemptScope[GenerationAttempt], memory: Memory) -> None:
+        self._answer = Answer(admitted, scope.attempt, memory)
+        self._scope = scope
+        self._memory = memory
+        self._reservation = memory.budget.reservation()
+        self._aggregator: AnswerAggregator | None = None  # set by the first message
+        self._call_ids: dict[int, CallIds] = {}  # by candidate
+        self._unfinished = max(1, admitted.request.candidate_count)
+        self._is_ended = False  # whether the provider's stream has ended completely
+        self._held: list[pb.StreamGenerateResponse] = []
+        self._held_bytes = 0
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bool:
+        """Complete the message. Return whether to send it now; otherwise it is held back. Raise
+        UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
+        """
+        answer, aggregator = self._answer, self._aggregator or self._begin(message)
+        if (span := self._scope.attempt.span) is not None:
+            span.read_message(message)
+        if message.events:  # cheaper than a loop over no events
+            for event in message.events:
+                self._observe(event)
+        aggregator.feed(message)
+        if not self._reservation.hold(aggregator.retained_bytes):
+            self._stop_keeping(aggregator)
+        if answer.reasoning_mark:
+            answer.find_reasoning(message.source_frames)
+        if not self._held and (self._unfinished > 0 or not self._delays_end):
+            self._scope.output_sent = True
+            return True
+        self._held.append(message)
+        self._held_bytes += message.ByteSize()
+        if self._held_bytes > MAX_HELD_BYTES:
+            text = "the provider goes on after the end of its answer"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
+        return False
+
+    async def close(self) -> list[pb.StreamGenerateResponse]:
+        """Store the answer and return the messages held back; called when the stream has ended completely."""
+        self._is_ended = True
+        answer, call = self._answer, self._answer.admitted.call
+        if self._aggregator is None:
+            return []
+        if call.usage is None or answer.retention.any:
+            response = await _aggregate(self._aggregator)
+            if call.usage is None:
+                call.usage = _scale(await answer.estimate(response), self._aggregator)
+                if self._held and not answer.passthrough:
+                    self._insert_usage(call.usage)
+            await answer.retain(response, streamed=True)
+        if self._held:
+            self._scope.output_sent = True
+        return self._held
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Estimate the usage of a stream that broke off, and release the memory reserved for the answer."""
+        try:
+            if error is not None and isinstance(error, BREAKS) and self._scope.output_sent and not self._is_ended:
+                await self._estimate_usage()
+        finally:
+            self._reservation.release()
+
+    def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
+        """Create the aggregator of the answer, which keeps all of an answer that is stored."""
+        answer, request = self._answer, self._scope.attempt.request
+        most_bytes = None if answer.retention.any else ESTIMATED_BYTES
+        answer.begin(passthrough=bool(first.source_frames))
+        if answer.passthrough:
+            self._aggregator = FrameAggregator(FORMATS[request.source.format], request, most_bytes)
+        else:
+            self._aggregator = StreamAggregator(most_bytes)
+        return self._aggregator
+
+    @property
+    def _delays_end(self) -> bool:
+        """Whether the last message of the answer is held back until the answer is stored or its usage estimated."""
+        answer, kept = self._answer, self._answer.retention
+        if kept.answer or kept.reasoning:
+            return True
+        return not answer.passthrough and answer.admitted.call.usage is None
+
+    def _observe(self, event: pb.GenerateEvent) -> None:
+        """Record the usage, the end, the head and the tool call ids that an event contains."""
+        admitted = self._answer.admitted
+        if event.HasField("usage"):
+            admitted.call.usage = event.usage
+        elif event.HasField("finished"):
+            self._unfinished -= 1
+            set_complete_time(event.finished)
+        elif event.HasField("started"):
+            self._answer.complete(event.started)
+            admitted.call.list_dropped(event.started)
+        elif event.HasField("part_started") and not admitted.request.face_hints.legacy_functions:
+            self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
+
+    def _stop_keeping(self, aggregator: AnswerAggregator) -> None:
+        """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""
+        self._answer.retention, self._answer.reasoning_mark = Retention(), b""
+        aggregator.limit(ESTIMATED_BYTES)
+        channel = self._scope.attempt.channel
+        logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
+
+    async def _estimate_usage(self) -> None:
+        """Estimate the usage of a stream that broke off. The usage that a provider reports before the end of a stream
+        is only that of its start.
+        """
+        call, aggregator = self._answer.admitted.call, self._aggregator
+        if aggregator is None or (call.usage is not None and self._unfinished <= 0):
+            return
+        # lets the connections of all answers cancelled in this round be closed before the second estimate
+        await self._memory.abandoned.take(1)
+        aggregator.limit(SAMPLE_BYTES)
+        usage = _scale(await self._answer.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)
+        if (reported := call.usage) is not None:
+            output = max(reported.output_tokens, usage.output_tokens)
+            reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
+            usage.CopyFrom(reported)
+            usage.MergeFrom(pb.Usage(output_tokens=output, reasoning_tokens=reasoning, estimated=True))
+        call.usage = usage
+
+    def _insert_usage(self, usage: pb.Usage) -> None:
+        """Insert the usage before the end of the answer, as providers do."""
+        first = self._held[0]
+        events = list(first.events)
+        place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
+        first = pb.StreamGenerateResponse(events=[*events[:place], pb.GenerateEvent(usage=usage), *events[place:]])
+        self._held[0] = first
+
+
+def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
+    """Scale the usage estimated from the kept share of an answer to the whole answer."""
+    if (share := aggregator.share) > 1:
+        usage.output_tokens = count(round(usage.output_tokens * share))
+        usage.reasoning_tokens = count(round(usage.reasoning_tokens * share))
+        if not usage.output_tokens:  # only the head of the answer was kept
+            usage.output_tokens = count(round(aggregator.retained_bytes * share / BYTES_A_TOKEN))
+    return usage
+
+
+async def _aggregate(aggregator: AnswerAggregator) -> pb.GenerateResponse:
+    """Return the whole answer of a stream; an empty one if its frames cannot be decoded, since the caller has already
+    received the answer.
+    """
+    try:
+        if aggregator.retained_bytes > MANY_BYTES:
+            return await asyncio.to_thread(guarded, aggregator.response)
+        return guarded(aggregator.response)
+    except UmgError:
+        return pb.GenerateResponse()
