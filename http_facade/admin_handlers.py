@@ -9,7 +9,8 @@ import msgspec
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.grpc_calls import exchange, metadata
+from http_facade.exchange import Exchange
+from http_facade.grpc_calls import metadata
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Shape
 from http_facade.settings import Settings
@@ -60,24 +61,24 @@ class AdminHandlers:
         self._stub = rpc.AdminServiceStub(channel)
         self._bodies = BodyReader(face, (), channel, settings)
 
-    def handler(self, shape: Shape) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
         """Return the handler of an operation."""
         method = METHODS[shape]
 
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            message = await self._read(request, method)
-            for name, value in exchange(request).parameters.items():
+        async def handle(exchange: Exchange) -> web.StreamResponse:
+            message = await self._read(exchange, method)
+            for name, value in exchange.parameters.items():
                 setattr(message, name, "" if (name, value) == ("key_id", SELF) else value)
-            response = await getattr(self._stub, method.name)(message, metadata=metadata(request, self._face))
+            response = await getattr(self._stub, method.name)(message, metadata=metadata(exchange, self._face))
             return _json(msgspec.json.encode(to_json(response)))
 
         return handle
 
-    async def _read(self, request: web.BaseRequest, method: Method) -> Message:
+    async def _read(self, exchange: Exchange, method: Method) -> Message:
         """Return the request without the parameters of its path."""
         if (decode := method.decode) is None:
-            return from_query(method.request, request.query.items())
-        return await self._bodies.read(request, lambda body, _: decode(body))
+            return from_query(method.request, exchange.request.query.items())
+        return await self._bodies.read(exchange, lambda body, _: decode(body))
 
 
 def _json(body: bytes) -> web.Response:

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 
 from http_facade.cors import Cors
 from http_facade.errors import error_response
-from http_facade.grpc_calls import exchange
+from http_facade.exchange import Exchange
 from http_facade.overload_refusals import Refusals, encode_http, parse_model_call
 from http_facade.request_framing import RequestFraming
 from http_facade.routes import DEFAULT_FORMAT, error_format
@@ -86,9 +86,9 @@ class Connection(asyncio.Protocol):
         "_transport",
         "_unanswered",
         "_write_timeout",
+        "exchange",
         "is_expected",
         "is_over_limit",
-        "request",
     )
 
     def __init__(self, connections: Connections, protocol: asyncio.Protocol) -> None:
@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
         self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
-        self.request: web.BaseRequest | None = None  # the request that the dispatcher answers
+        self.exchange: Exchange | None = None  # the request that the dispatcher answers
         self.is_over_limit = False  # whether it is beyond the connection limit
         self.is_expected = False  # whether the load shedder admitted the next call
 
@@ -175,27 +175,26 @@ class Connection(asyncio.Protocol):
         """End the request in flight with a shutdown error: inside its stream or, if no answer was begun, as the answer,
         which closes the connection.
         """
-        request = self.request
-        if request is None:
+        if (exchange := self.exchange) is None:
             return
-        known = exchange(request)
-        if known.cut_off is not None:
-            known.cut_off()
-        elif not known.is_begun:
+        if exchange.cut_off is not None:
+            exchange.cut_off()
+        elif not exchange.is_begun:
+            request = exchange.request
             face = error_format(request.method, request.path)
-            self._send_error(shutting_down(), face, known.request_id, request.headers, close=True)
+            self._send_error(shutting_down(), face, exchange.request_id, request.headers, close=True)
 
-    def reject_version(self, request: web.BaseRequest) -> int:
+    def reject_version(self, exchange: Exchange) -> int:
         """Reject a request with a major version of HTTP other than 1 (RFC 9110, 15.6.6), and close the connection.
 
         A later version fails with 505, HTTP/0.9 with 400: a valid HTTP/0.9 request line has no version. The answer has
         version 1.1, that of aiohttp the version of the request. Return its status.
         """
-        major, minor = request.version
+        major, minor = exchange.request.version
         status = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED if major > 1 else HTTPStatus.BAD_REQUEST
         message = f"the request cannot be read: HTTP/{major}.{minor} is not spoken on this port; send HTTP/1.1"
         error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
-        self._send_error(error, DEFAULT_FORMAT, exchange(request).request_id, {}, status, close=True)
+        self._send_error(error, DEFAULT_FORMAT, exchange.request_id, {}, status, close=True)
         return status
 
     def _reject_unparsed(self, data: bytes) -> bool:
@@ -215,7 +214,7 @@ class Connection(asyncio.Protocol):
 
     def _reject_slow_headers(self) -> None:
         """Answer incomplete headers with a timeout error, after the answers to the requests before them."""
-        if self._unanswered or self.request is not None:
+        if self._unanswered or self.exchange is not None:
             self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
             return
         message = f"the request cannot be read: its head took longer than {self._settings.head_seconds:g} seconds"

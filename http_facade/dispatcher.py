@@ -7,10 +7,11 @@ import grpc
 from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade import credentials
-from http_facade.connections import Connection, connection_of
+from http_facade.connections import connection_of
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
-from http_facade.grpc_calls import Exchange, exchange, response_headers, trace_context
+from http_facade.exchange import Exchange
+from http_facade.grpc_calls import response_headers
 from http_facade.handlers import handler
 from http_facade.response_start import begin_response
 from http_facade.router import Router
@@ -37,56 +38,56 @@ class Dispatcher:
         """Answer a request, and log it. Raise the exception of a handler that had begun its answer: aiohttp then closes
         the connection.
         """
-        started = time.perf_counter()
         status = CLIENT_CLOSED_REQUEST  # logged if the handler is cancelled because the caller disconnected
-        known = exchange(request)
-        connection = connection_of(request)
-        if connection is None:
-            return web.Response(status=CLIENT_CLOSED_REQUEST)  # the client disconnected and reads no response
-        connection.request = request
+        if (connection := connection_of(request)) is None:
+            return web.Response(status=status)  # the client disconnected and reads no response
+        exchange = connection.exchange = Exchange(request, connection)
         route: Route | None = None
         try:
             if request.version.major != 1:
-                known.failure = "UnsupportedVersionError"
-                status = connection.reject_version(request)
+                exchange.failure = "UnsupportedVersionError"
+                status = connection.reject_version(exchange)
                 return web.Response(status=status)  # not sent, since the connection is closed
-            route, handle, known.parameters = await self._router.find(request)
+            route, handle, exchange.parameters = await self._router.find(request)
             try:
-                _check_connection_limit(connection, known, route, self._settings)
+                if connection.is_over_limit:
+                    self._check_connection_limit(exchange, route)
                 if hdrs.EXPECT in request.headers and route is not None:
                     self._send_continue(request)
-                response = self._preflight(request) or await handle(request)
+                if self._cors.enabled:
+                    exchange.cors = self._cors
+                response = (self._cors.preflight(request) if self._cors.enabled else None) or await handle(exchange)
             except Exception as failure:
-                if known.is_begun:
+                if exchange.is_begun:
                     raise
-                response = _make_error_response(failure, request, route)
+                response = _make_error_response(failure, exchange, route)
                 failure.__traceback__ = None  # its frames hold the request, and that of an unknown path also the error
             status = response.status
-            await _send(request, response)
+            await _send(exchange, response)
             connection.end_answer()
         finally:
-            connection.request = None
-            if known.admitted:
+            connection.exchange = None
+            if exchange.admitted:
                 self._settings.load_shedder.leave()
-            if not known.rejected and not (known.is_called and self._settings.calls_are_logged):
-                self._log(request, route, status, time.perf_counter() - started)
+            if not exchange.rejected and not (exchange.is_called and self._settings.calls_are_logged):
+                self._log(exchange, route, status)
         return response
 
-    def _log(self, request: web.BaseRequest, route: Route | None, status: int, seconds: float) -> None:
+    def _log(self, exchange: Exchange, route: Route | None, status: int) -> None:
         """Log a request for which the service was not called, or that the service logs elsewhere."""
-        known, trace = exchange(request), trace_context(request)
+        trace = exchange.trace_context
         write = log.info if route is None or route.needs_key else log.debug
         write(
             "request",
-            method=request.method,
+            method=exchange.request.method,
             # the route and not the path, which may contain a secret of the caller
             route=None if route is None else route.name,
             status=status,
-            ms=round(seconds * 1000, 1),
-            request_id=known.request_id,
+            ms=round((time.monotonic() - exchange.began_at) * 1000, 1),
+            request_id=exchange.request_id,
             trace_id=trace.trace_id if trace is not None else None,
-            failure=known.failure,
-            **self._key_fields(request, route),
+            failure=exchange.failure,
+            **self._key_fields(exchange.request, route),
         )
 
     def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
@@ -99,13 +100,6 @@ class Dispatcher:
             return {}
         return {} if authorization is None else self._settings.key_fields(authorization)
 
-    def _preflight(self, request: web.BaseRequest) -> web.Response | None:
-        """Apply the rules for pages of other origins. Return the answer to a preflight request, None for any other."""
-        if not self._cors.enabled:
-            return None
-        exchange(request).cors = self._cors
-        return self._cors.preflight(request)
-
     def _send_continue(self, request: web.BaseRequest) -> None:
         """Answer `Expect: 100-continue` with 100 Continue, unless the body is longer than the limit."""
         waits = request.headers[hdrs.EXPECT].lower() == "100-continue" and request.version >= HttpVersion11
@@ -113,42 +107,42 @@ class Dispatcher:
         if transport is not None and waits and (request.content_length or 0) <= limit:
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
+    def _check_connection_limit(self, exchange: Exchange, route: Route | None) -> None:
+        """Raise UmgError for a request on a connection beyond the limit, unless it is a health check or scrape of
+        metrics.
+        """
+        if route is None or route.needs_key:
+            exchange.rejected = exchange.is_body_unread = True
+            self._settings.load_shedder.refused("connections")
+            raise overloaded("the gateway has as many connections as it takes")
 
-def _check_connection_limit(connection: Connection, known: Exchange, route: Route | None, settings: Settings) -> None:
-    """Raise UmgError for a request on a connection beyond the limit, unless it is a health check or scrape of
-    metrics.
-    """
-    if connection.is_over_limit and (route is None or route.needs_key):
-        known.rejected = known.is_body_unread = True
-        settings.load_shedder.refused("connections")
-        raise overloaded("the gateway has as many connections as it takes")
 
-
-async def _send(request: web.BaseRequest, response: web.StreamResponse) -> None:
+async def _send(exchange: Exchange, response: web.StreamResponse) -> None:
     """Send the rest of the response, and wait until the client has read nearly all of it or is disconnected.
 
     The call keeps its slot of the load shedder until then, which limits the number of unread answers in memory.
     """
-    transport = request.transport
+    transport = exchange.request.transport
     if transport is not None and not transport.is_closing():
         if not response.prepared:
-            await begin_response(request, response)
+            await begin_response(exchange, response)
         await response.write_eof()
 
 
-def _make_error_response(failure: Exception, request: web.BaseRequest, route: Route | None) -> web.Response:
+def _make_error_response(failure: Exception, exchange: Exchange, route: Route | None) -> web.Response:
+    request = exchange.request
     if isinstance(failure, ConnectionError) and (request.transport is None or request.transport.is_closing()):
         return web.Response(status=CLIENT_CLOSED_REQUEST)  # the client disconnected and reads no response
     face, writer = (
         (route.format, route.error_format) if route is not None else (error_format(request.method, request.path),) * 2
     )
     face, writer = (shape_for(name, request.headers, request.query) for name in (face, writer))
-    error = explain(failure, request, face)
-    exchange(request).failure = error.name
+    error = explain(failure, exchange, face)
+    exchange.failure = error.name
     response = error_response(error, writer)
     if isinstance(failure, grpc.aio.AioRpcError):
         for name, value in response_headers(failure.trailing_metadata()).items():
             response.headers.setdefault(name, value)
-    if exchange(request).is_body_unread:
+    if exchange.is_body_unread:
         response.force_close()
     return response

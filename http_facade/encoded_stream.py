@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from threading import Lock
-from types import TracebackType
-from typing import Self
 
 from umg_grpc.errors import Failure, UmgError, overloaded
 from umg_grpc.v1 import pb
@@ -13,8 +11,8 @@ from umg_grpc.wire.text_format import StreamEncoder
 
 
 class EncodedStream:
-    """Encoder of one stream, as an async context manager. The bytes that it keeps for its last events are limited by
-    the budget; large last events are encoded in a thread.
+    """Encoder of one stream. The bytes that it keeps for its last events are limited by the budget until `release`;
+    large last events are encoded in a thread.
     """
 
     def __init__(self, encoder: StreamEncoder, budget: Budget) -> None:
@@ -30,7 +28,7 @@ class EncodedStream:
         """
         encoder = self._encoder
         frames = encoder.feed(message)
-        if not self._reservation.hold(encoder.retained_bytes):
+        if encoder.retained_bytes and not self._reservation.hold(encoder.retained_bytes):
             raise self._too_large()
         return frames
 
@@ -57,6 +55,10 @@ class EncodedStream:
         with self._lock:
             return self._encoder.error(error)
 
+    def release(self) -> None:
+        """Release the memory of the last events."""
+        self._reservation.release()
+
     def _error(self, error: UmgError) -> bytes:
         with self._lock:
             return b"" if self.is_cut else self._encoder.error(error)
@@ -78,11 +80,3 @@ class EncodedStream:
             "ask for a shorter one, or for chat completions"
         )
         return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._reservation.release()

@@ -7,7 +7,7 @@ import grpc
 import structlog
 from aiohttp import hdrs, web
 
-from http_facade.grpc_calls import exchange
+from http_facade.exchange import Exchange
 from http_facade.routes import unknown_action, unserved, without_slash
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc
@@ -59,14 +59,13 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
     return web.Response(status=status, headers=headers, body=error_encoder(face)(error, status))
 
 
-def explain(failure: Exception, request: web.BaseRequest, face: str) -> UmgError:
+def explain(failure: Exception, exchange: Exchange, face: str) -> UmgError:
     """Return the error for the caller from any exception, with the request id for formats whose errors have it.
 
     An unexpected exception is logged here; the caller gets an internal error without its details.
     """
-    request_id = exchange(request).request_id
-    error = _to_umg_error(failure, request, face, request_id)
-    error.metadata.setdefault("request_id", request_id)
+    error = _to_umg_error(failure, exchange.request, face, exchange.request_id)
+    error.metadata.setdefault("request_id", exchange.request_id)
     return error
 
 

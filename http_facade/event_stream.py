@@ -1,15 +1,17 @@
 """Streamed HTTP response: server-sent events, or one JSON array that is sent in parts."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from http_facade.grpc_calls import exchange
+from http_facade.encoded_stream import EncodedStream
+from http_facade.exchange import Exchange
 from http_facade.response_start import begin_response
 from http_facade.settings import Settings
+from umg_grpc.errors import shutting_down
 
 PART_BYTES = 128 << 10
 EVENTS = "text/event-stream; charset=utf-8"
@@ -26,19 +28,14 @@ class EventStream:
     """
 
     def __init__(
-        self,
-        request: web.BaseRequest,
-        content_type: str,
-        heartbeat: bytes,
-        settings: Settings,
-        cut: Callable[[], bytes],
+        self, exchange: Exchange, encoded: EncodedStream, content_type: str, heartbeat: bytes, settings: Settings
     ) -> None:
-        """Prepare the response. `cut` returns the frames that end an incomplete answer at a shutdown."""
-        self._request = request
+        """Prepare the response. `encoded` has the frames that end an incomplete answer at a shutdown."""
+        self._exchange = exchange
+        self._encoded = encoded
         self._loop = asyncio.get_running_loop()
         self._seconds = settings.heartbeat_seconds
         self._heartbeat = heartbeat
-        self._cut = cut
         self._ended = False
         self._unsent = memoryview(b"")  # rest of the frames that `write_large` sends
         self._sent_at = 0.0
@@ -50,12 +47,12 @@ class EventStream:
     async def begin(self, headers: Mapping[str, str]) -> None:
         """Send the status line and the headers. Later failures must be sent as events."""
         self.response.headers.update(headers)
-        if self._request.version >= HttpVersion11:
+        if self._exchange.request.version >= HttpVersion11:
             self.response.enable_chunked_encoding()
         else:
             self.response.force_close()  # an HTTP/1.0 client sees the end of the body by the close
-        await begin_response(self._request, self.response)
-        exchange(self._request).cut_off = self.cut_off
+        await begin_response(self._exchange, self.response)
+        self._exchange.cut_off = self.cut_off
         self._sent_at = self._loop.time()
         self._timer = self._loop.call_later(self._seconds, self._check_pause)
 
@@ -80,10 +77,11 @@ class EventStream:
         if not self._ended:
             self._ended = True
             # the error must not be inside another event; a write that waits for the client has handed over its part
-            self._ending = self._loop.create_task(self.response.write_eof(bytes(self._unsent) + self._cut()))
+            frames = bytes(self._unsent) + self._encoded.cut(shutting_down())
+            self._ending = self._loop.create_task(self.response.write_eof(frames))
 
     def _check_pause(self) -> None:
-        transport, pause = self._request.transport, self._loop.time() - self._sent_at
+        transport, pause = self._exchange.request.transport, self._loop.time() - self._sent_at
         if self._ended or transport is None or transport.is_closing():
             return
         if pause >= self._seconds:
@@ -100,10 +98,12 @@ class EventStream:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._ended = True
-        exchange(self._request).cut_off = None
+        self._exchange.cut_off = None
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [task for task in (self._beating, self._ending) if task is not None]
-        for task in tasks if kind is not None else ():
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._encoded.release()
+        if self._beating is not None or self._ending is not None:
+            tasks = [task for task in (self._beating, self._ending) if task is not None]
+            for task in tasks if kind is not None else ():
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,7 +13,8 @@ from http_facade.admin_handlers import AdminHandlers
 from http_facade.encoded_stream import EncodedStream
 from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
-from http_facade.grpc_calls import attach, exchange, metadata, model_of, opened, response_headers
+from http_facade.exchange import Exchange
+from http_facade.grpc_calls import attach, metadata, opened, response_headers
 from http_facade.model_handlers import ModelHandlers
 from http_facade.readiness import readiness_response
 from http_facade.request_bodies import JSON, BodyReader
@@ -21,14 +22,13 @@ from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
 from http_facade.stored_responses import StoredResponseHandlers
 from http_facade.unary_handler import UnaryHandler
-from umg_grpc.errors import UmgError, shutting_down
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
-from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
-Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse]]
 
 
 def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:
@@ -75,45 +75,36 @@ class Generate:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
         """Return the answer as a body of the format, or stream it as events of the format."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-            decoded = self._codec.decode_request(body, headers, model_of(request))
+            decoded = self._codec.decode_request(body, headers, exchange.model)
             return decoded if self._path_streams is None else decoded._replace(stream=self._path_streams)
 
-        canonical, stream, notes = await self._bodies.read(request, decode)
+        canonical, stream, notes = await self._bodies.read(exchange, decode)
         if stream:
-            return await self._stream(request, canonical, notes)
-        call = attach(self._stub.Generate, Attachment(notes, exchange(request).known_key))(
-            canonical, metadata=metadata(request, self._face)
-        )
+            return await self._stream(exchange, canonical, notes)
+        generate = attach(self._stub.Generate, notes, exchange.known_key)
+        call = generate(canonical, metadata=metadata(exchange, self._face))
         answer = await call
         headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
         return web.Response(headers=headers, body=self._codec.encode_response(answer, canonical))
 
     async def _stream(
-        self, request: web.BaseRequest, canonical: pb.GenerateRequest, notes: RequestNotes
+        self, exchange: Exchange, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
         """Stream the answer. The status line waits for the first message, so that an earlier failure is a JSON
         error.
         """
         encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
-        if self._codec.array_encoder is not None and request.query.get("alt") != "sse":
+        if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
             encoder, content_type = self._codec.array_encoder(canonical), JSON
-        call = attach(self._stub.StreamGenerate, Attachment(notes, exchange(request).known_key))(
-            pb.StreamGenerateRequest(request=canonical), metadata=metadata(request, self._face)
-        )
+        generate = attach(self._stub.StreamGenerate, notes, exchange.known_key)
+        call = generate(pb.StreamGenerateRequest(request=canonical), metadata=metadata(exchange, self._face))
         encoded = EncodedStream(encoder, self._settings.budget)
-
-        def cut() -> bytes:
-            return encoded.cut(shutting_down())
-
-        async with (
-            opened(call),
-            encoded,
-            EventStream(request, content_type, self._codec.heartbeat, self._settings, cut) as events,
-        ):
+        events = EventStream(exchange, encoded, content_type, self._codec.heartbeat, self._settings)
+        async with opened(call), events:
             try:
                 async for message in call:
                     frames = encoded.feed(message)
@@ -131,17 +122,17 @@ class Generate:
             except Exception as failure:
                 if not events.response.prepared:
                     raise
-                await events.write_large(await self._end_failed(request, encoded, failure))
+                await events.write_large(await self._end_failed(exchange, encoded, failure))
         return events.response
 
-    async def _end_failed(self, request: web.BaseRequest, encoded: EncodedStream, failure: Exception) -> bytes:
+    async def _end_failed(self, exchange: Exchange, encoded: EncodedStream, failure: Exception) -> bytes:
         """Return the frames that end a stream with an error.
 
         A function of its own, because a variable of `_stream` with the error would be a reference cycle, by the
         traceback of the error, which keeps all bytes of the stream in memory.
         """
-        error = explain(failure, request, self._face)
-        exchange(request).failure = error.name
+        error = explain(failure, exchange, self._face)
+        exchange.failure = error.name
         return await encoded.error(error)
 
 
@@ -154,24 +145,23 @@ class CountTokens:
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
         """Return the number of tokens of the request in the body."""
         count, encode = self._codec.decode_count, self._codec.encode_count
         if count is None or encode is None:
             raise ValueError(f"{self._face} has no call that counts tokens")
 
         def decode(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
-            return count(body, headers, model_of(request))
+            return count(body, headers, exchange.model)
 
-        canonical, notes = await self._bodies.read(request, decode)
+        canonical, notes = await self._bodies.read(exchange, decode)
         count_request = pb.CountTokensRequest(request=canonical)
-        counted = await attach(self._stub.CountTokens, Attachment(notes, exchange(request).known_key))(
-            count_request, metadata=metadata(request, self._face)
-        )
+        count_tokens = attach(self._stub.CountTokens, notes, exchange.known_key)
+        counted = await count_tokens(count_request, metadata=metadata(exchange, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
 
 
-async def alive(_: web.BaseRequest) -> web.StreamResponse:
+async def alive(_: Exchange) -> web.StreamResponse:
     """Return 200: the process answers."""
     return web.json_response({"status": "alive"})
 
@@ -182,7 +172,7 @@ class Ready:
     def __init__(self, settings: Settings) -> None:
         self._ready = settings.ready
 
-    async def answer(self, _: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, _: Exchange) -> web.StreamResponse:
         """Return 200, or 503 with the reasons while the gateway cannot serve: it starts, it drains."""
         ready = self._ready()
         if inspect.isawaitable(ready):
@@ -197,9 +187,9 @@ class Metrics:
         self._metrics = settings.metrics
         self._key = settings.metrics_key.encode() if settings.metrics_key is not None else None
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
         """Return the metrics. Raises UmgError if a metrics key is configured and the request lacks it."""
-        self._check_key(request.headers.get(hdrs.AUTHORIZATION))
+        self._check_key(exchange.request.headers.get(hdrs.AUTHORIZATION))
         body, content_type = self._metrics()
         return web.Response(headers={hdrs.CONTENT_TYPE: content_type}, body=body)
 

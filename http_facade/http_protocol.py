@@ -9,10 +9,11 @@ from aiohttp import hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
 from http_facade.errors import error_response, log
-from http_facade.grpc_calls import REQUEST_ID_HEADER, exchange
+from http_facade.exchange import EXCHANGE, REQUEST_ID_HEADER
 from http_facade.overload_refusals import SERVER
 from http_facade.routes import DEFAULT_FORMAT
 from umg_grpc.errors import UmgError, internal
+from umg_grpc.request_ids import request_id_of
 from umg_grpc.v1 import pb
 
 
@@ -30,20 +31,21 @@ class HttpProtocol(web.RequestHandler):
 
         Raises ConnectionError if a part of the answer was already sent.
         """
-        known = exchange(request)
-        if known.is_begun:
+        known = request.get(EXCHANGE)  # None for a request that is no valid HTTP
+        if known is not None and known.is_begun:
             if not isinstance(exc, ConnectionError):  # the client disconnected
                 log.error("answer broke off", exc_info=exc)
             raise ConnectionError("half an answer was sent")
+        request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER)) if known is None else known.request_id
         if status < 500:
             status = 431 if isinstance(exc, LineTooLong) else status
             reason = "a line of its head is too long" if status == 431 else "it is not HTTP as the standard has it"
             error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the request cannot be read: {reason}")
-            log.info("request", status=status, request_id=known.request_id, failure=type(exc).__name__)
+            log.info("request", status=status, request_id=request_id, failure=type(exc).__name__)
         else:
-            error = internal(known.request_id)
-            log.error("unexpected failure", request_id=known.request_id, exc_info=exc)
+            error = internal(request_id)
+            log.error("unexpected failure", request_id=request_id, exc_info=exc)
         response = error_response(error, DEFAULT_FORMAT, status)
-        response.headers.update({hdrs.SERVER: SERVER, REQUEST_ID_HEADER: known.request_id})
+        response.headers.update({hdrs.SERVER: SERVER, REQUEST_ID_HEADER: request_id})
         response.force_close()
         return response

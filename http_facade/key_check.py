@@ -4,9 +4,9 @@ import hashlib
 import time
 
 import grpc
-from aiohttp import web
 
-from http_facade import credentials
+from http_facade.credentials import credentials
+from http_facade.exchange import Exchange
 from http_facade.grpc_calls import check_key
 from http_facade.settings import Settings
 from umg_grpc.v1 import rpc
@@ -30,23 +30,21 @@ class KeyCheck:
         self._find_key = settings.find_key
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
-    async def check(self, request: web.BaseRequest) -> object:
-        """Return the key of a request for `Attachment.known_key`. Raise the UmgError or RPC error of the service for a
-        request without a valid key.
-        """
-        authorization = credentials.credentials(request.headers, request.query, self._face)
+    async def check(self, exchange: Exchange) -> None:
+        """Raise the UmgError or RPC error of the service for a request without a valid key."""
+        authorization = credentials(exchange.request.headers, exchange.request.query, self._face)
         if authorization is None:
-            await check_key(self._models, request, self._face)
-            return None
-        if (known := self._find_key(authorization)) is not None:
-            return known
+            await check_key(self._models, exchange, self._face)
+            return
+        exchange.authorization, exchange.known_key = authorization, self._find_key(authorization)
+        if exchange.known_key is not None:
+            return
         digest, now = hashlib.blake2b(authorization.encode(), digest_size=16).digest(), time.monotonic()
         checked_at = self._recent.get(digest)
         if checked_at is not None and now - checked_at <= RECENT_SECONDS:
-            return None
-        await check_key(self._models, request, self._face)
+            return
+        await check_key(self._models, exchange, self._face)
         self._recent.pop(digest, None)  # keeps the oldest first
         self._recent[digest] = now
         if len(self._recent) > MAX_RECENT:
             del self._recent[next(iter(self._recent))]
-        return None

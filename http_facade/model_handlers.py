@@ -6,7 +6,8 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.credentials import key_headers
-from http_facade.grpc_calls import check_key, metadata, model_of
+from http_facade.exchange import Exchange
+from http_facade.grpc_calls import check_key, metadata
 from http_facade.request_bodies import JSON
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
@@ -26,30 +27,30 @@ class ModelHandlers:
         vary = (str(hdrs.AUTHORIZATION), *key_headers(face), *CHOOSING_HEADERS)
         self._headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, hdrs.VARY: ", ".join(dict.fromkeys(vary))}
 
-    async def list(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def list(self, exchange: Exchange) -> web.StreamResponse:
         """Return one page of the models, as selected by the query."""
-        shape = self._shape(request)
+        shape = self._shape(exchange)
         try:
-            list_request = shape.decode_query(request.query)
+            list_request = shape.decode_query(exchange.request.query)
         except UmgError:  # an invalid key is reported before an invalid query
-            await check_key(self._stub, request, self._face)
+            await check_key(self._stub, exchange, self._face)
             raise
-        response = await self._stub.ListModels(list_request, metadata=metadata(request, self._face))
-        return self._respond(request, shape.encode_list(response, list_request))
+        response = await self._stub.ListModels(list_request, metadata=metadata(exchange, self._face))
+        return self._respond(exchange, shape.encode_list(response, list_request))
 
-    async def get(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def get(self, exchange: Exchange) -> web.StreamResponse:
         """Return the model whose id is in the path."""
-        get_request = pb.GetModelRequest(model=model_of(request))
-        response = await self._stub.GetModel(get_request, metadata=metadata(request, self._face))
-        return self._respond(request, self._shape(request).encode_model(response.model))
+        get_request = pb.GetModelRequest(model=exchange.model)
+        response = await self._stub.GetModel(get_request, metadata=metadata(exchange, self._face))
+        return self._respond(exchange, self._shape(exchange).encode_model(response.model))
 
-    def _shape(self, request: web.BaseRequest) -> ModelList:
-        return MODEL_LISTS[shape_for(self._face, request.headers, request.query)]
+    def _shape(self, exchange: Exchange) -> ModelList:
+        return MODEL_LISTS[shape_for(self._face, exchange.request.headers, exchange.request.query)]
 
-    def _respond(self, request: web.BaseRequest, body: bytes) -> web.Response:
+    def _respond(self, exchange: Exchange, body: bytes) -> web.Response:
         """Return a response with the body, or 304 if the caller has the same body (RFC 9110, "If-None-Match")."""
         etag = hashlib.blake2b(body, digest_size=16).hexdigest()
-        known = request.if_none_match or ()
+        known = exchange.request.if_none_match or ()
         if any(tag.value in (etag, "*") for tag in known):
             response = web.Response(status=304, headers=self._headers)
         else:

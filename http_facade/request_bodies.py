@@ -9,8 +9,7 @@ from typing import TypeVar
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.connections import connection_of
-from http_facade.grpc_calls import Exchange, exchange, seconds_left
+from http_facade.exchange import Exchange
 from http_facade.key_check import KeyCheck
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
@@ -39,51 +38,48 @@ class BodyReader:
         self._keys = KeyCheck(face, channel, settings)
         self._settings = settings
 
-    async def read(self, request: web.BaseRequest, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
+    async def read(self, exchange: Exchange, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
         """Admit the call, check its key, and return the body read by `decode`.
 
         Raises UmgError if the load shedder rejects the call, then if the key is not valid, then if the body is not.
         Load shedder and key are checked before the body is read, so that a rejection costs little. The call takes its
         slot after the body is read, so that slow uploads occupy no slots.
         """
-        known = exchange(request)
-        self._check_load(request, known)
-        known.known_key = await self._keys.check(request)
-        body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_seconds)
-        await self._enter(request, known)
-        headers = source_headers(self._source_headers, request.headers)
+        if exchange.connection.is_expected:
+            exchange.connection.is_expected = False
+        else:
+            self._check_load(exchange)
+        await self._keys.check(exchange)
+        body = await read_body(exchange, self._settings.body_limit_bytes, self._settings.upload_seconds)
+        seconds = exchange.seconds_left()
+        try:
+            await self._settings.load_shedder.enter(seconds)
+        except UmgError:
+            exchange.rejected = True
+            raise
+        exchange.admitted = True
+        headers = source_headers(self._source_headers, exchange.request.headers)
         if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers)
         return decode_body(decode, body, headers)
 
-    def _check_load(self, request: web.BaseRequest, known: Exchange) -> None:
-        connection = connection_of(request)
-        if connection is not None and connection.is_expected:
-            connection.is_expected = False
-            return
+    def _check_load(self, exchange: Exchange) -> None:
+        """Raise UmgError if the load shedder rejects the call, which its connection has not announced."""
         try:
             self._settings.load_shedder.check()
         except UmgError:
-            known.rejected = True
+            exchange.rejected = True
             raise
 
-    async def _enter(self, request: web.BaseRequest, known: Exchange) -> None:
-        seconds = seconds_left(request)
-        try:
-            await self._settings.load_shedder.enter(seconds)
-        except UmgError:
-            known.rejected = True
-            raise
-        known.admitted = True
 
-
-async def read_body(request: web.BaseRequest, limit_bytes: int, seconds: float) -> bytes:
+async def read_body(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes:
     """Return the body, decompressed. A missing content type counts as JSON: plain HTTP libraries send none.
 
     Raises UmgError: UNSUPPORTED_MEDIA_TYPE; BODY_TOO_LARGE, before reading if the length is declared; or
     MALFORMED_BODY if no bytes came for `seconds`, if the upload took longer than `seconds` plus one second for each
     `MIN_UPLOAD_BYTES_PER_SECOND` bytes, or if the transfer encoding or the compression is broken.
     """
+    request = exchange.request
     kind = request.headers.get(hdrs.CONTENT_TYPE)
     if kind not in {None, JSON}:
         _check_content_type(kind or "")
@@ -92,12 +88,12 @@ async def read_body(request: web.BaseRequest, limit_bytes: int, seconds: float) 
         message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)
     if (request.content_length or 0) > limit_bytes:
-        exchange(request).is_body_unread = True
+        exchange.is_body_unread = True
         raise too_large(limit_bytes)
     if request.content.is_eof() and request.content.exception() is None:  # small bodies come with their headers
         body = request.content.read_nowait()
     else:
-        body = await _upload(request, limit_bytes, seconds)
+        body = await _upload(exchange, limit_bytes, seconds)
     if encoding in WINDOWS:
         # a few compressed kilobytes may decompress to the whole limit, which takes too long for the event loop
         return await asyncio.to_thread(decompress, body, encoding, limit_bytes)
@@ -106,27 +102,27 @@ async def read_body(request: web.BaseRequest, limit_bytes: int, seconds: float) 
     return body
 
 
-async def _upload(request: web.BaseRequest, limit_bytes: int, seconds: float) -> bytes:
+async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes:
     """Return the body as it was sent, compressed or not."""
     chunks, size, began_at = list[bytes](), 0, time.monotonic()
     try:
         while True:
             allowed = began_at + seconds + size / MIN_UPLOAD_BYTES_PER_SECOND - time.monotonic()
             async with asyncio.timeout(min(seconds, allowed)):
-                chunk = await request.content.readany()
+                chunk = await exchange.request.content.readany()
             if not chunk:
                 return b"".join(chunks)
             size += len(chunk)
             if size > limit_bytes:
-                exchange(request).is_body_unread = True
+                exchange.is_body_unread = True
                 raise too_large(limit_bytes)
             chunks.append(chunk)
     except TimeoutError:
-        exchange(request).is_body_unread = True
+        exchange.is_body_unread = True
         why = f"nothing of it came for {seconds:g} seconds" if seconds <= allowed else "it came too slowly"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body broke off: {why}") from None
     except web.RequestPayloadError:
-        exchange(request).is_body_unread = True
+        exchange.is_body_unread = True
         message = "the body's transfer encoding is broken: a chunk is not what it says"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
 

@@ -2,22 +2,19 @@
 
 from aiohttp import hdrs, web
 
-from http_facade.connections import connection_of
-from http_facade.grpc_calls import REQUEST_ID_HEADERS, exchange
+from http_facade.exchange import REQUEST_ID_HEADERS, Exchange
 from http_facade.overload_refusals import SERVER
 
 
-async def begin_response(request: web.BaseRequest, response: web.StreamResponse) -> None:
+async def begin_response(exchange: Exchange, response: web.StreamResponse) -> None:
     """Add the common headers, and send the status line and the headers, which `web.Response` sends with its body."""
-    known = exchange(request)
-    known.is_begun = True
+    exchange.is_begun = True
     headers = response.headers
     headers[hdrs.SERVER] = SERVER
     for name in REQUEST_ID_HEADERS:
-        headers[name] = known.request_id
-    if known.cors is not None:
-        known.cors.add_headers(request.headers, response)
-    connection = connection_of(request)
-    if connection is not None and connection.is_draining:
+        headers[name] = exchange.request_id
+    if exchange.cors is not None:
+        exchange.cors.add_headers(exchange.request.headers, response)
+    if exchange.connection.is_draining:
         response.force_close()
-    await response.prepare(request)
+    await response.prepare(exchange.request)

@@ -1,12 +1,14 @@
 """Router: finds the row of the table of routes for the method and the path of a request."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
 from aiohttp import web
 
 from http_facade.handlers import Handler
 from http_facade.routes import Route
+
+AiohttpHandler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Match(NamedTuple):
@@ -28,7 +30,8 @@ class Router:
         self._routes: dict[web.AbstractRoute, Route] = {}
         for route, handler in rows:
             for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
-                self._routes[self._patterns.add_route(method, route.path, handler)] = route
+                added = self._patterns.add_route(method, route.path, cast("AiohttpHandler", handler))  # only stored
+                self._routes[added] = route
                 if "{" not in route.path:
                     self._exact[method, route.path] = Match(route, handler, {})
 

@@ -6,7 +6,8 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.event_stream import EVENTS, HEADERS
-from http_facade.grpc_calls import exchange, metadata
+from http_facade.exchange import Exchange
+from http_facade.grpc_calls import metadata
 from http_facade.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
@@ -20,7 +21,7 @@ class StoredResponseHandlers:
         self._face = face
         self._stub = rpc.GenerationServiceStub(channel)
 
-    def handler(self, shape: Shape) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for a kind of operation."""
         return {
             Shape.GET_RESPONSE: self.get,
@@ -29,39 +30,39 @@ class StoredResponseHandlers:
             Shape.LIST_INPUT_ITEMS: self.list_input_items,
         }[shape]
 
-    async def get(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def get(self, exchange: Exchange) -> web.StreamResponse:
         """Return the response, or with `stream=true` its events."""
         found = await self._stub.GetStoredResponse(
-            pb.GetStoredResponseRequest(response_id=exchange(request).parameters["response_id"]),
-            metadata=metadata(request, self._face),
+            pb.GetStoredResponseRequest(response_id=exchange.parameters["response_id"]),
+            metadata=metadata(exchange, self._face),
         )
-        if request.query.get("stream") == "true":
+        if exchange.request.query.get("stream") == "true":
             events = stored_responses.encode_events(
-                found.response, stored_responses.decode_starting_after(request.query)
+                found.response, stored_responses.decode_starting_after(exchange.request.query)
             )
             return web.Response(headers=HEADERS | {hdrs.CONTENT_TYPE: EVENTS}, body=events)
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(found.response))
 
-    async def delete(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def delete(self, exchange: Exchange) -> web.StreamResponse:
         """Delete the response. Return the confirmation."""
-        response_id = exchange(request).parameters["response_id"]
+        response_id = exchange.parameters["response_id"]
         await self._stub.DeleteStoredResponse(
-            pb.DeleteStoredResponseRequest(response_id=response_id), metadata=metadata(request, self._face)
+            pb.DeleteStoredResponseRequest(response_id=response_id), metadata=metadata(exchange, self._face)
         )
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_deleted(response_id))
 
-    async def cancel(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def cancel(self, exchange: Exchange) -> web.StreamResponse:
         """Cancel the response. Return its final state."""
         stopped = await self._stub.CancelStoredResponse(
-            pb.CancelStoredResponseRequest(response_id=exchange(request).parameters["response_id"]),
-            metadata=metadata(request, self._face),
+            pb.CancelStoredResponseRequest(response_id=exchange.parameters["response_id"]),
+            metadata=metadata(exchange, self._face),
         )
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(stopped.response))
 
-    async def list_input_items(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def list_input_items(self, exchange: Exchange) -> web.StreamResponse:
         """Return a page of the input items of the response."""
         items_request = stored_responses.decode_input_items_query(
-            exchange(request).parameters["response_id"], request.query
+            exchange.parameters["response_id"], exchange.request.query
         )
-        items = await self._stub.ListInputItems(items_request, metadata=metadata(request, self._face))
+        items = await self._stub.ListInputItems(items_request, metadata=metadata(exchange, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_input_items(items))

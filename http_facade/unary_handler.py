@@ -9,12 +9,12 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.grpc_calls import attach, exchange, metadata, model_of, response_headers
+from http_facade.exchange import Exchange
+from http_facade.grpc_calls import attach, metadata, response_headers
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.response_start import begin_response
 from http_facade.routes import Route
 from http_facade.settings import Settings
-from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.core.client_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -40,23 +40,21 @@ class UnaryHandler(Generic[Request, Response]):
         self._method = method
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
         """Return the response in the form that the caller's SDK expects."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> tuple[DecodedRequest[Request], ClientShape]:
-            return self._codec.decode_request(body, headers, model_of(request)), client_shape(request.headers)
+            return self._codec.decode_request(body, headers, exchange.model), client_shape(exchange.request.headers)
 
-        (canonical, notes), shape = await self._bodies.read(request, decode)
-        call = attach(self._method, Attachment(notes, exchange(request).known_key))(
-            canonical, metadata=metadata(request, self._face)
-        )
+        (canonical, notes), shape = await self._bodies.read(exchange, decode)
+        call = attach(self._method, notes, exchange.known_key)(canonical, metadata=metadata(exchange, self._face))
         answer = await call
         headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
             body, more = next(pieces), next(pieces, None)
             if more is not None:
-                return await self._write_pieces(request, headers, chain([body, more], pieces))
+                return await self._write_pieces(exchange, headers, chain([body, more], pieces))
         elif answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:
@@ -64,11 +62,11 @@ class UnaryHandler(Generic[Request, Response]):
         return web.Response(headers=headers, body=body)
 
     async def _write_pieces(
-        self, request: web.BaseRequest, headers: Mapping[str, str], pieces: Iterator[bytes]
+        self, exchange: Exchange, headers: Mapping[str, str], pieces: Iterator[bytes]
     ) -> web.StreamResponse:
         """Send the response in pieces. Each is encoded once the client has read the pieces before it."""
         response = web.StreamResponse(headers=headers)
-        await begin_response(request, response)
+        await begin_response(exchange, response)
         for piece in pieces:
             await response.write(piece)
             await asyncio.sleep(0)  # a write to a client that reads does not wait: let other tasks run

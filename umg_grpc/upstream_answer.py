@@ -10,7 +10,7 @@ class UpstreamAnswer:
     __slots__ = ("_on_send", "is_sent", "request_id", "status")
 
     def __init__(self, on_send: Callable[[], None] | None = None) -> None:
-        """`on_send` is called once, immediately before the request is written."""
+        """Call `on_send` once, immediately before the request is written."""
         self._on_send = on_send
         self.is_sent = False
         """Whether a request was, or is about to be, written to a provider over HTTP."""

@@ -40,18 +40,18 @@ class SlowEncoder:
 
 async def test_a_drain_waits_for_the_thread_that_uses_the_encoder_and_nothing_is_made_after_it() -> None:
     encoder = SlowEncoder()
-    async with EncodedStream(encoder, Budget()) as encoded:
+    encoded = EncodedStream(encoder, Budget())
 
-        async def close() -> list[bytes]:
-            return [part async for part in encoded.closing()]
+    async def close() -> list[bytes]:
+        return [part async for part in encoded.closing()]
 
-        closing = asyncio.create_task(close())
-        await asyncio.to_thread(encoder.began.wait)
-        cut = asyncio.create_task(asyncio.to_thread(encoded.cut, shutting_down()))
-        while not encoded.is_cut:  # noqa: ASYNC110 - set by a thread
-            await asyncio.sleep(0)
-        encoder.go_on.set()
-        assert await cut == b"error"
-        assert await closing == [b"first"]
-        assert await encoded.error(shutting_down()) == b""
+    closing = asyncio.create_task(close())
+    await asyncio.to_thread(encoder.began.wait)
+    cut = asyncio.create_task(asyncio.to_thread(encoded.cut, shutting_down()))
+    while not encoded.is_cut:  # noqa: ASYNC110 - set by a thread
+        await asyncio.sleep(0)
+    encoder.go_on.set()
+    assert await cut == b"error"
+    assert await closing == [b"first"]
+    assert await encoded.error(shutting_down()) == b""
     assert encoder.seen == ["begins", "ends", "error"]

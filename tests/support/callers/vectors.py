@@ -29,7 +29,6 @@ from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
-from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 Json = dict[str, Any]
@@ -253,7 +252,7 @@ class GrpcVectorCaller:
                 message = fields_of(request)
             else:
                 message, notes = self._sourced(request, by, name)
-                method = attach(method, Attachment(notes))
+                method = attach(method, notes)
             call = method(message, metadata=metadata(key, headers), timeout=seconds)
             answer = await call
         except (grpc.aio.AioRpcError, UmgError) as error:
@@ -277,7 +276,7 @@ class GrpcVectorCaller:
                 message = rerank_fields_of(request)
             else:
                 message, notes = self._rerank_sourced(request, by)
-                method = attach(method, Attachment(notes))
+                method = attach(method, notes)
             call = method(message, metadata=metadata(key, headers))
             answer = await call
         except (grpc.aio.AioRpcError, UmgError) as error:

@@ -1,0 +1,89 @@
+"""Exchange: one HTTP request, and the state of its answer."""
+
+import time
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from multidict import istr
+
+from http_facade.cors import Cors
+from umg_grpc.request_ids import request_id_of
+from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.headers import TIMEOUT, timeout_seconds
+
+if TYPE_CHECKING:
+    from http_facade.connections import Connection
+
+REQUEST_ID_HEADER = istr("x-request-id")
+REQUEST_ID_HEADERS = (
+    REQUEST_ID_HEADER,
+    *(istr(codec.request_id_header) for codec in FORMATS.values() if codec.request_id_header),
+)
+"""Response headers with the request id, of which clients of each format read theirs."""
+TIMEOUT_HEADER = istr(TIMEOUT)
+TRACEPARENT_HEADER, TRACESTATE_HEADER = istr(TRACEPARENT), istr(TRACESTATE)
+
+EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
+"""Key of a request that a handler answers."""
+
+
+class Exchange:
+    """One HTTP request while the face handles it, from its headers to the end of its answer."""
+
+    __slots__ = (
+        "admitted",
+        "authorization",
+        "began_at",
+        "connection",
+        "cors",
+        "cut_off",
+        "failure",
+        "is_begun",
+        "is_body_unread",
+        "is_called",
+        "known_key",
+        "parameters",
+        "rejected",
+        "request",
+        "request_id",
+    )
+
+    def __init__(self, request: web.BaseRequest, connection: "Connection") -> None:
+        self.request = request
+        self.connection = connection
+        self.request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))  # sent with every answer and call
+        self.began_at = time.monotonic()
+        self.parameters: Mapping[str, str] = {}  # of its path, by the names in the table of routes
+        self.cors: Cors | None = None  # rules for pages of other origins, where any may call
+        self.cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
+        self.authorization: str | None = None  # its credentials, once they were checked
+        self.known_key: object = None  # its key, if a service in this process has validated it
+        self.admitted = False  # whether the load shedder has a slot for it, released when the answer is written
+        self.rejected = False  # whether it was rejected unread, which is not logged
+        self.is_begun = False  # whether a part of its response was sent
+        self.is_called = False  # whether the service was called for it, which then logs it
+        self.failure: str | None = None  # name of the reason, for the access log
+        self.is_body_unread = False  # whether a part of its body was left unread: its connection is not reused
+        request[EXCHANGE] = self
+
+    @property
+    def model(self) -> str:
+        """Model id in the path, without the `models/` that SDKs put in front; "" for a path without one."""
+        return self.parameters.get("model", "").removeprefix("models/")
+
+    @property
+    def trace_context(self) -> TraceContext | None:
+        """Trace context of the caller; None if the request has no valid one."""
+        headers = self.request.headers
+        if TRACEPARENT_HEADER not in headers:
+            return None
+        return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the timeout of the caller; infinite without one. Raises UmgError(INVALID_FIELD)."""
+        if (given := self.request.headers.get(TIMEOUT_HEADER)) is None:
+            return inf
+        return timeout_seconds(given) - (time.monotonic() - self.began_at)
