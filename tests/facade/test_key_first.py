@@ -64,9 +64,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _noted(calls: list[str], name: str, decode):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    def noted(body: bytes, headers: Mapping[str, str]) -> object:
+    def noted(body: bytes, headers: Mapping[str, str], model: str = "") -> object:
         calls.append(name)
-        return decode(body, headers)
+        return decode(body, headers, model)
 
     return noted
 
@@ -158,11 +158,11 @@ async def test_a_small_call_is_answered_while_a_large_body_is_decoded(
     began, answered = threading.Event(), threading.Event()
     chat = FORMATS["chat"]
 
-    def decode(data: bytes, headers: Mapping[str, str]) -> FaceRequest:
+    def decode(data: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
         if len(data) > 10_000:
             began.set()
             assert answered.wait(60), "no other call is answered while a large body is decoded"
-        return chat.decode_request(data, headers)
+        return chat.decode_request(data, headers, model)
 
     monkeypatch.setitem(FORMATS, "chat", replace(chat, decode_request=decode))
     face = await make_face(body_limit_bytes=HUGE + 2**20)
@@ -221,7 +221,7 @@ FAULTS = [TypeError("secret"), RecursionError("secret"), OverflowError("secret")
 async def test_a_crash_of_a_decoder_is_reported_as_a_malformed_body_and_logged_once_with_its_source_line(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    def decode(data: bytes, headers: Mapping[str, str]) -> FaceRequest:
+    def decode(data: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
         whole(1.0, "a")
         raise fault
 
@@ -242,7 +242,7 @@ async def test_a_crash_of_a_decoder_is_reported_as_a_malformed_body_and_logged_o
 async def test_a_body_without_free_memory_is_refused_as_retryable(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def decode(data: bytes, headers: Mapping[str, str]) -> FaceRequest:
+    def decode(data: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
         raise MemoryError
 
     monkeypatch.setitem(FORMATS, "chat", replace(FORMATS["chat"], decode_request=decode))

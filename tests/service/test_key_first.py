@@ -102,7 +102,7 @@ async def test_a_source_document_is_bounded_and_its_decoder_never_an_internal_er
 ) -> None:
     decoded = list[bytes]()
 
-    def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+    def decode(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
         decoded.append(body)
         raise TypeError("secret")
 
