@@ -72,11 +72,11 @@ class EncodedStream:
         return self._encoder.retained_bytes > FREE_BYTES
 
     def _too_large(self) -> UmgError:
-        most = self._budget.per_answer
-        if self._encoder.retained_bytes <= most:
+        max_bytes = self._budget.per_answer
+        if self._encoder.retained_bytes <= max_bytes:
             return overloaded("the gateway has as many large answers under way as it takes")
         message = (
-            f"the answer has more than {most >> 20} MiB that this format repeats at its end or shows as a whole; "
+            f"the answer has more than {max_bytes >> 20} MiB that this format repeats at its end or shows as a whole; "
             "ask for a shorter one, or for chat completions"
         )
         return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)

@@ -104,7 +104,7 @@ class ChannelFactory:
             for codec in EMBEDDING_FORMATS.values()
             if codec.protocol == protocol
         ]:
-            channels.embedding[channel.name] = HttpEmbedding(http, embedding, most_items=channel.max_inputs)
+            channels.embedding[channel.name] = HttpEmbedding(http, embedding, max_items=channel.max_inputs)
         if "rerank" in channel.protocols:
             # the vendor's clients also distinguish its two versions by the path
             version = "rerank_v2" if channel.base_url.endswith("/v2") else "rerank"

@@ -274,7 +274,7 @@ async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory
         conversations = Conversations(store, lifetime=timedelta(seconds=storage.ttl), bounds=bounds)
         conversations.start()
         stack.push_async_callback(conversations.aclose)
-        threads = Threads(store, bounds=bounds, most_bytes=config.body_limit)
+        threads = Threads(store, bounds=bounds, max_bytes=config.body_limit)
         threads.start()
         stack.push_async_callback(threads.aclose)
     reasoning_config = config.reasoning

@@ -48,7 +48,7 @@ def test_every_optional_function_of_a_format_is_named() -> None:
     both = [*fields(TextFormat), *fields(UnaryFormat)]
     optional = {each.name for each in both if each.default is None or isinstance(each.default, str | bool)}
     assert {name for name in optional if f"`{name}`" not in PAGE} == set()
-    assert {"key_header", "most_items"} <= optional
+    assert {"key_header", "max_items"} <= optional
 
 
 def packages() -> list[str]:

@@ -177,7 +177,7 @@ async def test_the_documented_batch_sizes_are_those_of_the_formats() -> None:
     documented = re.search(r"else (\d+) texts for `embeddings` and (\d+) for `native_embeddings`", FLAT)
     assert documented is not None
     assert [int(size) for size in documented.groups()] == [
-        EMBEDDING_FORMATS[name].most_items for name in ("embeddings", "native_embeddings")
+        EMBEDDING_FORMATS[name].max_items for name in ("embeddings", "native_embeddings")
     ]
     assert ("four at a time" in FLAT, MAX_CONCURRENT_PARTS) == (True, 4)
 

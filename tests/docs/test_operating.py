@@ -124,7 +124,7 @@ async def test_the_batch_sizes_are_those_of_the_page() -> None:
         r"`embeddings` takes (\d+) at once, `native_embeddings` (\d+)", " ".join(section(PAGE, "Configuration").split())
     )
     assert documented is not None
-    assert {int(size) for size in documented.groups()} == {codec.most_items for codec in EMBEDDING_FORMATS.values()}
+    assert {int(size) for size in documented.groups()} == {codec.max_items for codec in EMBEDDING_FORMATS.values()}
 
 
 async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(call: ApiClient) -> None:

@@ -114,11 +114,11 @@ async def test_a_slot_is_not_lost_when_a_waiting_call_is_cancelled(case: Leaving
 
 async def serve(slots: ConcurrencyLimiter, clock: Clock, calls: int, seconds: float) -> None:
     """Make the given number of calls of this length, as many at a time as there are slots."""
-    for _ in range(calls // slots.most):
-        for _ in range(slots.most):
+    for _ in range(calls // slots.limit):
+        for _ in range(slots.limit):
             await slots.take()
         clock.seconds += seconds
-        for _ in range(slots.most):
+        for _ in range(slots.limit):
             slots.release()
 
 

@@ -36,7 +36,7 @@ def store(emptied_store: Store) -> Store:
 
 @pytest.fixture
 async def threads(store: Store, clock: Clock) -> AsyncIterator[Threads]:
-    threads = Threads(store, bounds=NO_BOUND, most_bytes=MAX_BYTES, now=clock)
+    threads = Threads(store, bounds=NO_BOUND, max_bytes=MAX_BYTES, now=clock)
     threads.start()
     yield threads
     await threads.aclose()
@@ -170,7 +170,7 @@ async def test_an_answer_is_continued_once(threads: Threads) -> None:
 async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, store: Store, clock: Clock) -> None:
     await turn(threads, body("", user("One")), "a")
     first = await open_thread(threads, body("a", user("Two")), seconds=30)
-    other = Threads(store, bounds=NO_BOUND, most_bytes=MAX_BYTES, now=clock)  # of another process
+    other = Threads(store, bounds=NO_BOUND, max_bytes=MAX_BYTES, now=clock)  # of another process
     assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
     await threads.close(ME, first)  # it failed
     second = await open_thread(other, body("a", user("Two")), seconds=30)
@@ -244,7 +244,7 @@ async def test_an_id_that_cannot_be_named_is_not_kept(threads: Threads) -> None:
 
 async def test_a_database_that_fails_is_a_thread_that_is_lost(tmp_path: Path) -> None:
     store = await open_store("sqlite", tmp_path)
-    threads = Threads(store, bounds=NO_BOUND, most_bytes=MAX_BYTES)
+    threads = Threads(store, bounds=NO_BOUND, max_bytes=MAX_BYTES)
     async with store.write() as session:
         await session.execute(text("DROP TABLE threads"))
     assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND

@@ -158,7 +158,7 @@ async def test_a_stream_that_fails_leaves_nothing(opened: Opened) -> None:
     with pytest.raises(ConnectionError):
         await store.put_stream(failing(), "video/mp4")
     with pytest.raises(UmgError, match="larger than 1 MiB"):
-        await store.put_stream(pieces(*[b"x" * 1000] * 2000), "video/mp4", most_bytes=1 << 20)
+        await store.put_stream(pieces(*[b"x" * 1000] * 2000), "video/mp4", max_bytes=1 << 20)
     assert not opened.files()
     await store.sweep()
     assert store.size_bytes == 0

@@ -266,8 +266,8 @@ async def test_a_file_of_a_wrong_type_is_not_read_to_its_end() -> None:
 
 async def test_a_call_has_the_tighter_of_the_limits() -> None:
     async with provider(answering(sized(b"x" * 1000))) as made, fetching(place(made), max_bytes=1000) as fetcher:
-        assert len((await fetcher.fetch(made.url, field="image", most_bytes=2000)).body) == 1000
-        assert "larger" in (await failure(fetcher, made.url, most_bytes=999)).message
+        assert len((await fetcher.fetch(made.url, field="image", max_bytes=2000)).body) == 1000
+        assert "larger" in (await failure(fetcher, made.url, max_bytes=999)).message
         fetcher.configure(EgressRules((parse_place(place(made)),), max_bytes=500))
         assert "larger" in (await failure(fetcher, made.url)).message
         fetcher.configure(EgressRules())

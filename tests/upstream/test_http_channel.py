@@ -114,7 +114,7 @@ async def test_the_parts_of_a_batch_have_the_channels_deadline_or_the_callers(
     codec = EMBEDDING_FORMATS["embeddings"]
     async with provider(stall) as made, Client.opened() as client:
         http = channel(client, made, replace(PATIENT, total=0.2))
-        call = HttpEmbedding(http, [codec], most_items=1).prepare(request, "m")
+        call = HttpEmbedding(http, [codec], max_items=1).prepare(request, "m")
         error = await failed(call.send(seconds))
     assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT", failure)
 

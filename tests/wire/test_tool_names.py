@@ -89,14 +89,14 @@ def test_a_truncated_name_is_the_same_with_any_other_tools() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 64])
-def test_names_that_become_equal_are_numbered(most: int) -> None:
+def test_names_that_become_equal_are_numbered(max_characters: int) -> None:
     """Check 10,000 equal names, because a body may have that many: numbering must not be slow."""
-    alike = ["x" * (most - 1) + chr(0x4E00 + index) for index in range(10_000)]
+    alike = ["x" * (max_characters - 1) + chr(0x4E00 + index) for index in range(10_000)]
     names = chat_names(request_with([ToolName("", name) for name in alike]))
     sent = [names.of_choice(name) for name in alike]
-    assert sent[:2] == ["x" * (most - 1) + "_", ("x" * (most - 1) + "_")[:62] + "_2"]
+    assert sent[:2] == ["x" * (max_characters - 1) + "_", ("x" * (max_characters - 1) + "_")[:62] + "_2"]
     assert len(set(sent)) == len(alike)
-    assert max(map(len, sent)) == max(most, 7)
+    assert max(map(len, sent)) == max(max_characters, 7)
 
 
 def test_the_description_of_a_namespace_precedes_that_of_its_first_tool() -> None:

@@ -76,9 +76,9 @@ def _check_name(name: str) -> None:
         raise _invalid("name", f"`{BOOTSTRAP}` is the name of the gateway's own first key; choose another")
 
 
-def _check_limit(field: str, most: int, limit: int | None) -> None:
-    if limit is not None and not 1 <= limit <= most:
-        raise _invalid(field, f"{field.replace('_', ' ')} are 1 to {most}; leave it out for no limit")
+def _check_limit(field: str, maximum: int, limit: int | None) -> None:
+    if limit is not None and not 1 <= limit <= maximum:
+        raise _invalid(field, f"{field.replace('_', ' ')} are 1 to {maximum}; leave it out for no limit")
 
 
 def _check_budget(budget: int | None, period: str) -> None:

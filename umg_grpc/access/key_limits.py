@@ -48,17 +48,17 @@ class KeyLimits:
             await self._reserve(admission, limited.tokens_per_minute, estimate)
         await self._requests.admit(limited)
 
-    async def _start(self, admission: "Admission", most: int) -> None:
+    async def _start(self, admission: "Admission", maximum: int) -> None:
         key_id = admission.limited.limit_id
         running = self._running.get(key_id, 0)
-        if running >= most:
-            raise concurrency_exceeded(key_id, most)
+        if running >= maximum:
+            raise concurrency_exceeded(key_id, maximum)
         self._running[key_id] = running + 1
         admission.is_running = True
         if self._shared_running is not None:
-            admission.lease = await self._shared_running.acquire(key_id, most)
+            admission.lease = await self._shared_running.acquire(key_id, maximum)
             if admission.lease is None:
-                raise concurrency_exceeded(key_id, most)
+                raise concurrency_exceeded(key_id, maximum)
 
     async def _reserve(self, admission: "Admission", limit: int, estimate: TokenEstimate) -> None:
         if estimate.input_tokens > limit:

@@ -31,8 +31,8 @@ def concurrency_exceeded(limit_id: str, limit: int) -> UmgError:
 
 def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
     """Return the error of a request that alone is longer than the tokens of a minute: no later attempt succeeds."""
-    most = f"the {limit} of {subject_of(limit_id)} in a minute"
-    message = f"this request has about {tokens} tokens, more than {most}; shorten it"
+    maximum = f"the {limit} of {subject_of(limit_id)} in a minute"
+    message = f"this request has about {tokens} tokens, more than {maximum}; shorten it"
     return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
 
 

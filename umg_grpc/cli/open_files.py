@@ -28,6 +28,6 @@ def raise_file_limit() -> int:
     return allowed
 
 
-def most_clients(files: int) -> int:
+def max_clients(files: int) -> int:
     """Return the most clients that may be connected. Each may need a connection to a provider, too."""
     return (files - OTHERS) // 2

@@ -17,7 +17,7 @@ from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
-from umg_grpc.cli.open_files import most_clients, raise_file_limit
+from umg_grpc.cli.open_files import max_clients, raise_file_limit
 from umg_grpc.cli.ports import check_free, holder, taken
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.errors import UmgError
@@ -242,9 +242,9 @@ def drain_delay(options: Options, config: Config) -> float:
 
 def _connections(config: Config, files: int) -> int:
     """Return the connection limit: that of the config, or less if `files`, the limit of open files, is too low."""
-    wanted, possible = config.overload.connections, most_clients(files)
+    wanted, possible = config.overload.connections, max_clients(files)
     if possible < wanted:
-        logger.warning("fewer connections than the config allows: raise the limit of open files", most=possible)
+        logger.warning("fewer connections than the config allows: raise the limit of open files", maximum=possible)
     return min(wanted, possible)
 
 

@@ -273,9 +273,9 @@ def _headers(document: Document, path: Path, entry: _ChannelEntry, protocols: tu
 
 
 def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
-    most = written.max_user_characters or HASH_CHARACTERS
-    if (written.min_user_characters or 0) > min(most, HASH_CHARACTERS):
-        document.problem((*path, "min_user_characters"), f"expected at most {min(most, HASH_CHARACTERS)}")
+    max_characters = written.max_user_characters or HASH_CHARACTERS
+    if (written.min_user_characters or 0) > min(max_characters, HASH_CHARACTERS):
+        document.problem((*path, "min_user_characters"), f"expected at most {min(max_characters, HASH_CHARACTERS)}")
     return Quirks(**msgspec.structs.asdict(written)) if written != QuirksEntry() else NO_QUIRKS
 
 

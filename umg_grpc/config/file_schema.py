@@ -152,11 +152,11 @@ def _config(document: Document, directory: PurePath) -> Config | None:
 
 def _check_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
     """Report a value above its bound. The message states the value of a key that is absent from the file."""
-    (name, value), (bound_name, most) = first, bound
-    if value <= most:
+    (name, value), (bound_name, maximum) = first, bound
+    if value <= maximum:
         return
     if not document.has((part, bound_name)):
-        document.problem((part, name), f"expected at most `{bound_name}`, which is {most:g} unless it is written")
+        document.problem((part, name), f"expected at most `{bound_name}`, which is {maximum:g} unless it is written")
     elif not document.has((part, name)):
         document.problem((part, bound_name), f"expected at least `{name}`, which is {value:g} unless it is written")
     else:

@@ -176,11 +176,11 @@ class BlobStore:
 
         return await self.put_stream(chunks(), mime_type)
 
-    async def put_stream(self, chunks: AsyncIterable[bytes], mime_type: str, *, most_bytes: int | None = None) -> Blob:
+    async def put_stream(self, chunks: AsyncIterable[bytes], mime_type: str, *, max_bytes: int | None = None) -> Blob:
         """Store a stream, in constant memory. Raise UmgError: UNAVAILABLE if the store fails, UPSTREAM_FAILED for a
-        stream of more than `most_bytes`, and any exception of the stream itself. Nothing is stored then.
+        stream of more than `max_bytes`, and any exception of the stream itself. Nothing is stored then.
         """
-        limit = self._max_bytes if most_bytes is None else min(most_bytes, self._max_bytes)
+        limit = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
         spooled = await _guarded(asyncio.to_thread(_Spooled, self._place.spool))
         try:
             async for chunk in chunks:

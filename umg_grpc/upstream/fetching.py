@@ -148,15 +148,15 @@ class Fetcher:
         url: str,
         *,
         field: str | None,
-        most_bytes: int | None = None,
+        max_bytes: int | None = None,
         seconds: float = math.inf,
         check: Callable[[bytes], None] | None = None,
     ) -> FetchedFile:
-        """Return the whole file. `most_bytes` and `seconds` apply besides those of the rules. `check` is called once,
+        """Return the whole file. `max_bytes` and `seconds` apply besides those of the rules. `check` is called once,
         with the beginning of the file, `CHECKED_BYTES` or more of a longer one, and raises UmgError to refuse the rest.
         """
         rules = self._rules
-        limit = min(rules.max_bytes, most_bytes if most_bytes is not None else rules.max_bytes)
+        limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
         body, unchecked = bytearray(), check
         async with (
             self.open(url, field=field, seconds=min(rules.timeout, seconds)) as download,

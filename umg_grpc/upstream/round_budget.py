@@ -14,10 +14,10 @@ class RoundBudget:
     it the other calls run between the iterations.
     """
 
-    def __init__(self, most: int = ROUND_BYTES) -> None:
+    def __init__(self, max_bytes: int = ROUND_BYTES) -> None:
         """Set the maximum units of work in one iteration. Work that is larger gets an iteration of its own."""
-        self._most = most
-        self._left = most
+        self._max_bytes = max_bytes
+        self._left = max_bytes
         self._waiting = deque[tuple[asyncio.Future[None], int]]()
         self._in_rounds = False  # whether the next iteration is scheduled
 
@@ -33,18 +33,18 @@ class RoundBudget:
         await granted
 
     def _has_room(self, size: int) -> bool:
-        return size <= self._left or self._left == self._most
+        return size <= self._left or self._left == self._max_bytes
 
     def _await_round(self) -> None:
         self._in_rounds = True
         asyncio.get_running_loop().call_soon(self._next_round)
 
     def _next_round(self) -> None:
-        self._left, self._in_rounds = self._most, False
+        self._left, self._in_rounds = self._max_bytes, False
         while self._waiting and (self._waiting[0][0].done() or self._has_room(self._waiting[0][1])):
             granted, size = self._waiting.popleft()
             if not granted.done():  # otherwise its task was cancelled
                 granted.set_result(None)
                 self._left -= size
-        if self._left < self._most:
+        if self._left < self._max_bytes:
             self._await_round()

@@ -23,8 +23,8 @@ def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str
     if _fits(request.user, quirks):
         return request.user
     report.drop("user", "hashed")
-    most = min(quirks.max_user_characters or HASH_CHARACTERS, HASH_CHARACTERS)
-    return hashlib.blake2b(request.user.encode(), digest_size=HASH_CHARACTERS // 2).hexdigest()[:most]
+    maximum = min(quirks.max_user_characters or HASH_CHARACTERS, HASH_CHARACTERS)
+    return hashlib.blake2b(request.user.encode(), digest_size=HASH_CHARACTERS // 2).hexdigest()[:maximum]
 
 
 def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> int | None:
@@ -113,8 +113,8 @@ def _rejects_search(request: pb.GenerateRequest, quirks: Quirks) -> bool:
 def _fits(user: str, quirks: Quirks) -> bool:
     if not user:
         return True
-    most, fewest = quirks.max_user_characters, quirks.min_user_characters
-    return (most is None or len(user) <= most) and (fewest is None or len(user) >= fewest)
+    maximum, minimum = quirks.max_user_characters, quirks.min_user_characters
+    return (maximum is None or len(user) <= maximum) and (minimum is None or len(user) >= minimum)
 
 
 def _exceeds(request: pb.GenerateRequest, quirks: Quirks) -> bool:

@@ -87,7 +87,7 @@ class UnaryFormat(Generic[Request, Response]):
     """Beginnings of paths whose errors have the format's bodies, although no route has the path."""
     takes_tokens: bool = False
     """Whether the inputs may be tokens instead of texts."""
-    most_items: int | None = None
+    max_items: int | None = None
     """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
     """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is

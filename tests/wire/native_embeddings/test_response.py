@@ -193,4 +193,4 @@ def test_the_field_of_a_too_long_input_has_the_callers_name() -> None:
 
 def test_the_faces_share_their_providers_and_the_requests_to_them() -> None:
     for face in (NATIVE_EMBEDDING, NATIVE_EMBEDDINGS):
-        assert (face.protocol, face.key_header, face.most_items) == ("native_embeddings", "x-goog-api-key", 100)
+        assert (face.protocol, face.key_header, face.max_items) == ("native_embeddings", "x-goog-api-key", 100)

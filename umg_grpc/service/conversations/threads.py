@@ -121,11 +121,11 @@ class Threads:
     other keys the thread does not exist.
     """
 
-    def __init__(self, store: Store, *, bounds: Bounds, most_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
-        """Store conversations of up to `most_bytes`, measured before compression."""
+    def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
+        """Store conversations of up to `max_bytes`, measured before compression."""
         self._store = store
         self._rows = Retained(store, ThreadRow, bounds, now)
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._now = now
 
     @property
@@ -191,7 +191,7 @@ class Threads:
             size = _pack(row, request, response)
         else:
             size = await asyncio.to_thread(_pack, row, request, response)
-        stored = size <= self._most_bytes and await self._rows.put(row, KEEP_SECONDS)
+        stored = size <= self._max_bytes and await self._rows.put(row, KEEP_SECONDS)
         if not stored:
             logger.warning("a thread is not stored", response_id=row.object_id, channel=origin.channel, bytes=size)
         return stored

@@ -25,8 +25,8 @@ from umg_grpc.prices import (
 )
 from umg_grpc.service.pipeline.token_estimates import (
     DEFAULT_OUTPUT_TOKENS,
+    max_output_tokens_of,
     media_of,
-    most_output_tokens,
     request_bytes,
     text_bytes,
 )
@@ -119,7 +119,7 @@ def _generation_bound(
         + prices.dearest(REQUEST)
     )
     token_price = prices.dearest(*OUTPUTS) * max(1, request.candidate_count)
-    most = most_output_tokens(model)
+    most = max_output_tokens_of(model)
     lowers_maximum = request.max_output_tokens > most
     if request.HasField("max_output_tokens"):
         most = least = min(most, max(request.max_output_tokens, MIN_OUTPUT_TOKENS) + _added_reasoning(request))

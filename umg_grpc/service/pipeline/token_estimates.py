@@ -28,12 +28,12 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
         return TokenEstimate(request_bytes(request) // BYTES_PER_TOKEN, 0)
     media = list(media_of(request))
     answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
-    answer = min(answer, most_output_tokens(model), answer if limit is None else limit)
+    answer = min(answer, max_output_tokens_of(model), answer if limit is None else limit)
     tokens = text_bytes(request, media) // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
     return TokenEstimate(tokens, answer * max(1, request.candidate_count))
 
 
-def most_output_tokens(model: pb.Model) -> int:
+def max_output_tokens_of(model: pb.Model) -> int:
     """Return the maximum of an answer of the model."""
     return model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
 

@@ -20,19 +20,19 @@ class ConcurrencyLimiter:
     """
 
     def __init__(
-        self, most: int, queue: int, wait: float, resource: str, now: Callable[[], float] = time.monotonic
+        self, limit: int, queue: int, wait: float, resource: str, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow `most` calls in flight and `queue` waiting calls, each waiting at most `wait` seconds. `resource`
+        """Allow `limit` calls in flight and `queue` waiting calls, each waiting at most `wait` seconds. `resource`
         is the name of the limited resource in error messages, e.g. `the gateway`.
         """
-        self._free = most
+        self._free = limit
         self._queue = queue
         self._wait = wait
         self._resource = resource
         self._now = now
         self._waiting: deque[asyncio.Future[bool]] = deque()
-        self.most = most
-        self.bounds = (most, queue, wait)
+        self.limit = limit
+        self.bounds = (limit, queue, wait)
         # For the mean duration of a call: seconds that slots were in use, summed over all slots until the last update,
         # and the number of slots released in that time.
         self._busy_seconds = 0.0
@@ -47,7 +47,7 @@ class ConcurrencyLimiter:
     @property
     def taken(self) -> int:
         """Number of slots in use, which is the number of calls in flight."""
-        return self.most - self._free
+        return self.limit - self._free
 
     @property
     def waiting(self) -> int:
@@ -92,7 +92,7 @@ class ConcurrencyLimiter:
         """Release a slot: give it to the call that has waited longest, or mark it as free."""
         self._add_busy_time()
         self._released += 1
-        if self._released >= 2 * max(MIN_SAMPLES, self.most):
+        if self._released >= 2 * max(MIN_SAMPLES, self.limit):
             self._released //= 2
             self._busy_seconds /= 2
         while self._waiting:
@@ -116,7 +116,7 @@ class ConcurrencyLimiter:
         """Estimated seconds until a call that joins the queue now gets a slot. Grows while no slot is released."""
         self._add_busy_time()
         length = self._busy_seconds / max(1, self._released)
-        return length / self.most * (len(self._waiting) + 1)
+        return length / self.limit * (len(self._waiting) + 1)
 
     def _full_error(self) -> UmgError:
         return overloaded(f"{self._resource} has as many calls under way as it takes").with_failure(Failure.NOT_SENT)

@@ -26,7 +26,7 @@ class WarmUp:
     """
 
     seconds: float
-    most: int
+    max_waiting: int
     """Most calls that may wait during these seconds."""
 
 
@@ -74,19 +74,19 @@ class StartQueue:
 
     def __init__(
         self,
-        most: int,
+        max_waiting: int,
         wait: float,
         now: Callable[[], float] = time.thread_time,
         *,
         warm_up: WarmUp | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Queue at most `most` calls. While the first one has waited over `wait` seconds, at most `ALWAYS`.
+        """Queue at most `max_waiting` calls. While the first one has waited over `wait` seconds, at most `ALWAYS`.
 
         `now`: seconds of processor time, so that a pause of the process does not count as waiting. `clock`: seconds on
         the wall.
         """
-        self._most = max(most, ALWAYS)
+        self._max_waiting = max(max_waiting, ALWAYS)
         self._wait = wait
         self._now = now
         self._clock = clock
@@ -120,8 +120,10 @@ class StartQueue:
         if count < ALWAYS:
             return False
         if self._is_warm_from is None or self._clock() < self._is_warm_from:
-            return count >= max(self._most, self._warm_up.most)
-        return count >= self._most or (bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait)
+            return count >= max(self._max_waiting, self._warm_up.max_waiting)
+        return count >= self._max_waiting or (
+            bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait
+        )
 
     def expect(self) -> None:
         """Count a call that will probably call `take` in this iteration of the event loop or the next one."""

@@ -105,13 +105,13 @@ def _check_length(length: int, field: str, model: pb.Model) -> None:
 
 def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
     """Return the request with text only. Raise UmgError(UNTRANSLATABLE or CONTEXT_TOO_LONG)."""
-    texts, most = pb.EmbedRequest(), model.described.input_token_limit
+    texts, max_tokens = pb.EmbedRequest(), model.described.input_token_limit
     texts.CopyFrom(request)
     for position, given in enumerate(texts.inputs):
         if given.HasField("tokens"):
             field = f"inputs[{position}].tokens.ids"
-            if most and len(given.tokens.ids) > most:
-                message = f"{field} is too long: {model.id} takes at most {most} tokens of a text; split it"
+            if max_tokens and len(given.tokens.ids) > max_tokens:
+                message = f"{field} is too long: {model.id} takes at most {max_tokens} tokens of a text; split it"
                 raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field)
             try:
                 given.text = decode(given.tokens.ids, model.tokenizer)

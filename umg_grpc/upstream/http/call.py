@@ -45,7 +45,7 @@ class HttpCall(Generic[Request, Response]):
     request: Request
     encoded: UpstreamRequest
     passes: bool  # whether the response may be passed through unchanged
-    most_bytes: int = MAX_RESPONSE_BYTES  # limit of the response
+    max_bytes: int = MAX_RESPONSE_BYTES  # limit of the response
 
     @property
     def report(self) -> Report:
@@ -56,7 +56,7 @@ class HttpCall(Generic[Request, Response]):
         """Return the whole response, see `PreparedCall`."""
         codec = self.format
         return await self.channel.fetch(
-            self.encoded, codec.key_header, codec.decode_error, self.decode, seconds, most_bytes=self.most_bytes
+            self.encoded, codec.key_header, codec.decode_error, self.decode, seconds, max_bytes=self.max_bytes
         )
 
     def decode(self, body: bytes) -> Response:

@@ -146,13 +146,13 @@ class HttpChannel:
         seconds: float,
         *,
         repeatable: bool = True,
-        most_bytes: int = MAX_RESPONSE_BYTES,
+        max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> Decoded:
         """Return the decoded body of a successful response, within `seconds` and the channel's own deadlines.
-        `repeatable`: the provider may process the request twice. `most_bytes`: limit of the response.
+        `repeatable`: the provider may process the request twice. `max_bytes`: limit of the response.
         """
         endpoint, outgoing = await self.outgoing(
-            encoded, key_header, seconds, repeatable=repeatable, most_bytes=most_bytes
+            encoded, key_header, seconds, repeatable=repeatable, max_bytes=max_bytes
         )
         status, headers = 0, NO_HEADERS
         try:
@@ -174,7 +174,7 @@ class HttpChannel:
         seconds: float,
         *,
         repeatable: bool = True,
-        most_bytes: int = MAX_RESPONSE_BYTES,
+        max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> tuple[Endpoint, Outgoing]:
         """Return the endpoint of a call and the request to send. Raise UmgError(UPSTREAM_TIMEOUT) if no time is
         left.
@@ -197,7 +197,7 @@ class HttpChannel:
             proxy=self._proxy,
             tls=self._tls,
             repeatable=repeatable,
-            most_bytes=most_bytes,
+            max_bytes=max_bytes,
             on_send=answer.record_send if answer is not None else None,
             head_lines=trace.head_lines if trace is not None else b"",
             method=encoded.method,
@@ -234,9 +234,9 @@ class HttpChannel:
 
     async def _resolve_endpoint(self, seconds: float) -> tuple[Endpoint, float]:
         """Return the endpoint of the call and the seconds that are left for it."""
-        started, most = time.monotonic(), min(seconds, self._deadlines.total)
+        started, total_seconds = time.monotonic(), min(seconds, self._deadlines.total)
         try:
-            async with asyncio.timeout(most):
+            async with asyncio.timeout(total_seconds):
                 endpoint = await self._endpoint(self._broken)
         except TimeoutError:
             raise self._deadlines.within(seconds).late("total", sent=False) from None

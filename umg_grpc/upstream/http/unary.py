@@ -31,13 +31,13 @@ class HttpUnary(Generic[Request, Response]):
         self,
         channel: HttpChannel,
         formats: Sequence[UnaryFormat[Request, Response]],
-        most_bytes: int = MAX_RESPONSE_BYTES,
+        max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
         """Create a channel. `formats`: formats of the provider, the preferred one first; several may share a protocol.
-        `most_bytes`: limit of a response.
+        `max_bytes`: limit of a response.
         """
         self._channel = channel
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._formats = {codec.name: codec for codec in formats}
         self._preferred = formats[0]
 
@@ -54,7 +54,7 @@ class HttpUnary(Generic[Request, Response]):
         codec = self.codec_of(request)
         encoded = codec.encode_request(request, model, notes)
         passes = codec.name == request.source.format
-        return HttpCall(self._channel, codec, request, encoded, passes, self._most_bytes)
+        return HttpCall(self._channel, codec, request, encoded, passes, self._max_bytes)
 
 
 class HttpEmbedding:
@@ -65,12 +65,12 @@ class HttpEmbedding:
         channel: HttpChannel,
         formats: Sequence[UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]],
         *,
-        most_items: int | None = None,
+        max_items: int | None = None,
     ) -> None:
-        """Create a channel. `most_items`: maximum inputs of one request, None for the limit of the format."""
+        """Create a channel. `max_items`: maximum inputs of one request, None for the limit of the format."""
         self._channel = channel
         self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES)
-        self._most_items = most_items
+        self._max_items = max_items
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
         """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
@@ -81,15 +81,15 @@ class HttpEmbedding:
     ) -> "HttpCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
         """Encode the request as one call or as a split batch, see `UnaryUpstream`."""
         codec = self._unary.codec_of(request)
-        most = self._most_items or codec.most_items or len(request.inputs)
-        if len(request.inputs) <= most:
+        max_inputs = self._max_items or codec.max_items or len(request.inputs)
+        if len(request.inputs) <= max_inputs:
             return self._unary.prepare(request, model, notes)
         if codec.name == request.source.format:
             report = Report()  # the parts omit fields of the caller's body that the gateway does not decode
             notes.report_uncarried(report)
         else:  # field paths with the positions of the whole batch
             report = codec.encode_request(request, model, notes).report
-        parts = [self._unary.prepare(part, model) for part in _parts(request, most)]
+        parts = [self._unary.prepare(part, model) for part in _parts(request, max_inputs)]
         return SplitCall(report, parts, self._channel.total_seconds)
 
 
@@ -140,9 +140,9 @@ class SplitCall:
         return response
 
 
-def _parts(request: pb.EmbedRequest, most: int) -> list[pb.EmbedRequest]:
-    """Return copies of the request with at most `most` inputs each. The parts have no source document, since no part is
-    the caller's own body.
+def _parts(request: pb.EmbedRequest, max_inputs: int) -> list[pb.EmbedRequest]:
+    """Return copies of the request with at most `max_inputs` inputs each. The parts have no source document, since no
+    part is the caller's own body.
     """
     rest = pb.EmbedRequest(
         model=request.model,
@@ -152,8 +152,8 @@ def _parts(request: pb.EmbedRequest, most: int) -> list[pb.EmbedRequest]:
         user=request.user if request.HasField("user") else None,
     )
     parts = []
-    for start in range(0, len(request.inputs), most):
-        part = pb.EmbedRequest(inputs=request.inputs[start : start + most])
+    for start in range(0, len(request.inputs), max_inputs):
+        part = pb.EmbedRequest(inputs=request.inputs[start : start + max_inputs])
         part.MergeFrom(rest)
         parts.append(part)
     return parts

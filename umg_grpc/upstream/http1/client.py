@@ -66,10 +66,10 @@ class Client:
     async def fetch(self, call: Outgoing) -> Fetched:
         """Return the whole response; of an error response, as much as arrives. Raise UmgError: UPSTREAM_UNREACHABLE if
         nothing can have been sent, UPSTREAM_CUT if the connection broke, UPSTREAM_TIMEOUT with the name of the
-        deadline, UPSTREAM_FAILED for a head of more than 64 KiB or a body of more than `most_bytes`.
+        deadline, UPSTREAM_FAILED for a head of more than 64 KiB or a body of more than `max_bytes`.
         """
         response = (await self._send(call, streams=False)).response
-        return await inflate(response, call.most_bytes)
+        return await inflate(response, call.max_bytes)
 
     async def open(self, call: Outgoing) -> Exchange:
         """Send the request and return the exchange once the head of the response was received. Raise UmgError as
@@ -234,7 +234,7 @@ async def _exchange(
     """Send the request. Return the exchange with its head, or all of its response."""
     if streams:
         deadline.start_read(deadline.first)
-    exchange = connection.begin(deadline, None if streams else call.most_bytes, has_body=call.method != "HEAD")
+    exchange = connection.begin(deadline, None if streams else call.max_bytes, has_body=call.method != "HEAD")
     if call.on_send is not None:
         call.on_send()
     try:

@@ -215,13 +215,13 @@ class Connection(asyncio.Protocol):
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         self.connection_made(secured)
 
-    def begin(self, deadline: ExchangeDeadline, most_bytes: int | None, *, has_body: bool = True) -> Exchange:
-        """Return a new exchange. `most_bytes`: limit of the response, None for a stream. `has_body`: False for a
+    def begin(self, deadline: ExchangeDeadline, max_bytes: int | None, *, has_body: bool = True) -> Exchange:
+        """Return a new exchange. `max_bytes`: limit of the response, None for a stream. `has_body`: False for a
         response to HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the connection was closed.
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
-        self._exchange = exchange = Exchange(self, self._parser.start(most_bytes, has_body=has_body), deadline)
+        self._exchange = exchange = Exchange(self, self._parser.start(max_bytes, has_body=has_body), deadline)
         self.set_deadline(deadline.next)
         return exchange
 

@@ -17,11 +17,11 @@ INFLATED = {b"gzip", b"deflate"}
 class Inflater:
     """Decompressor of a response body that is received in pieces."""
 
-    def __init__(self, encodings: tuple[bytes, ...], most: int) -> None:
+    def __init__(self, encodings: tuple[bytes, ...], max_bytes: int) -> None:
         """Create a decompressor. `encodings`: content encodings, the last applied first; unknown ones are ignored.
-        `most`: size of a decompressed piece. Raise UmgError(UPSTREAM_CUT) for an encoding that was not requested.
+        `max_bytes`: size of a decompressed piece. Raise UmgError(UPSTREAM_CUT) for an encoding that was not requested.
         """
-        self._decoders = [_Decoder(encoding, most) for encoding in encodings if encoding in INFLATED]
+        self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED]
         if unasked := {b"br", b"zstd"}.intersection(encodings):
             raise broken(f"the body is encoded as {unasked.pop().decode()}, which was not asked for")
 
@@ -43,9 +43,9 @@ class Inflater:
 class _Decoder:
     """Decompressor of one content encoding."""
 
-    def __init__(self, encoding: bytes, most: int) -> None:
+    def __init__(self, encoding: bytes, max_bytes: int) -> None:
         self._encoding = encoding.decode()
-        self._most = most
+        self._max_bytes = max_bytes
         self._inflater = zlib.decompressobj()
         self._is_open = False  # whether the end of the data is missing
 
@@ -55,8 +55,8 @@ class _Decoder:
                 if not self._is_open:
                     self._inflater, self._is_open = zlib.decompressobj(self._window_bits(data)), True
                 piece = b""
-                while (data or len(piece) == self._most) and not self._inflater.eof:
-                    piece = self._inflater.decompress(data, self._most)
+                while (data or len(piece) == self._max_bytes) and not self._inflater.eof:
+                    piece = self._inflater.decompress(data, self._max_bytes)
                     data = self._inflater.unconsumed_tail
                     if piece:
                         yield piece
@@ -88,9 +88,9 @@ async def inflate(response: Response, limit: int) -> Fetched:
     return Fetched(response.status, response.headers, body)
 
 
-def _steps(body: bytes, encodings: tuple[bytes, ...], most: int) -> Iterator[bytes]:
-    """Yield the decompressed body in pieces of at most `most` bytes."""
-    inflater = Inflater(encodings, most)
+def _steps(body: bytes, encodings: tuple[bytes, ...], max_bytes: int) -> Iterator[bytes]:
+    """Yield the decompressed body in pieces of at most `max_bytes` bytes."""
+    inflater = Inflater(encodings, max_bytes)
     yield from inflater.feed(body)
     inflater.close()
 

@@ -66,8 +66,8 @@ class Response:
     incomplete or malformed.
     """
 
-    def __init__(self, most_bytes: int | None, *, has_body: bool = True) -> None:
-        """Create a response. `most_bytes`: limit of its body, None for a stream. `has_body`: False for HEAD."""
+    def __init__(self, max_bytes: int | None, *, has_body: bool = True) -> None:
+        """Create a response. `max_bytes`: limit of its body, None for a stream. `has_body`: False for HEAD."""
         self.has_body = has_body
         self.is_unexpected = False  # a success that counts as an error response
         self.has_head = False
@@ -80,7 +80,7 @@ class Response:
         self.size = 0  # bytes of the body
         self.content_length = 0  # size of the body, if the head states it
         self.encodings: tuple[bytes, ...] = ()  # content encodings in lower case, the last applied first
-        self.limit = most_bytes
+        self.limit = max_bytes
 
     @property
     def refused(self) -> bool:
@@ -97,15 +97,15 @@ class Response:
         """Media type in lower case, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    def take(self, most: int) -> bytes:
-        """Remove and return the first `most` bytes of the body that were received."""
+    def take(self, max_bytes: int) -> bytes:
+        """Remove and return the first `max_bytes` bytes of the body that were received."""
         body = self.body
-        if len(body) <= most:
+        if len(body) <= max_bytes:
             taken = bytes(body)
             body.clear()
         else:
-            taken = bytes(body[:most])
-            del body[:most]
+            taken = bytes(body[:max_bytes])
+            del body[:max_bytes]
         return taken
 
     def close(self) -> None:
@@ -131,12 +131,12 @@ class ResponseParser:
         self._fields: list[tuple[bytes, bytes]] = []
         self.response = Response(None)
 
-    def start(self, most_bytes: int | None = MAX_RESPONSE_BYTES, *, has_body: bool = True) -> Response:
-        """Return the next response, which `feed` fills; the parser releases the last one. `most_bytes`: limit of its
+    def start(self, max_bytes: int | None = MAX_RESPONSE_BYTES, *, has_body: bool = True) -> Response:
+        """Return the next response, which `feed` fills; the parser releases the last one. `max_bytes`: limit of its
         body, None for a stream. `has_body`: False for a response to HEAD, after which the connection is not reused.
         """
         self._fields = []
-        self.response = Response(most_bytes, has_body=has_body)
+        self.response = Response(max_bytes, has_body=has_body)
         return self.response
 
     def feed(self, data: bytes) -> bool:

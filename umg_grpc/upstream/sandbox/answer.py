@@ -310,5 +310,5 @@ def _likelihood(token: str, thousandths: int) -> pb.TokenLogprob:
     return pb.TokenLogprob(token=token, logprob=-thousandths / 1000, raw_bytes=token.encode("utf-8", "replace"))
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + " ..."
+def _cut(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else text[:max_characters] + " ..."

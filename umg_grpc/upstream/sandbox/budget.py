@@ -33,9 +33,9 @@ class Budget:
             raise Exhausted
 
     @contextmanager
-    def part(self, most: int) -> "Iterator[Budget]":
-        """Return a new budget of at most `most` steps, whose spent steps are taken from this one at the end."""
-        steps = min(most, self.left)
+    def part(self, max_steps: int) -> "Iterator[Budget]":
+        """Return a new budget of at most `max_steps` steps, whose spent steps are taken from this one at the end."""
+        steps = min(max_steps, self.left)
         part = Budget(steps)
         try:
             yield part

@@ -30,12 +30,12 @@ class CacheUse:
 class PromptCache:
     """Cache of prompt prefixes by owner. Reading an entry restarts its lifetime."""
 
-    def __init__(self, clock: Callable[[], float], most: int) -> None:
-        """Create a cache. `clock`: seconds, of any origin. `most`: maximum entries; the least recently used are removed
-        first.
+    def __init__(self, clock: Callable[[], float], max_entries: int) -> None:
+        """Create a cache of at most `max_entries`; the least recently used are removed first. `clock`: seconds, of any
+        origin.
         """
         self._clock = clock
-        self._most = most
+        self._max_entries = max_entries
         self._entries: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # key -> end, lifetime
 
     def use(self, scope: str, request: pb.GenerateRequest, model: str, blocks: Sequence[Block]) -> CacheUse:
@@ -91,5 +91,5 @@ class PromptCache:
     def _write(self, key: bytes, now: float, lifetime: float) -> None:
         self._entries[key] = (now + lifetime, lifetime)
         self._entries.move_to_end(key)
-        while len(self._entries) > self._most:
+        while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)

@@ -40,8 +40,8 @@ class Expression(Protocol):
         """Return the first match in the text, or None."""
         ...
 
-    def possiblematchrange(self, most: int) -> tuple[bytes, bytes]:
-        """Return the prefixes, of at most `most` bytes, of the smallest and the greatest match."""
+    def possiblematchrange(self, max_bytes: int) -> tuple[bytes, bytes]:
+        """Return the prefixes, of at most `max_bytes` bytes, of the smallest and the greatest match."""
         ...
 
 

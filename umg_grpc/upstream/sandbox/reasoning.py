@@ -72,8 +72,8 @@ def _is_requested(options: pb.ReasoningOptions, after_tools: bool) -> bool:
     return bool(requested) or options.summary not in ("", "none")
 
 
-def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, most: int, count: Count) -> str:
-    """Return the reasoning text, in at most `most` tokens and within its budget."""
+def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, max_tokens: int, count: Count) -> str:
+    """Return the reasoning text, in at most `max_tokens` tokens and within its budget."""
     subject = first_words(prompt.question or prompt.system) or "nothing"
     topics = ", ".join(words.topics(4))
     sentences = [
@@ -87,7 +87,7 @@ def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, most: int,
         "\nNothing in it may look like the words of a real model.",
         "\nSo the answer says first that it is simulated.",
     ]
-    limit = most if plan.budget is None else min(most, plan.budget)
+    limit = max_tokens if plan.budget is None else min(max_tokens, plan.budget)
     return truncate("".join(sentences[: plan.sentences]), limit, count)
 
 

@@ -279,9 +279,9 @@ class _Generator:
         if step:
             step = Fraction(step.numerator) if whole else step
             last = math.floor(high / step) if high is not None else None
-            least = math.ceil(low / step) if low is not None else 1 if last is None else last - NUMBERS
-            count = NUMBERS if last is None else min(NUMBERS, last - least + 1)
-            made = ((least + (picked + offset) % count) * step for offset in range(count))
+            minimum = math.ceil(low / step) if low is not None else 1 if last is None else last - NUMBERS
+            count = NUMBERS if last is None else min(NUMBERS, last - minimum + 1)
+            made = ((minimum + (picked + offset) % count) * step for offset in range(count))
         elif low is not None and high is not None:
             made = (low + (high - low) * Fraction(share, 200) for share in (picked + 50, 100, 0, 200))
         elif low is not None:
@@ -291,22 +291,22 @@ class _Generator:
         yield from (int(value) if value.denominator == 1 else float(value) for value in made)
 
     def _texts(self, known: Keywords, at: str) -> Iterator[str]:
-        least, most = known.min_length, known.max_length
-        self._budget.spend(least // 10)
+        minimum, maximum = known.min_length, known.max_length
+        self._budget.spend(minimum // 10)
         if known.format in FORMATS:
             yield FORMATS[known.format](self._words, at)
         if known.pattern is None:
             for attempt in range(TRIES):
-                yield self._words.phrase(least + 10 * attempt, most)
+                yield self._words.phrase(minimum + 10 * attempt, maximum)
             return
         if compiled(known.pattern) is None:
             return
-        phrase = self._words.phrase(least, most)
+        phrase = self._words.phrase(minimum, maximum)
         yield from (phrase, slug(phrase), phrase.title())
         yield from (make(self._words, at) for make in FORMATS.values())
         self._budget.spend(20 + len(known.pattern) // 10)
         for sample in samples(known.pattern):
-            missing = range(max(0, least - len(sample)), max(0, least - len(sample)) + TRIES)
+            missing = range(max(0, minimum - len(sample)), max(0, minimum - len(sample)) + TRIES)
             yield from (sample + sample[-1:] * count for count in missing)
             yield from (sample[:1] * count + sample for count in missing)
 

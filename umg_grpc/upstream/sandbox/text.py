@@ -159,9 +159,9 @@ def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
 
 
 def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> None:
-    most = context_tokens(model)
-    if prompt.tokens > most and request.truncation != pb.TRUNCATION_AUTO:
-        text = f"the prompt is too long: {prompt.tokens} tokens, and {model} takes at most {most}; shorten it"
+    max_tokens = context_tokens(model)
+    if prompt.tokens > max_tokens and request.truncation != pb.TRUNCATION_AUTO:
+        text = f"the prompt is too long: {prompt.tokens} tokens, and {model} takes at most {max_tokens}; shorten it"
         raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages").with_failure(Failure.CONTEXT)
 
 

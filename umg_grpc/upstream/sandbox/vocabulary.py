@@ -47,9 +47,9 @@ class Words:
         numbers = [(float(found) if "." in found else int(found)) for found in _NUMBER.findall(self.text)]
         self.numbers: list[int | float] = list(dict.fromkeys(numbers))[:NUMBERS]
 
-    def topics(self, most: int) -> list[str]:
+    def topics(self, maximum: int) -> list[str]:
         """Return the most significant words of the prompt, the best first; at least one."""
-        return self._salient[:most]
+        return self._salient[:maximum]
 
     def pick(self, place: str, among: int) -> int:
         """Return a number in [0, among) that depends only on the prompt and `place`, the path of the value
@@ -57,15 +57,15 @@ class Words:
         """
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
-    def phrase(self, least: int = 0, most: int | None = None) -> str:
-        """Return the next word, extended by further words to `least` characters and cut to `most`."""
+    def phrase(self, minimum: int = 0, maximum: int | None = None) -> str:
+        """Return the next word, extended by further words to `minimum` characters and cut to `maximum`."""
         phrase = self._word()
-        while len(phrase) < least:
+        while len(phrase) < minimum:
             phrase += " " + self._word()
-        if most is None or len(phrase) <= most:
+        if maximum is None or len(phrase) <= maximum:
             return phrase
-        cut = phrase[:most].rstrip()
-        return cut + "x" * (max(least, 0) - len(cut))
+        cut = phrase[:maximum].rstrip()
+        return cut + "x" * (max(minimum, 0) - len(cut))
 
     def mentioned(self, values: Iterable[str]) -> str | None:
         """Return the first of the values that the prompt contains as whole words, ignoring case."""

@@ -8,7 +8,9 @@ from umg_grpc.wire.core.tool_names import Spelling, ToolNames
 
 MAX_CHARACTERS = 64
 
-_SPELLING = Spelling(re.compile(r"[a-zA-Z0-9_-]{1,64}"), illegal=re.compile(r"[^a-zA-Z0-9_-]"), most=MAX_CHARACTERS)
+_SPELLING = Spelling(
+    re.compile(r"[a-zA-Z0-9_-]{1,64}"), illegal=re.compile(r"[^a-zA-Z0-9_-]"), max_characters=MAX_CHARACTERS
+)
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:

@@ -24,8 +24,8 @@ class AnswerAggregator(ABC):
     the whole stream.
     """
 
-    def __init__(self, most_bytes: int | None) -> None:
-        self._max_bytes = most_bytes
+    def __init__(self, max_bytes: int | None) -> None:
+        self._max_bytes = max_bytes
         self._kept = 0
         self._seen = 0
 
@@ -40,8 +40,8 @@ class AnswerAggregator(ABC):
         return self._seen / self._kept if self._kept else 1.0
 
     @abstractmethod
-    def limit(self, most_bytes: int) -> None:
-        """Keep only about the first `most_bytes` bytes, of the messages received so far and of later ones."""
+    def limit(self, max_bytes: int) -> None:
+        """Keep only about the first `max_bytes` bytes, of the messages received so far and of later ones."""
 
     @abstractmethod
     def feed(self, message: pb.StreamGenerateResponse) -> None:
@@ -55,17 +55,17 @@ class AnswerAggregator(ABC):
 class StreamAggregator(AnswerAggregator):
     """Aggregator of a stream whose messages carry the whole response in their events."""
 
-    def __init__(self, most_bytes: int | None = None) -> None:
-        super().__init__(most_bytes)
+    def __init__(self, max_bytes: int | None = None) -> None:
+        super().__init__(max_bytes)
         self._response = pb.GenerateResponse()
         self._candidates: dict[int, _Candidate] = {}
 
-    def limit(self, most_bytes: int) -> None:
-        self._max_bytes = most_bytes
-        if self._kept > most_bytes:
+    def limit(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        if self._kept > max_bytes:
             for candidate in self._candidates.values():
-                candidate.shorten(most_bytes / self._kept)
-            self._kept = most_bytes
+                candidate.shorten(max_bytes / self._kept)
+            self._kept = max_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
         size = message.ByteSize()
@@ -130,8 +130,8 @@ class StreamAggregator(AnswerAggregator):
 class FrameAggregator(AnswerAggregator):
     """Aggregator of a passed-through stream: it keeps the frames and decodes them when the response is requested."""
 
-    def __init__(self, text_format: TextFormat, request: pb.GenerateRequest, most_bytes: int | None = None) -> None:
-        super().__init__(most_bytes)
+    def __init__(self, text_format: TextFormat, request: pb.GenerateRequest, max_bytes: int | None = None) -> None:
+        super().__init__(max_bytes)
         self._format = text_format
         self._request = request
         self._frames: list[bytes] = []
@@ -143,14 +143,14 @@ class FrameAggregator(AnswerAggregator):
     def retained_bytes(self) -> int:
         return self._kept + self._events_size
 
-    def limit(self, most_bytes: int) -> None:
-        self._max_bytes = most_bytes
-        while self._frames and self._kept > most_bytes:
+    def limit(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        while self._frames and self._kept > max_bytes:
             last = self._frames.pop()
             self._kept -= len(last)
-            if self._kept < most_bytes:
-                self._frames.append(last[: most_bytes - self._kept])
-                self._kept = most_bytes
+            if self._kept < max_bytes:
+                self._frames.append(last[: max_bytes - self._kept])
+                self._kept = max_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
         if message.source_frames:

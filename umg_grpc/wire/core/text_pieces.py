@@ -54,9 +54,9 @@ class Pieces:
 class ToolInputs:
     """Tool call inputs that a decoder buffers until they are complete. One instance per stream."""
 
-    def __init__(self, most: int = MAX_INPUT_CHARACTERS) -> None:
-        """Set the limit `most` of the characters of all inputs together."""
-        self._max_characters = most
+    def __init__(self, max_characters: int = MAX_INPUT_CHARACTERS) -> None:
+        """Set the limit `max_characters` of the characters of all inputs together."""
+        self._max_characters = max_characters
         self._size = 0
 
     def append(self, pieces: Pieces, text: str) -> None:

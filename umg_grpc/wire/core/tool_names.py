@@ -21,7 +21,7 @@ class Spelling:
     """A legal name."""
     illegal: re.Pattern[str]
     """Pattern of a character that no legal name has."""
-    most: int
+    max_characters: int
     """Characters of the longest legal name."""
 
     def legal(self, name: str) -> str:
@@ -30,10 +30,10 @@ class Spelling:
         """
         plain = self.illegal.sub("_", name) or "_"
         plain = plain if self.name.match(plain) else f"_{plain}"
-        if len(plain) <= self.most:
+        if len(plain) <= self.max_characters:
             return plain
         digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST_CHARACTERS]
-        return f"{plain[: self.most - DIGEST_CHARACTERS - 1]}_{digest}"
+        return f"{plain[: self.max_characters - DIGEST_CHARACTERS - 1]}_{digest}"
 
 
 class ToolName(NamedTuple):
@@ -129,12 +129,12 @@ class ToolNames:
 
     def _unused_name(self, name: str) -> str:
         """Return the name, or a numbered variant of it that is not taken."""
-        stem, unused = name[: self._spelling.most - NUMBER_CHARACTERS], name
+        stem, unused = name[: self._spelling.max_characters - NUMBER_CHARACTERS], name
         while unused in self._declared:
             # continues from the last number: a request may have many equal names
             number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
             end = f"_{number}"
-            unused = name[: self._spelling.most - len(end)] + end
+            unused = name[: self._spelling.max_characters - len(end)] + end
         return unused
 
 

@@ -28,6 +28,6 @@ EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     decode_error=partial(decode_error, too_long=TOO_LONG),
     objects=ObjectRules(free=frozenset({"input"}), words=WORDS | {"encoding_format"}),
     provider_name="openai",
-    most_items=MAX_INPUTS,
+    max_items=MAX_INPUTS,
     encode_pieces=encode_pieces,
 )

@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.tool_names import OpenCalls, Spelling, ToolNames
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
-_SPELLING = Spelling(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, most=128)
+_SPELLING = Spelling(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, max_characters=128)
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:

@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.tool_names import Spelling, ToolNames
 
 _SPELLING = Spelling(
-    re.compile(r"[A-Za-z_][\w.:-]{0,63}", re.ASCII), illegal=re.compile(r"[^\w.:-]", re.ASCII), most=64
+    re.compile(r"[A-Za-z_][\w.:-]{0,63}", re.ASCII), illegal=re.compile(r"[^\w.:-]", re.ASCII), max_characters=64
 )
 
 

@@ -38,7 +38,7 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     key_header="x-goog-api-key",
     key_headers=("x-vendorg-api-key", "x-goog-api-key"),
     key_parameter="key",
-    most_items=MAX_INPUTS,
+    max_items=MAX_INPUTS,
     encode_pieces=encode_pieces_of_batch,
 )
 NATIVE_EMBEDDING: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = replace(

@@ -147,8 +147,8 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool) -> No
 def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool, at: str) -> None:
     target.SetInParent()
     target.vector_store_ids.extend(search.vector_store_ids or ())
-    if (most := whole(search.max_num_results, f"{at}.max_num_results")) is not None:
-        target.max_results = most
+    if (maximum := whole(search.max_num_results, f"{at}.max_num_results")) is not None:
+        target.max_results = maximum
     options = {
         name: raw
         for name, raw in (("ranking_options", search.ranking_options), ("filters", search.filters))

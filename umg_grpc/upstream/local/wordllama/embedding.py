@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS, LONGEST_TOKEN, check_characters, most_tokens, too_long
+from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS, LONGEST_TOKEN, check_characters, max_tokens, too_long
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.report import Report
@@ -96,7 +96,7 @@ class Embedding:
         of the model with a given length. `count`: counts the tokens of a text, by default wordllama's own.
         """
         self._model = model
-        self._most = most_tokens(model)
+        self._max_tokens = max_tokens(model)
         self._lengths = lengths
         self._transform = transform
         self._count = count
@@ -118,7 +118,7 @@ class Embedding:
 
     def _check(self, counts: Sequence[int], first: int) -> None:
         for position, tokens in enumerate(counts, first):
-            if tokens > self._most:
+            if tokens > self._max_tokens:
                 raise too_long(TEXT_FIELD.format(position), f"{tokens} tokens", self._model)
 
     def _pack(self, vectors: "Vectors", length: int) -> list[bytes]:
@@ -184,16 +184,16 @@ def embedded_texts(request: pb.EmbedRequest) -> list[str]:
     ]
 
 
-def requested_lengths(request: pb.EmbedRequest, own: int, most: int) -> list[int]:
+def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[int]:
     """Return the requested length of each vector, `own` by default. Raise UmgError(INVALID_FIELD) for more than
-    `most`.
+    `maximum`.
     """
     every = request.dimensions or own
     lengths = [given.dimensions or every for given in request.inputs]
-    if (longest := max(lengths, default=0)) > most:
+    if (longest := max(lengths, default=0)) > maximum:
         place = lengths.index(longest)
         field = f"inputs[{place}].dimensions" if request.inputs[place].dimensions else "dimensions"
-        raise invalid(field, f"{request.model} makes vectors of at most {most} numbers; ask for no more")
+        raise invalid(field, f"{request.model} makes vectors of at most {maximum} numbers; ask for no more")
     return lengths
 
 

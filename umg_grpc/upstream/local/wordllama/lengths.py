@@ -14,7 +14,7 @@ MAX_TOKENS = 8192
 """Maximum tokens of a text for a model that the catalogue does not list."""
 
 
-def most_tokens(model: str) -> int:
+def max_tokens(model: str) -> int:
     """Return the maximum tokens of one text."""
     known = describe(model)
     return known.input_token_limit if known is not None and known.input_token_limit else MAX_TOKENS
@@ -25,7 +25,7 @@ def check_characters(texts: Sequence[str], model: str, characters: int, field: s
     `characters`: number of characters of the longest token. `field`: path of a text, with a placeholder for its
     position.
     """
-    limit = most_tokens(model)
+    limit = max_tokens(model)
     for position, text in enumerate(texts):
         if len(text) > limit * characters:
             raise too_long(field.format(position), f"{len(text)} characters", model)
@@ -33,6 +33,6 @@ def check_characters(texts: Sequence[str], model: str, characters: int, field: s
 
 def too_long(field: str, length: str, model: str) -> UmgError:
     """Return the error for a text beyond the model's limit. `length`: length of the text as a phrase, `9000 tokens`."""
-    most = most_tokens(model)
-    message = f"{field} is too long: {length}, and {model} takes texts of at most {most} tokens; split it"
+    maximum = max_tokens(model)
+    message = f"{field} is too long: {length}, and {model} takes texts of at most {maximum} tokens; split it"
     return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field).with_failure(Failure.CONTEXT)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from umg_grpc.upstream.local.wordllama.embedding import SLOW_BYTES
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN, check_characters, most_tokens, too_long
+from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN, check_characters, max_tokens, too_long
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -49,9 +49,9 @@ class LocalRerank:
         notes.report_uncarried(report)
         if request.priority:  # 0 is the default priority
             report.drop("priority")
-        most = min(most_tokens(model), request.max_tokens_per_document or UNLIMITED)
-        texts = [text[: most * LONGEST_TOKEN] for text in ranked_texts(request)]
-        return LocalRerankCall(self._engine, self._total_seconds, request, model, texts, most, report)
+        max_document_tokens = min(max_tokens(model), request.max_tokens_per_document or UNLIMITED)
+        texts = [text[: max_document_tokens * LONGEST_TOKEN] for text in ranked_texts(request)]
+        return LocalRerankCall(self._engine, self._total_seconds, request, model, texts, max_document_tokens, report)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LocalRerankCall:
     request: pb.RerankRequest
     model: str
     texts: Sequence[str]
-    most_tokens: int
+    max_tokens: int
     """Maximum tokens of each document."""
     report: Report
 
@@ -71,7 +71,7 @@ class LocalRerankCall:
         """Return the response, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG for the query, and the errors of
         the engine.
         """
-        ranking = Ranking(self.request, self.model, self.most_tokens)
+        ranking = Ranking(self.request, self.model, self.max_tokens)
         await self.engine.run(self.texts, ranking, ranking.scores.extend, seconds, self.total_seconds)
         return ranking.response()
 
@@ -79,13 +79,13 @@ class LocalRerankCall:
 class Ranking:
     """Scores of one call, which the engine computes portion by portion."""
 
-    def __init__(self, request: pb.RerankRequest, model: str, most: int) -> None:
-        """Create the work. `most`: maximum tokens of a document."""
+    def __init__(self, request: pb.RerankRequest, model: str, max_document_tokens: int) -> None:
+        """Create the work. `max_document_tokens`: maximum tokens of a document."""
         self.scores = list[float]()
         """Score of each document that was processed."""
         self._request = request
         self._model = model
-        self._most = most
+        self._max_document_tokens = max_document_tokens
         self._query: Vectors | None = None
         self._tokens = 0
 
@@ -95,7 +95,7 @@ class Ranking:
 
         if self._query is None:
             self._query = unit(self._embed_query(model))
-        documents = [ids[: self._most] for ids in model.tokenize(texts)]
+        documents = [ids[: self._max_document_tokens] for ids in model.tokenize(texts)]
         self._tokens += sum(map(len, documents))
         chunked = [chunks(ids)[: self._request.max_chunks_per_document or UNLIMITED] for ids in documents]
         vectors = unit(model.embed([chunk for pieces in chunked for chunk in pieces]))
@@ -117,7 +117,7 @@ class Ranking:
     def _embed_query(self, model: "WordLlamaModel") -> "Vectors":
         tokens = model.tokenize([self._request.query])
         self._tokens = len(tokens[0])
-        if self._tokens > most_tokens(self._model):
+        if self._tokens > max_tokens(self._model):
             raise too_long(QUERY_FIELD, f"{self._tokens} tokens", self._model)
         return model.embed(tokens)
 
