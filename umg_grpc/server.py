@@ -153,7 +153,7 @@ class Service:
         """Register the gauges of channels, queues and keys."""
         metrics, shared, channels = self.metrics, self._shared, self._channels
         metrics.watch_channels(shared.health.snapshot)
-        metrics.watch(CHANNEL_QUEUE, lambda: {(name,): slots.waiting for name, slots in shared.slots.items()})
+        metrics.watch(CHANNEL_QUEUE, lambda: {(name,): limiter.waiting for name, limiter in shared.limiters.items()})
         metrics.watch(
             CHANNEL_PAUSED_KEYS, lambda: {(name,): count() for name, count in channels.suspended_keys.items()}
         )

@@ -384,7 +384,7 @@ async def test_retry_after_is_the_shortest_wait_of_several_keys(tmp_path: Path) 
 
 
 def taken(made: World, name: str = "a") -> int:
-    return made.gateway.service._shared.slots[name].taken
+    return made.gateway.service._shared.limiters[name].taken
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

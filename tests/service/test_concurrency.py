@@ -23,67 +23,67 @@ class Clock:
 class Queue:
     """Calls that wait for slots, each a task."""
 
-    slots: ConcurrencyLimiter
+    limiter: ConcurrencyLimiter
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def join(self, seconds: float = float("inf")) -> asyncio.Task[None]:
         """Start a task that waits for a slot. Return it when it waits or has its slot."""
-        task = asyncio.create_task(self.slots.take(seconds))
+        task = asyncio.create_task(self.limiter.take(seconds))
         self.tasks.append(task)
         await asyncio.sleep(0)
         return task
 
 
-async def refused(slots: ConcurrencyLimiter, seconds: float = float("inf")) -> UmgError:
+async def refused(limiter: ConcurrencyLimiter, seconds: float = float("inf")) -> UmgError:
     with pytest.raises(UmgError) as caught:
-        await slots.take(seconds)
+        await limiter.take(seconds)
     return caught.value
 
 
 async def test_calls_within_the_limit_do_not_wait_and_one_more_is_refused_at_once() -> None:
-    slots = ConcurrencyLimiter(2, 0, 60, "the gateway")
+    limiter = ConcurrencyLimiter(2, 0, 60, "the gateway")
     for taken in range(2):
-        assert (slots.taken, slots.has_room) == (taken, True)
-        await slots.take(0)
-    assert (slots.taken, slots.has_room, slots.refuses()) == (2, False, True)
-    error = await refused(slots)
+        assert (limiter.taken, limiter.has_room) == (taken, True)
+        await limiter.take(0)
+    assert (limiter.taken, limiter.has_room, limiter.refuses()) == (2, False, True)
+    error = await refused(limiter)
     assert (error.reason, error.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
     assert error.retry_after == AGAIN_SECONDS
-    slots.release()
-    await slots.take()
+    limiter.release()
+    await limiter.take()
 
 
 async def test_the_call_that_waited_longest_is_next() -> None:
-    slots = ConcurrencyLimiter(1, 3, 60, "the gateway")
-    await slots.take()
-    queue = Queue(slots)
+    limiter = ConcurrencyLimiter(1, 3, 60, "the gateway")
+    await limiter.take()
+    queue = Queue(limiter)
     waiting = deque([await queue.join() for _ in range(3)])
-    assert (slots.waiting, slots.refuses()) == (3, True)
+    assert (limiter.waiting, limiter.refuses()) == (3, True)
     while waiting:
-        slots.release()
+        limiter.release()
         await waiting.popleft()
-        assert (slots.waiting, slots.taken) == (len(waiting), 1)
+        assert (limiter.waiting, limiter.taken) == (len(waiting), 1)
         assert not any(task.done() for task in waiting)
-    slots.release()
-    assert slots.taken == 0
+    limiter.release()
+    assert limiter.taken == 0
 
 
 async def test_a_call_that_waited_too_long_is_refused_and_leaves_the_queue() -> None:
-    slots = ConcurrencyLimiter(1, 8, 0.01, "the gateway")
-    await slots.take()
-    assert (await refused(slots)).reason == pb.ERROR_REASON_UNAVAILABLE
-    assert (slots.waiting, slots.taken) == (0, 1)
-    slots.release()
-    assert slots.taken == 0
+    limiter = ConcurrencyLimiter(1, 8, 0.01, "the gateway")
+    await limiter.take()
+    assert (await refused(limiter)).reason == pb.ERROR_REASON_UNAVAILABLE
+    assert (limiter.waiting, limiter.taken) == (0, 1)
+    limiter.release()
+    assert limiter.taken == 0
 
 
 async def test_a_call_does_not_wait_beyond_its_deadline() -> None:
-    slots = ConcurrencyLimiter(1, 8, 60, "the gateway")
-    await slots.take()
-    await refused(slots, 0)
-    await refused(slots, -1)
-    await refused(slots, 0.01)
-    assert slots.waiting == 0
+    limiter = ConcurrencyLimiter(1, 8, 60, "the gateway")
+    await limiter.take()
+    await refused(limiter, 0)
+    await refused(limiter, -1)
+    await refused(limiter, 0.01)
+    assert limiter.waiting == 0
 
 
 @dataclass(frozen=True)
@@ -94,32 +94,32 @@ class Leaving:
 
 @pytest.mark.parametrize("case", [Leaving("alone", False), Leaving("just granted", True)], ids=lambda case: case.id)
 async def test_a_slot_is_not_lost_when_a_waiting_call_is_cancelled(case: Leaving) -> None:
-    slots = ConcurrencyLimiter(1, 8, 60, "the gateway")
-    await slots.take()
-    queue = Queue(slots)
+    limiter = ConcurrencyLimiter(1, 8, 60, "the gateway")
+    await limiter.take()
+    queue = Queue(limiter)
     leaving, next_one = await queue.join(), await queue.join()
     if case.granted:
-        slots.release()
+        limiter.release()
         leaving.cancel()
     else:
         leaving.cancel()
-        slots.release()
+        limiter.release()
     with pytest.raises(asyncio.CancelledError):
         await leaving
     await next_one
-    assert (slots.taken, slots.waiting) == (1, 0)
-    slots.release()
-    assert slots.taken == 0
+    assert (limiter.taken, limiter.waiting) == (1, 0)
+    limiter.release()
+    assert limiter.taken == 0
 
 
-async def serve(slots: ConcurrencyLimiter, clock: Clock, calls: int, seconds: float) -> None:
+async def serve(limiter: ConcurrencyLimiter, clock: Clock, calls: int, seconds: float) -> None:
     """Make the given number of calls of this length, as many at a time as there are slots."""
-    for _ in range(calls // slots.limit):
-        for _ in range(slots.limit):
-            await slots.take()
+    for _ in range(calls // limiter.limit):
+        for _ in range(limiter.limit):
+            await limiter.take()
         clock.seconds += seconds
-        for _ in range(slots.limit):
-            slots.release()
+        for _ in range(limiter.limit):
+            limiter.release()
 
 
 @dataclass(frozen=True)
@@ -140,43 +140,43 @@ PACES = [
 @pytest.mark.parametrize("case", PACES, ids=lambda case: case.id)
 async def test_the_queue_has_only_calls_that_can_start_in_time(case: Pace) -> None:
     clock = Clock()
-    slots = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
-    await serve(slots, clock, 200, case.seconds)
+    limiter = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
+    await serve(limiter, clock, 200, case.seconds)
     for _ in range(10):
-        await slots.take()
-    queue = Queue(slots)
-    while not slots.refuses():
+        await limiter.take()
+    queue = Queue(limiter)
+    while not limiter.refuses():
         await queue.join()
-    assert slots.waiting == case.queue
-    assert slots.refuses(0.5)
+    assert limiter.waiting == case.queue
+    assert limiter.refuses(0.5)
     for task in queue.tasks:
         task.cancel()
     await asyncio.gather(*queue.tasks, return_exceptions=True)
-    assert slots.waiting == 0
+    assert limiter.waiting == 0
 
 
 async def test_no_call_waits_for_calls_that_do_not_end() -> None:
     clock = Clock()
-    slots = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
-    await serve(slots, clock, 200, 0.01)
+    limiter = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
+    await serve(limiter, clock, 200, 0.01)
     for _ in range(10):
-        await slots.take()
-    assert not slots.refuses()
+        await limiter.take()
+    assert not limiter.refuses()
     clock.seconds += 10
-    assert slots.refuses()
+    assert limiter.refuses()
     for _ in range(10):
-        slots.release()
-    await serve(slots, clock, 200, 0.01)
+        limiter.release()
+    await serve(limiter, clock, 200, 0.01)
     for _ in range(10):
-        await slots.take()
-    assert not slots.refuses()
+        await limiter.take()
+    assert not limiter.refuses()
 
 
 async def test_at_rest_no_time_is_counted() -> None:
     clock = Clock()
-    slots = ConcurrencyLimiter(2, 10, 1.0, "the gateway", clock)
-    await serve(slots, clock, 20, 0.01)
+    limiter = ConcurrencyLimiter(2, 10, 1.0, "the gateway", clock)
+    await serve(limiter, clock, 20, 0.01)
     clock.seconds += 3600
     for _ in range(2):
-        await slots.take()
-    assert not slots.refuses()
+        await limiter.take()
+    assert not limiter.refuses()

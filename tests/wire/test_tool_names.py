@@ -88,7 +88,7 @@ def test_a_truncated_name_is_the_same_with_any_other_tools() -> None:
     assert (len(alone), alone[:51]) == (64, "n" * 50 + "_")
 
 
-@pytest.mark.parametrize("most", [1, 64])
+@pytest.mark.parametrize("max_characters", [1, 64])
 def test_names_that_become_equal_are_numbered(max_characters: int) -> None:
     """Check 10,000 equal names, because a body may have that many: numbering must not be slow."""
     alike = ["x" * (max_characters - 1) + chr(0x4E00 + index) for index in range(10_000)]

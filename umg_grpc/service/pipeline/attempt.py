@@ -34,7 +34,7 @@ class Attempt(Generic[CallT]):
     call: CallT
     generation: int = 0
     """Generation of the channel's circuit breaker when the attempt began, see `CircuitBreakers`."""
-    slots: ConcurrencyLimiter | None = None
+    limiter: ConcurrencyLimiter | None = None
     """Limiter whose slot the attempt holds; None for a channel without a limit."""
     span: AttemptSpan | None = None
     """Span of the attempt; None without telemetry."""

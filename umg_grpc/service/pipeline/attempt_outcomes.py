@@ -112,8 +112,8 @@ class AttemptOutcomes:
             if answer.is_sent and call.usage_in_flight is not None:
                 call.usage_in_flight.fail()
         call.ended_attempts.append(record)
-        if attempt.slots is not None:
-            attempt.slots.release()
+        if attempt.limiter is not None:
+            attempt.limiter.release()
 
 
 def _facts_of(error: UmgError) -> ProviderFailure:

@@ -23,7 +23,7 @@ class AttemptPlan(Generic[AttemptT]):
         """Plan attempts at the targets. `shared`: state of all calls."""
         self._encoder: RequestEncoder[AttemptT] = encoder
         self._shared = shared
-        self._slots = shared.slots  # a reload of the config may replace it during the call
+        self._limiters = shared.limiters  # a reload of the config may replace it during the call
         self._targets = deque(targets)
         self.is_single = len(self._targets) == 1
         self._urgent: deque[AttemptT] = deque()  # to try before all others
@@ -42,9 +42,9 @@ class AttemptPlan(Generic[AttemptT]):
         """Whether a channel is left that was not tried yet."""
         return bool(self._targets or self._deferred or self._lossy)
 
-    def slots_of(self, attempt: AttemptT) -> ConcurrencyLimiter | None:
+    def limiter_of(self, attempt: AttemptT) -> ConcurrencyLimiter | None:
         """Return the concurrency limiter of the attempt's channel; None for a channel without a limit."""
-        return self._slots.get(attempt.target.channel.name)
+        return self._limiters.get(attempt.target.channel.name)
 
     async def next(self) -> AttemptT | None:
         """Return the next channel that was not tried yet, or is to be tried again immediately; None if there is
@@ -121,7 +121,7 @@ class AttemptPlan(Generic[AttemptT]):
         self._lossy = [attempt for attempt in self._lossy if attempt.target.model != model]
 
     def _has_room(self, attempt: AttemptT) -> bool:
-        return (slots := self.slots_of(attempt)) is None or slots.has_room
+        return (limiter := self.limiter_of(attempt)) is None or limiter.has_room
 
     def _expected_wait(self, attempt: AttemptT) -> float:
-        return 0.0 if (slots := self.slots_of(attempt)) is None else slots.expected_wait
+        return 0.0 if (limiter := self.limiter_of(attempt)) is None else limiter.expected_wait

@@ -130,23 +130,23 @@ class FailoverLoop(Generic[AttemptT]):
         slot may be retried later, one whose circuit breaker is not closed is deferred until no other channel is left.
         """
         channel, model, health = attempt.channel, attempt.target.model, self._shared.health
-        if (slots := self._plan.slots_of(attempt)) is not None:
+        if (limiter := self._plan.limiter_of(attempt)) is not None:
             try:
-                await slots.take(self._call.seconds_left())
+                await limiter.take(self._call.seconds_left())
             except UmgError as error:
                 self._failures.add(error)
                 if not self._plan.is_single:
                     self._plan.add_retry(attempt, first=True)
                 return False
         if not health.is_healthy(channel, model) and (self._plan.has_targets or not health.may_probe(channel, model)):
-            if slots is not None:
-                slots.release()
+            if limiter is not None:
+                limiter.release()
             if self._plan.has_targets:
                 self._plan.defer(attempt)
             else:
                 self._failures.add(circuit_open(self._requested_model, health.seconds_to_probe(channel, model)))
             return False
-        attempt.slots = slots
+        attempt.limiter = limiter
         self.outcomes.begin(attempt, is_retry=self._retries > 0)
         return True
 

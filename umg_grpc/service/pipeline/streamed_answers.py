@@ -109,12 +109,12 @@ class StreamedAnswer:
     def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
         """Create the aggregator of the answer, which keeps all of an answer that is stored."""
         answer, request = self._answer, self._scope.attempt.request
-        most_bytes = None if answer.retention.any else ESTIMATED_BYTES
+        max_bytes = None if answer.retention.any else ESTIMATED_BYTES
         answer.begin(passthrough=bool(first.source_frames))
         if answer.passthrough:
-            self._aggregator = FrameAggregator(FORMATS[request.source.format], request, most_bytes)
+            self._aggregator = FrameAggregator(FORMATS[request.source.format], request, max_bytes)
         else:
-            self._aggregator = StreamAggregator(most_bytes)
+            self._aggregator = StreamAggregator(max_bytes)
         return self._aggregator
 
     @property

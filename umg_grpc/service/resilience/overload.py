@@ -35,7 +35,7 @@ class LoadShedder:
 
         For `warm_up_seconds` from the first call on, no call is rejected because the process is behind with its work.
         """
-        self._slots = ConcurrencyLimiter(bounds.calls, bounds.queue, bounds.wait, "the gateway")
+        self._limiter = ConcurrencyLimiter(bounds.calls, bounds.queue, bounds.wait, "the gateway")
         self._start_queue = StartQueue(bounds.queue, bounds.lag, warm_up=WarmUp(warm_up_seconds, bounds.calls))
         self._count = count
         self._rejected = Counter[str]()  # by reason, since the last line of the log
@@ -44,12 +44,12 @@ class LoadShedder:
     @property
     def calls(self) -> int:
         """Number of calls in flight."""
-        return self._slots.taken
+        return self._limiter.taken
 
     @property
     def waiting(self) -> int:
         """Number of waiting calls."""
-        return self._slots.waiting + self._start_queue.waiting
+        return self._limiter.waiting + self._start_queue.waiting
 
     @property
     def lags(self) -> dict[tuple[str, ...], float]:
@@ -63,11 +63,11 @@ class LoadShedder:
 
     def refuses(self) -> bool:
         """Return whether `check` would reject a call."""
-        return self._start_queue.refuses() or self._slots.refuses()
+        return self._start_queue.refuses() or self._limiter.refuses()
 
     def refusal(self) -> UmgError:
         """Return the error for a call that was rejected without `check`, and count the rejection."""
-        return self._rejection(FULL if self._slots.refuses() else BEHIND)
+        return self._rejection(FULL if self._limiter.refuses() else BEHIND)
 
     def expect(self) -> None:
         """Count a call that is admitted without `check` (after `refuses`) and will soon call `enter`."""
@@ -85,13 +85,13 @@ class LoadShedder:
         """
         await self._start_queue.take()
         try:
-            await self._slots.take(seconds)
+            await self._limiter.take(seconds)
         except UmgError:
             raise self._rejection(FULL) from None
 
     def leave(self) -> None:
         """Release the slot of a call that ended."""
-        self._slots.release()
+        self._limiter.release()
 
     def refused(self, reason: str) -> None:
         """Count a rejected call for the metrics and the log."""

@@ -59,7 +59,7 @@ class Resilience:
         self.health = CircuitBreakers(config.breaker)
         self._chance = chance
         self._channels: Sequence[Channel] = ()
-        self.slots: dict[str, ConcurrencyLimiter] = {}
+        self.limiters: dict[str, ConcurrencyLimiter] = {}
         self.take(config)
 
     def take(self, config: Config) -> None:
@@ -72,15 +72,15 @@ class Resilience:
         same = [channel for channel in config.channels if channel in self._channels]
         self.health.forget({(channel.name, model.upstream) for channel in same for model in channel.models})
         self._channels = config.channels
-        bound, known = config.overload, self.slots
-        self.slots = {
+        bound, known = config.overload, self.limiters
+        self.limiters = {
             channel.name: ConcurrencyLimiter(channel.concurrency, bound.queue, bound.wait, "the provider of this model")
             for channel in config.channels
             if channel.concurrency is not None
         }
-        for name, slots in self.slots.items():
-            if name in known and known[name].bounds == slots.bounds:  # it has the calls in flight
-                self.slots[name] = known[name]
+        for name, limiter in self.limiters.items():
+            if name in known and known[name].bounds == limiter.bounds:  # it has the calls in flight
+                self.limiters[name] = known[name]
 
     def is_healthy(self, target: Target) -> bool:
         """Return whether the circuit breaker of the target allows the selection of its channel."""

@@ -4,18 +4,18 @@ import hashlib
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_names import Spelling, ToolNames
+from umg_grpc.wire.core.tool_names import NameRules, ToolNames
 
 MAX_CHARACTERS = 64
 
-_SPELLING = Spelling(
+_NAME_RULES = NameRules(
     re.compile(r"[a-zA-Z0-9_-]{1,64}"), illegal=re.compile(r"[^a-zA-Z0-9_-]"), max_characters=MAX_CHARACTERS
 )
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
     """Return the tool names of one request and its response."""
-    return ToolNames(request, _SPELLING)
+    return ToolNames(request, _NAME_RULES)
 
 
 def shortened_id(call_id: str) -> str:

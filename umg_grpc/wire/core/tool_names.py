@@ -14,7 +14,7 @@ from umg_grpc.wire.core.json import JsonObject
 
 
 @dataclass(frozen=True)
-class Spelling:
+class NameRules:
     """Rules for tool names that the providers of a format accept: characters and length."""
 
     name: re.Pattern[str]
@@ -66,10 +66,10 @@ class ToolNames:
     Equal requests give equal names, so a response is decoded with the names that its request was encoded with.
     """
 
-    def __init__(self, request: pb.GenerateRequest, spelling: Spelling) -> None:
-        self._spelling = spelling
+    def __init__(self, request: pb.GenerateRequest, rules: NameRules) -> None:
+        self._rules = rules
         self._tools = {name: tool for tool in request.tools if (name := name_of(tool)).name}
-        legal = [name for name in self._tools if not name.namespace and spelling.name.fullmatch(name.name)]
+        legal = [name for name in self._tools if not name.namespace and rules.name.fullmatch(name.name)]
         self._sent = {name: name.name for name in legal}
         self._declared = {sent: name for name, sent in self._sent.items()}
         self._first = dict[str, ToolName]()  # namespace -> its first tool
@@ -123,18 +123,18 @@ class ToolNames:
     def _name(self, name: ToolName) -> str:
         if name not in self._sent:
             joined = name.joined
-            sent = self._unused_name(joined if self._spelling.name.fullmatch(joined) else self._spelling.legal(joined))
+            sent = self._unused_name(joined if self._rules.name.fullmatch(joined) else self._rules.legal(joined))
             self._sent[name], self._declared[sent] = sent, name
         return self._sent[name]
 
     def _unused_name(self, name: str) -> str:
         """Return the name, or a numbered variant of it that is not taken."""
-        stem, unused = name[: self._spelling.max_characters - NUMBER_CHARACTERS], name
+        stem, unused = name[: self._rules.max_characters - NUMBER_CHARACTERS], name
         while unused in self._declared:
             # continues from the last number: a request may have many equal names
             number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
             end = f"_{number}"
-            unused = name[: self._spelling.max_characters - len(end)] + end
+            unused = name[: self._rules.max_characters - len(end)] + end
         return unused
 
 

@@ -3,15 +3,15 @@
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_names import OpenCalls, Spelling, ToolNames
+from umg_grpc.wire.core.tool_names import NameRules, OpenCalls, ToolNames
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
-_SPELLING = Spelling(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, max_characters=128)
+_NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, max_characters=128)
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
     """Return the tool names of one request and its answer."""
-    return ToolNames(request, _SPELLING)
+    return ToolNames(request, _NAME_RULES)
 
 
 class CallIds:

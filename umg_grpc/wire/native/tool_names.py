@@ -3,13 +3,13 @@
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_names import Spelling, ToolNames
+from umg_grpc.wire.core.tool_names import NameRules, ToolNames
 
-_SPELLING = Spelling(
+_NAME_RULES = NameRules(
     re.compile(r"[A-Za-z_][\w.:-]{0,63}", re.ASCII), illegal=re.compile(r"[^\w.:-]", re.ASCII), max_characters=64
 )
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
     """Return the tool names of one request and its answer."""
-    return ToolNames(request, _SPELLING)
+    return ToolNames(request, _NAME_RULES)
