@@ -76,7 +76,7 @@ class Dispatcher:
     def _log(self, exchange: Exchange, route: Route | None, status: int) -> None:
         """Log a request for which the service was not called, or that the service logs elsewhere."""
         trace = exchange.trace_context
-        write = log.info if route is None or route.needs_key else log.debug
+        write = log.debug if route is not None and route.is_probe else log.info
         write(
             "request",
             method=exchange.request.method,
@@ -111,7 +111,7 @@ class Dispatcher:
         """Raise UmgError for a request on a connection beyond the limit, unless it is a health check or scrape of
         metrics.
         """
-        if route is None or route.needs_key:
+        if route is None or not route.is_probe:
             exchange.rejected = exchange.is_body_unread = True
             self._settings.load_shedder.refused("connections")
             raise overloaded("the gateway has as many connections as it takes")

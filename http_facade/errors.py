@@ -52,6 +52,8 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
         headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
     if "allow" in error.metadata:
         headers[hdrs.ALLOW] = error.metadata["allow"]
+    if error.reason == pb.ERROR_REASON_RANGE_NOT_SATISFIABLE and "total_bytes" in error.metadata:
+        headers[hdrs.CONTENT_RANGE] = f"bytes */{error.metadata['total_bytes']}"
     if "retry_after_seconds" in error.metadata:
         headers[hdrs.RETRY_AFTER] = str(max(1, math.ceil(float(error.metadata["retry_after_seconds"]))))
     if error.reason in NOT_RETRYABLE or (error.reason == pb.ERROR_REASON_RATE_LIMITED and error.retry_after is None):

@@ -68,6 +68,17 @@ def metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
     return pairs
 
 
+def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
+    """Return the gRPC metadata of a call whose request has a signature, without the key that the caller may send."""
+    exchange.is_called = True
+    trace = exchange.trace_context
+    return [
+        ("x-request-id", exchange.request_id),
+        ("x-umg-face", face),
+        *(trace.pairs if trace is not None else ()),
+    ]
+
+
 def _identity(exchange: Exchange, face: str) -> list[tuple[str, str]]:
     """Return the metadata that identifies the call and the caller."""
     pairs = [("x-request-id", exchange.request_id), ("x-umg-face", face)]

@@ -14,6 +14,7 @@ from http_facade.encoded_stream import EncodedStream
 from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
+from http_facade.file_handlers import FileHandlers
 from http_facade.grpc_calls import attach, metadata, opened, response_headers
 from http_facade.model_handlers import ModelHandlers
 from http_facade.readiness import readiness_response
@@ -46,14 +47,14 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return UnaryHandler(route, RERANK_FORMATS[route.format], rerank, channel, settings).answer
         case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:
             return StoredResponseHandlers(route.format, channel).handler(route.shape)
-        case Shape.LIST_MODELS:
-            return ModelHandlers(route.format, channel).list
-        case Shape.GET_MODEL:
-            return ModelHandlers(route.format, channel).get
+        case Shape.LIST_MODELS | Shape.GET_MODEL:
+            return ModelHandlers(route.format, channel).handler(route.shape)
         case (
             Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
         ) | (Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS):
             return AdminHandlers(route.format, channel, settings).handler(route.shape)
+        case Shape.GET_FILE:
+            return FileHandlers(route.format, channel).get
         case Shape.ALIVE:
             return alive
         case Shape.READY:

@@ -1,6 +1,7 @@
 """Handlers of the model list and of single models, in the format that the path or the request selects."""
 
 import hashlib
+from collections.abc import Awaitable, Callable
 
 import grpc
 from aiohttp import hdrs, web
@@ -9,6 +10,7 @@ from http_facade.credentials import key_headers
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import check_key, metadata
 from http_facade.request_bodies import JSON
+from http_facade.routes import Shape
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.models import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for
@@ -26,6 +28,10 @@ class ModelHandlers:
         # all that the answer depends on besides the path and the query
         vary = (str(hdrs.AUTHORIZATION), *key_headers(face), *CHOOSING_HEADERS)
         self._headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, hdrs.VARY: ", ".join(dict.fromkeys(vary))}
+
+    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+        """Return the handler method for a kind of operation."""
+        return {Shape.LIST_MODELS: self.list, Shape.GET_MODEL: self.get}[shape]
 
     async def list(self, exchange: Exchange) -> web.StreamResponse:
         """Return one page of the models, as selected by the query."""

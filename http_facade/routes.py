@@ -34,6 +34,7 @@ class Shape(Enum):
     LIST_REQUESTS = auto()
     GET_REQUEST = auto()
     LIST_CHANNELS = auto()
+    GET_FILE = auto()
     ALIVE = auto()
     READY = auto()
     METRICS = auto()
@@ -48,6 +49,7 @@ class Route:
     shape: Shape
     format: str = DEFAULT_FORMAT  # wire format of the bodies
     needs_key: bool = True
+    is_signed: bool = False  # whether its path has a signature, which replaces the key
     stream: bool | None = None  # whether the answer is a stream; None if the body selects it
     errors: str = ""  # format of the error bodies, if not `format`
 
@@ -55,6 +57,11 @@ class Route:
     def name(self) -> str:
         """Path without the patterns of its segments, for logs and documents."""
         return re.sub(r"\{(\w+):.+?\}", r"{\1}", self.path)
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the route is for health checks and scrapers, which are answered in any state."""
+        return not (self.needs_key or self.is_signed)
 
     @property
     def error_format(self) -> str:
@@ -126,6 +133,7 @@ ROUTES = (
             ("GET", "channels", Shape.LIST_CHANNELS),
         )
     ),
+    Route("GET", "/files/{token}", Shape.GET_FILE, "files", needs_key=False, is_signed=True, errors=DEFAULT_FORMAT),
     Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code sends HEAD to this path first,
     Route("GET", "/api/hello", Shape.ALIVE, needs_key=False),  # its later versions to this one
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),

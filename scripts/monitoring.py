@@ -231,6 +231,15 @@ PANELS = [
     Panel("Calls", "Time to the first output of streams", "s", _quantiles("umg_first_output_seconds", 0.5, 0.95, 0.99)),
     Panel(
         "Calls",
+        "Result files",
+        "bytes",
+        (
+            ("sum by (direction) (rate(umg_blob_bytes_total[$__rate_interval]))", "{{direction}} a second"),
+            ("max(umg_blob_store_bytes)", "all"),
+        ),
+    ),
+    Panel(
+        "Calls",
         "URLs from callers",
         "reqps",
         (("sum by (outcome) (rate(umg_egress_total[$__rate_interval]))", "{{outcome}}"),),

@@ -13,6 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.file_links import FileLinks, link_secret
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.usage import UsageLog
@@ -28,6 +29,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metrics import (
+    BLOB_STORE,
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
     DATABASE_UP,
@@ -48,6 +50,7 @@ from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.service.servicers.admin import AdminServicer
 from umg_grpc.service.servicers.channel_report import ChannelReport
 from umg_grpc.service.servicers.embeddings import EmbeddingServicer
+from umg_grpc.service.servicers.files import FileServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
@@ -55,6 +58,8 @@ from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
 from umg_grpc.service.telemetry.interface import Telemetry
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
+from umg_grpc.store.blob_places import blob_place
+from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
@@ -67,7 +72,9 @@ from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
 
 SERVED = [
     f"umg.v1.{name}"
-    for name in ("AdminService", "EmbeddingService", "GenerationService", "ModelService", "RerankService")
+    for name in (
+        *("AdminService", "EmbeddingService", "FileService", "GenerationService", "ModelService", "RerankService"),
+    )
 ]
 SERVICES = [*SERVED, *UNSERVED]
 DATABASE, REDIS = "database", "redis"
@@ -89,6 +96,8 @@ class ProcessContext(NamedTuple):
     usage: UsageLog | None
     telemetry: Telemetry | None
     fetcher: Fetcher
+    blobs: BlobStore | None
+    links: FileLinks
 
 
 class Service:
@@ -111,6 +120,7 @@ class Service:
         self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder)
         self._config = self._started_config = config
         self._fetcher = process.fetcher
+        self.blobs, self.links = process.blobs, process.links
         self._channel_factory = channel_factory
         self._local = local
         self._channels = channels = channel_factory.channels(config)
@@ -129,6 +139,7 @@ class Service:
         self._models = ModelServicer(channels)
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
         self._admin = AdminServicer(store, report)
+        self._files = FileServicer(process.links, process.blobs)
         self._dependencies = process.dependencies
         self._watch()
         self._watch_stores(memory, process)
@@ -165,6 +176,7 @@ class Service:
         rpc.add_RerankServiceServicer_to_server(self._rerank, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
+        rpc.add_FileServiceServicer_to_server(self._files, server)
         add_unserved(server)
 
     def channel(self) -> InProcessChannel:
@@ -259,8 +271,13 @@ async def open_service(
         metrics = metrics or Metrics()
         usage = _usage_log(config, store, data, metrics, stack)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
+        blobs = _blob_store(config, data, metrics, stack)
+        links = FileLinks(link_secret(config.secret, data), config.blobs.ttl)
         process = ProcessContext(
-            metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, telemetry, fetcher
+            *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, telemetry),
+            fetcher=fetcher,
+            blobs=blobs,
+            links=links,
         )
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
@@ -301,6 +318,21 @@ def _usage_log(config: Config, store: Store, data: Path, metrics: Metrics, stack
     usage.start()
     stack.push_async_callback(usage.aclose)
     return usage
+
+
+def _blob_store(config: Config, data: Path, metrics: Metrics, stack: AsyncExitStack) -> BlobStore | None:
+    """Open the store of result files; None if the operator disabled it. Raise StoreError for a bucket that cannot be
+    used.
+    """
+    storage = config.blobs
+    if not storage.enabled:
+        return None
+    place = blob_place(storage.url, storage.endpoint, data)
+    blobs = BlobStore(place, ttl=storage.ttl, max_bytes=storage.max_bytes, count=metrics.count_blob_bytes)
+    blobs.start()
+    stack.push_async_callback(blobs.aclose)
+    metrics.watch(BLOB_STORE, lambda: {(): float(blobs.size_bytes)})
+    return blobs
 
 
 CONNECTIONS = 8192

@@ -4,10 +4,12 @@ import time
 from dataclasses import dataclass
 
 import pytest
+from google.protobuf.descriptor_pool import Default
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.permissions import ADMIN, EVERY_KEY, OPERATIONS, required_scopes
 from umg_grpc.errors import UmgError
+from umg_grpc.server import SERVICES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.admin import OPERATION_VALUES
 
@@ -81,6 +83,17 @@ def test_a_key_without_operations_has_all_but_administration() -> None:
         caller().check_scopes(required_scopes("/umg.v1.AdminService/CreateKey"))
     assert caught.value.metadata == {"operation": "admin"}
     caller().check_scopes(required_scopes("/umg.v1.AdminService/GetKey"))
+
+
+def test_only_methods_with_a_signature_need_no_key() -> None:
+    methods = [
+        f"/{service}/{method.name}" for service in SERVICES for method in Default().FindServiceByName(service).methods
+    ]
+    assert {method.removeprefix("/umg.v1.") for method in methods if required_scopes(method) is None} == {
+        "FileService/GetFile",
+        "FileService/DownloadFile",
+        "VideoService/ReceiveVideoCallback",
+    }
 
 
 def test_a_service_without_scopes_cannot_be_served() -> None:

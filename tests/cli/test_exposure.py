@@ -91,3 +91,39 @@ async def test_channels_with_secrets_are_warned_of_plain_text_to_another_machine
         ("with-header", "provider.example", ["Authorization"]),
         ("with-other-header", "provider.example", ["x-goog-api-key"]),
     ]
+
+
+REPLICATED = "database: postgresql://umg:secret@db.example/umg\n"
+REPLICAS = [
+    ("", []),
+    (REPLICATED, ["`secret` is absent", "`blobs.url` is absent"]),
+    (f"{REPLICATED}secret: 0123456789abcdef\n", ["`blobs.url` is absent"]),
+    (f"{REPLICATED}secret: 0123456789abcdef\nblobs: {{url: 's3://bucket'}}\n", []),
+    (f"{REPLICATED}blobs: {{enabled: false}}\n", ["`secret` is absent"]),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), REPLICAS)
+async def test_settings_that_replicas_need_are_named_by_the_check(
+    config: Path, settings: str, expected: list[str]
+) -> None:
+    config.write_text(settings + SANDBOX)  # noqa: ASYNC240 - a small file
+    environment = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "c"}
+    code, out, err = await run("check", str(config), environment=environment)
+    warned = [line for line in out.splitlines() if "warning" in line]
+    assert (code, err) == (0, "")
+    assert [text in line for text, line in zip(expected, warned, strict=True)] == [True] * len(expected)
+
+
+async def test_a_start_of_a_replica_warns_of_missing_settings(config: Path, tmp_path: Path) -> None:
+    config.write_text(REPLICATED.replace("db.example", "127.0.0.1:1") + SANDBOX)  # noqa: ASYNC240 - a small file
+    code, _, err = await run("serve", "--config", str(config), "--data", str(tmp_path / "data"), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0")  # fmt: skip
+    assert code == 1  # there is no database
+    assert "`secret` is absent" in err
+
+
+async def test_links_to_this_machine_are_warned_of_where_others_can_connect(config: Path, tmp_path: Path) -> None:
+    arguments = ("--config", str(config), "--http", "0.0.0.0:0")
+    async with serve(tmp_path / "data", *arguments, environment={"UMG_API_KEY": LONG}) as served:
+        assert "0.0.0.0:0" in await served.until_logged("set `public_url`")
+    assert (tmp_path / "data" / "link.secret").stat().st_mode & 0o777 == 0o600

@@ -1,6 +1,6 @@
 """Config file: every key takes effect, and every mistake is reported with its line."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +10,7 @@ from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import (
     Address,
     BearerAuth,
+    BlobStorage,
     Breaker,
     ChannelModel,
     Config,
@@ -216,8 +217,18 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert config.overload == Overload(calls=4096, queue=256, wait=1, lag=0.2, connections=8192, head=10, upload=60)
     assert config.cache_bytes == 64 * 1024**2
     assert config.responses == Retention(ttl=30 * 86400, max_bytes=1024**3, enabled=True)
+    assert config.blobs == BlobStorage(ttl=86400, max_bytes=10 * 1024**3, enabled=True, url=None, endpoint=None)
     assert config.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=True)
     assert config.channels[0].timeout == Timeout(connect=5, first_byte=60, idle=60, total=600)
+
+
+def test_the_place_of_result_files_is_read() -> None:
+    text = "channels: [{name: a, protocols: [local], models: [m]}]\nblobs: "
+    read = parse(
+        text + "{url: 's3://bucket/a/b', endpoint: 'http://minio:9000/', ttl: 2h, max_bytes: 1GiB}", "f", {}
+    ).blobs
+    assert read == BlobStorage(ttl=7200, max_bytes=1024**3, url="s3://bucket/a/b", endpoint="http://minio:9000")
+    assert parse(text + "{enabled: false}", "f", {}).blobs == replace(Config.blobs, enabled=False)
 
 
 def test_the_rules_for_urls_of_callers_are_read() -> None:
@@ -295,7 +306,7 @@ CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  mo
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 LATER = min(LATER_PROTOCOLS)
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
@@ -321,6 +332,7 @@ REFUSED_OPTIONS = (
 REDIS_OPTIONS = "expected nothing behind `?` but good values of db, username, password"
 URL = "expected a URL, http:// or https:// with a host and without a query"
 SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
+BUCKET = "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
 PLACE = "expected a host, `*.domain`, an address or a network, each optionally with a port: 10.0.0.0/8:8080"
 MISTAKES = [
     Mistake("an empty file", "", ("1: expected a mapping of keys to values",)),
@@ -342,6 +354,17 @@ MISTAKES = [
         LOCAL + "egress:\n  allow:\n  - files.example.com\n  - https://files.example.com\n  - 10.0.0.1/8",
         (f"5: egress.allow[1]: {PLACE}", f"6: egress.allow[2]: {PLACE}"),
     ),
+    Mistake("no bucket", LOCAL + "blobs: {url: https://minio.example/b}", (f"2: blobs.url: {BUCKET}",)),
+    Mistake("a bucket without a name", LOCAL + "blobs: {url: 's3://'}", (f"2: blobs.url: {BUCKET}",)),
+    Mistake(
+        "an endpoint of another cloud",
+        LOCAL + "blobs: {url: 'gs://bucket', endpoint: 'https://minio.example'}",
+        ("2: blobs.endpoint: expected it only with an s3:// `url`",),
+    ),
+    Mistake(
+        "an endpoint of no URL", LOCAL + "blobs: {url: 's3://bucket', endpoint: minio}", (f"2: blobs.endpoint: {URL}",)
+    ),
+    Mistake("an endpoint alone", LOCAL + "blobs: {endpoint: 'http://minio'}", ("2: blobs.endpoint: expected it only",)),
     Mistake("a switch that is none", LOCAL + "egress: {http: maybe}", ("2: egress.http: expected true or false",)),
     Mistake("no time at all", LOCAL + "egress: {timeout: 0}", ("2: egress.timeout: expected a number > 0",)),
     Mistake("too large a file", LOCAL + "egress: {max_bytes: 2GiB}", (f"2: egress.max_bytes: {SIZE}",)),

@@ -42,6 +42,7 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made.count_cache_lookup("hit")
     made.count_egress("fetched")
     made.count_lost_records(1, "full")
+    made.count_blob_bytes("stored", 1)
     families = text_string_to_metric_families(made.exposition().decode())
     counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
     levels = [value for value in vars(metrics).values() if isinstance(value, metrics.Level)]

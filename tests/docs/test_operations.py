@@ -33,7 +33,7 @@ from umg_grpc.service.pipeline import failure_policy, generation
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
 from umg_grpc.service.telemetry import content, exporting
-from umg_grpc.store import redis
+from umg_grpc.store import blobs, redis
 from umg_grpc.store.journal import FULL
 from umg_grpc.upstream import fetching
 from umg_grpc.upstream.http import keys
@@ -139,6 +139,7 @@ def counted() -> dict[str, set[str]]:
     made.count_cache_lookup("hit")
     made.count_egress(fetching.FETCHED)
     made.count_lost_records(1, FULL)
+    made.count_blob_bytes(blobs.STORED, 1)
     families = text_string_to_metric_families(made.exposition().decode())
     return {
         sample.name.removesuffix("_count"): set(sample.labels)

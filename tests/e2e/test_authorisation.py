@@ -66,7 +66,6 @@ SERVICES = {
     "umg.v1.ModelService": {"models"},
     "umg.v1.ImageService": {"images"},
     "umg.v1.VideoService": {"videos"},
-    "umg.v1.FileService": {"images", "videos"},
     "umg.v1.AdminService": {ADMIN},
 }
 """Scopes of which a key needs one for the methods of a service."""
@@ -74,6 +73,9 @@ OWN = {"GetUsage", "GetRequestRecord"}
 """Methods that every key may call for itself."""
 OWN_SHAPES = {Shape.GET_REQUEST}
 """Shapes of routes that every key may call for its own calls; the route of a key names another one here."""
+SIGNED = {"umg.v1.FileService.GetFile", "umg.v1.FileService.DownloadFile", "umg.v1.VideoService.ReceiveVideoCallback"}
+"""Methods whose requests have a signature, and whose callers need no key."""
+
 INVALID = {"no key": "MISSING_KEY", "unknown": "INVALID_KEY", "expired": "KEY_EXPIRED", "revoked": "INVALID_KEY"}
 """Reason by the kind of a key with which no call is possible."""
 KINDS = (*INVALID, "another model", "other operations", "administrator alone", "no administrator", "everything")
@@ -156,6 +158,10 @@ async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: R
 async def test_a_method_is_for_keys_with_its_scope_and_model(gate: Gate, method: MethodDescriptor, kind: str) -> None:
     assert method.containing_service is not None
     service = method.containing_service.full_name
+    if method.full_name in SIGNED:
+        found, _ = await call(gate, method, gate.headers(kind, {"generate"}), request_of(method))
+        assert found == ("MISSING_FIELD" if service in SERVED else "NOT_IMPLEMENTED")
+        return
     scopes = SERVICES[service]
     found, _ = await call(gate, method, gate.headers(kind, scopes), request_of(method))
     if kind in INVALID:
@@ -179,7 +185,15 @@ def names_model(method: MethodDescriptor) -> bool:
     return "model" in fields or (inner is not None and "model" in inner.message_type.fields_by_name)
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if not route.needs_key], ids=lambda route: route.path)
-async def test_a_route_without_a_key_answers_without_one(gate: Gate, route: Route) -> None:
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.is_probe], ids=lambda route: route.path)
+async def test_a_route_for_probes_answers_without_a_key(gate: Gate, route: Route) -> None:
     async with gate.session.request(route.method, route.path) as answer:
         assert answer.status == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.is_signed], ids=lambda route: route.path)
+async def test_a_signed_route_checks_no_key(gate: Gate, route: Route, kind: str) -> None:
+    path = re.sub(r"\{\w+\}", "absent", route.path)
+    async with gate.session.request(route.method, path, headers=gate.headers(kind, {"generate"})) as answer:
+        assert answer.status == 404

@@ -113,7 +113,7 @@ async def test_the_root_path_answers_probing_clients(face: Face) -> None:
 async def test_public_paths_are_answered_without_a_key(make_face: MakeFace) -> None:
     face = await make_face()
     for route in ROUTES:
-        if not route.needs_key:
+        if route.is_probe:
             async with face.client.get(face.url(route.path)) as answer:
                 assert answer.status == 200
     assert face.service.metadata == []

@@ -68,6 +68,7 @@ def test_calls_and_attempts_are_counted() -> None:
     metrics.hedged("m", won=False)
     metrics.count_cache_lookup("hit")
     metrics.count_egress("refused")
+    metrics.count_blob_bytes("served", 7)
     assert lines(metrics) >= {
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
         'umg_attempts_total{channel="main",model="m",outcome="not sent"} 1.0',
@@ -79,6 +80,7 @@ def test_calls_and_attempts_are_counted() -> None:
         'umg_hedges_total{model="m",won="false"} 1.0',
         'umg_cache_total{outcome="hit"} 1.0',
         'umg_egress_total{outcome="refused"} 1.0',
+        'umg_blob_bytes_total{direction="served"} 7.0',
     }
 
 

@@ -40,6 +40,8 @@ SERVED = {
     "umg.v1.AdminService.GetRequestRecord",
     "umg.v1.ModelService.ListModels",
     "umg.v1.ModelService.GetModel",
+    "umg.v1.FileService.GetFile",
+    "umg.v1.FileService.DownloadFile",
 }
 
 

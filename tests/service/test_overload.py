@@ -85,6 +85,8 @@ def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
             "ListInputItems",
             "ListModels",
             "GetModel",
+            "GetFile",
+            "DownloadFile",
         }
         & model_methods
     )

@@ -6,11 +6,8 @@ is refused. A replaced row keeps its id, and its old secret becomes unknown. A r
 later start sets it again.
 """
 
-import os
 import socket
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.key_fields import BOOTSTRAP
 from umg_grpc.access.keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
+from umg_grpc.access.secret_files import create_secret_file
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey
@@ -106,7 +104,7 @@ async def _install(store: Store, file: Path, variable: str | None, now: datetime
     async with store.write() as session:
         current = await _current_row(session)
         if not variable and (current is None or replace):
-            _create(file)
+            create_secret_file(file, new_secret())
         secret = variable or _read(file)
         source = None if variable else file
         if secret is None and current is not None:
@@ -211,20 +209,3 @@ def _read(file: Path) -> str | None:
         return None
     _check_secret(secret, file)
     return secret
-
-
-def _create(file: Path) -> None:
-    """Create the file with a new secret, unless it exists. Concurrent processes all find the same secret in it."""
-    if file.exists():
-        return
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{FILE}.")  # mode 0600
-    try:
-        with os.fdopen(descriptor, "w") as stream:
-            stream.write(new_secret() + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        with suppress(FileExistsError):
-            os.link(temporary, file)  # atomic, and never replaces an existing file
-    finally:
-        Path(temporary).unlink()

@@ -21,28 +21,31 @@ OPERATIONS: Mapping[str, "frozenset[pb.ModelOperation.ValueType]"] = {
 EVERY_KEY = frozenset({*OPERATIONS, ADMIN})
 """Scopes of a method that every key may call."""
 
-_SERVICES: Mapping[str, frozenset[str]] = {
+_SERVICES: Mapping[str, frozenset[str] | None] = {
     "GenerationService": frozenset({"generate"}),
     "EmbeddingService": frozenset({"embed"}),
     "RerankService": frozenset({"rerank"}),
     "ModelService": frozenset({"models"}),
     "ImageService": frozenset({"images"}),
     "VideoService": frozenset({"videos"}),
-    "FileService": frozenset({"images", "videos"}),
+    "FileService": None,
     "AdminService": frozenset({ADMIN}),
 }
-_METHODS: Mapping[str, frozenset[str]] = {  # a key may read itself; the servicer checks which key a call names
-    f"AdminService/{name}": EVERY_KEY for name in ("GetKey", "GetUsage", "GetRequestRecord")
+_METHODS: Mapping[str, frozenset[str] | None] = {
+    # a key may read itself; the servicer checks which key a call names
+    **dict.fromkeys((f"AdminService/{name}" for name in ("GetKey", "GetUsage", "GetRequestRecord")), EVERY_KEY),
+    "VideoService/ReceiveVideoCallback": None,
 }
 
 
-def required_scopes(method: str) -> frozenset[str]:
-    """Return the scopes that permit calls of `/umg.v1.Service/Method`; a key needs one of them.
+def required_scopes(method: str) -> frozenset[str] | None:
+    """Return the scopes that permit calls of `/umg.v1.Service/Method`; a key needs one of them. None for a method that
+    neither needs nor checks a key, since its request has a signature.
 
     Raise KeyError for a service without a row, so that no service can be served without one.
     """
     name = method.rpartition(".")[2]
-    return _METHODS.get(name) or _SERVICES[name.partition("/")[0]]
+    return _METHODS[name] if name in _METHODS else _SERVICES[name.partition("/")[0]]
 
 
 def model_operations(operations: frozenset[str]) -> "frozenset[pb.ModelOperation.ValueType]":

@@ -77,7 +77,10 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     # imported here: the service is slow to import
     from umg_grpc.channel_factory import tls_context
+    from umg_grpc.cli.exposure import replica_warnings
     from umg_grpc.cli.serve import check_local_models
+    from umg_grpc.store import StoreError
+    from umg_grpc.store.blob_places import blob_place
     from umg_grpc.tls import load as load_certificate
 
     found = load(config)
@@ -86,11 +89,14 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
         for channel in found.channels:
             tls_context(channel)
         expired = load_certificate(found.tls).problem if found.tls is not None else ""
-    except (OSError, UmgError) as error:
+        blob_place(found.blobs.url, found.blobs.endpoint, DATA)
+    except (OSError, StoreError, UmgError) as error:
         print(f"{config}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     if expired:
         print(f"{config}: warning: tls.certificate: {expired}")
+    for warning in replica_warnings(found):
+        print(f"{config}: warning: {warning}")
     for notice in found.notices:
         print(f"{config}: {notice}")
     channels, models = _count(len(found.channels), "channel"), _count(len(Router(found).models()), "model")

@@ -10,6 +10,7 @@ from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configur
 from umg_grpc.cli.serve import GRPC, Options
 from umg_grpc.config import Address, Config
 from umg_grpc.errors import UmgError
+from umg_grpc.store.database import SQLITE
 from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
@@ -19,14 +20,21 @@ SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re
 
 
 def check_exposure(options: Options, config: Config, environment: Mapping[str, str]) -> None:
-    """Log a warning for each way on which keys are sent unencrypted to other machines.
+    """Log a warning for each way on which keys are sent unencrypted to other machines, and for settings that other
+    machines need.
 
     Raise UmgError(INVALID_FIELD) for a short first key if a face is bound to more than loopback.
     """
+    for warning in replica_warnings(config) if GRPC in options.faces else ():
+        logger.warning(f"the database is for several replicas, but {warning}")
     exposed = ", ".join(map(str, options.exposed))
     if exposed:
         if GRPC in options.faces:
             _check_key(options, environment.get(VARIABLE), exposed)
+        if config.public_url is None:
+            logger.warning(
+                "links to result files have the address of this machine: set `public_url`", addresses=exposed
+            )
         if config.tls is None:
             logger.warning(
                 "callers send their keys unencrypted: set `tls`, put a proxy with TLS in front, or bind 127.0.0.1",
@@ -43,6 +51,22 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
                 host=parts.hostname,
                 headers=headers or None,
             )
+
+
+def replica_warnings(config: Config) -> list[str]:
+    """Return a warning for each part of the config with which several replicas on one database do not work together."""
+    if config.database == SQLITE:
+        return []
+    warnings = []
+    if config.secret is None:
+        warnings.append(
+            "`secret` is absent: each replica makes its own, and refuses the links to files that the others have signed"
+        )
+    if config.blobs.enabled and config.blobs.url is None:
+        warnings.append(
+            "`blobs.url` is absent: result files are in a folder, which replicas on other hosts do not read"
+        )
+    return warnings
 
 
 def _check_key(options: Options, variable: str | None, exposed: str) -> None:

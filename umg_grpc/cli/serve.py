@@ -32,6 +32,8 @@ from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not bound
+"""Address to call by the address to bind, for all addresses of a machine."""
 HTTP, GRPC = "http", "grpc"
 FACES = (HTTP, GRPC)
 
@@ -135,6 +137,7 @@ async def gateway(
                 stack.push_async_callback(scraped.cleanup)  # after the drain, so that scrapers can observe the drain
                 state.metrics = await _bind(scraped, address, "metrics", share_port=options.share_ports)
             if state.service is not None and face is not None:  # only now, when no address is taken
+                state.service.links.base_url = _public_url(options, config, state.http)
                 state.bootstrap = await _learn_first_key(state.service, options, environment.get(VARIABLE))
                 await face.start()
             for bound in filter(None, (runner, scraped)):
@@ -158,6 +161,17 @@ async def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack)
     certificates.start()
     stack.push_async_callback(certificates.aclose)
     return certificates
+
+
+def _public_url(options: Options, config: Config, http: Address | None) -> str:
+    """Return the URL of the gateway for callers: that of the config, or that of the HTTP face. `--http` names the HTTP
+    face even if another process serves it.
+    """
+    if config.public_url is not None:
+        return config.public_url
+    address = http or options.http
+    reachable = replace(address, host=LOOPBACK[address.host]) if address.host in LOOPBACK else address
+    return f"{'http' if config.tls is None else 'https'}://{reachable}"
 
 
 def _load_shedder(config: Config, metrics: Metrics) -> LoadShedder:

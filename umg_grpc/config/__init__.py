@@ -6,6 +6,7 @@ from umg_grpc.config.file_schema import built_in, parse
 from umg_grpc.config.values import (
     Auth,
     BearerAuth,
+    BlobStorage,
     Breaker,
     Channel,
     ChannelModel,
@@ -30,6 +31,7 @@ __all__ = [
     "Address",
     "Auth",
     "BearerAuth",
+    "BlobStorage",
     "Breaker",
     "Channel",
     "ChannelModel",

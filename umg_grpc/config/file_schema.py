@@ -16,6 +16,7 @@ from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.models import models
 from umg_grpc.config.scalars import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
+    BlobStorage,
     Breaker,
     Config,
     ConfigEntry,
@@ -32,6 +33,7 @@ from umg_grpc.config.values import (
 from umg_grpc.config.yaml_document import ConfigError, Document
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 
+BUCKET = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]{1,62}(?:/[^?#\s]*)?")
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")
 
 
@@ -39,6 +41,11 @@ class _RetentionEntry(ConfigEntry, frozen=True):
     ttl: str | None = None
     max_bytes: str | None = None
     enabled: bool = True
+
+
+class _BlobsEntry(_RetentionEntry, frozen=True):
+    url: str | None = None
+    endpoint: str | None = None
 
 
 class _MetricsEntry(ConfigEntry, frozen=True):
@@ -79,6 +86,7 @@ class _File(ConfigEntry, frozen=True):
     responses: _RetentionEntry = _RetentionEntry()
     reasoning: _RetentionEntry = _RetentionEntry()
     usage: _RetentionEntry = _RetentionEntry()
+    blobs: _BlobsEntry = _BlobsEntry()
 
 
 def built_in() -> Config:
@@ -146,6 +154,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         usage=_retention(document, "usage", file.usage, Config.usage),
+        blobs=_blobs(document, file.blobs),
         notices=tuple(notices),
     )
 
@@ -193,6 +202,18 @@ def _egress(document: Document, entry: _EgressEntry) -> EgressRules:
     if entry.max_bytes is not None:
         max_bytes = body_size(document, ("egress", "max_bytes"), entry.max_bytes)
     return EgressRules(tuple(places), entry.http, max_bytes, entry.timeout)
+
+
+def _blobs(document: Document, entry: _BlobsEntry) -> BlobStorage:
+    if entry.url is not None and not BUCKET.fullmatch(entry.url):
+        document.problem(("blobs", "url"), "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX")
+    endpoint = None
+    if entry.endpoint is not None:
+        endpoint = url(document, ("blobs", "endpoint"), entry.endpoint)
+        if entry.url is None or not entry.url.startswith("s3://"):
+            document.problem(("blobs", "endpoint"), "expected it only with an s3:// `url`")
+    kept = _retention(document, "blobs", entry, Config.blobs)
+    return BlobStorage(ttl=kept.ttl, max_bytes=kept.max_bytes, enabled=kept.enabled, url=entry.url, endpoint=endpoint)
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, default: Retention) -> Retention:

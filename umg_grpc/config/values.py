@@ -240,6 +240,16 @@ class Retention:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BlobStorage(Retention):
+    """Place and retention of result files."""
+
+    url: str | None = None
+    """Bucket, for example `s3://bucket/prefix`; None is a folder in the data directory."""
+    endpoint: str | None = None
+    """URL of a server that is compatible with S3; None is that of the cloud."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsAccess:
     """Address of `/metrics` and key of the scrapers. Without either the HTTP face serves it without a key."""
 
@@ -297,5 +307,7 @@ class Config:
     """Retention of reasoning state, for clients that do not send it back."""
     usage: Retention = Retention(ttl=90 * 86400, max_bytes=1024**3)
     """Retention of usage records."""
+    blobs: BlobStorage = BlobStorage(ttl=86400, max_bytes=10 * 1024**3)
+    """Place and retention of result files, which callers read by signed links."""
     notices: tuple[str, ...] = ()
     """Parts of the file that this version does not serve, for the log."""

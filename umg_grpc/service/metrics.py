@@ -96,6 +96,7 @@ TLS_RELOAD_SUCCESS = Level(
     "umg_tls_reload_success", "1 if the certificate files are those in use, 0 if they cannot be used.", (), "livemin"
 )
 START_LAG = Level("umg_gate_lag_seconds", "Longest wait for a start in the last minute.", ("clock",), "livemax")
+BLOB_STORE = Level("umg_blob_store_bytes", "Bytes of the stored result files.", (), "livemax")
 TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
 BUILD_INFO = Level("umg_build_info", "1, with the versions of the program.", ("version", "python"), "livemax")
 BUILD: Values = {(version("unified-model-gateway"), platform.python_version()): 1}
@@ -132,6 +133,7 @@ class Metrics:
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
         self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
+        self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
         self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
         self._lost = self._counter("umg_usage_records_lost", "Usage records that the journal rejected.", "reason")
         self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
@@ -183,6 +185,10 @@ class Metrics:
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a cache look-up. `outcome`: `hit`, `miss` or `bypass`."""
         self._counts[self._cache, (outcome,)] += 1
+
+    def count_blob_bytes(self, direction: str, size: int) -> None:
+        """Count bytes of result files. `direction`: `stored` or `served`."""
+        self._counts[self._blobs, (direction,)] += size
 
     def count_egress(self, outcome: str) -> None:
         """Count a request to a URL that a caller names. `outcome`: `fetched`, `refused` by the rules, or `failed`."""

@@ -22,6 +22,9 @@ from umg_grpc.wire.text_format import BIG_BYTES
 
 logger = structlog.get_logger()
 
+MAX_KEYLESS_BYTES = 2 << 20
+"""Largest request of a method that needs no key: twice the largest callback of a provider."""
+
 
 class CallInterceptor(Interceptor):
     """Interceptor of every operation. It opens the call, admits it, decodes its request, and ends it: with the initial
@@ -62,7 +65,7 @@ class CallInterceptor(Interceptor):
             call, failure = self._log.open(method, context), None
             try:
                 await self._admit(call, context, load_shedder, scopes)
-                answer = await inner(await self._decode(method, request), context)
+                answer = await inner(await self._decode(method, request, scopes), context)
                 await context.send_initial_metadata(_headers(call))
                 return answer
             except Exception as error:  # all failures, expected or not
@@ -89,7 +92,7 @@ class CallInterceptor(Interceptor):
             call, failure, sent = self._log.open(method, context), None, False
             try:
                 await self._admit(call, context, load_shedder, scopes)
-                async with aclosing(inner(await self._decode(method, request), context)) as messages:
+                async with aclosing(inner(await self._decode(method, request, scopes), context)) as messages:
                     async for message in messages:
                         if not sent:
                             call.first_output_seconds = time.perf_counter() - call.began_at
@@ -113,10 +116,10 @@ class CallInterceptor(Interceptor):
         return served
 
     async def _admit(
-        self, call: Call, context: Context, load_shedder: LoadShedder | None, scopes: frozenset[str]
+        self, call: Call, context: Context, load_shedder: LoadShedder | None, scopes: frozenset[str] | None
     ) -> None:
-        """Set the deadline of the call, take a slot of the load shedder, and authenticate the caller. Raise UmgError
-        for a rejection, an invalid key, and a key that has none of the scopes.
+        """Set the deadline of the call, take a slot of the load shedder, and authenticate the caller unless `scopes` is
+        None. Raise UmgError for a rejection, an invalid key, and a key that has none of the scopes.
         """
         if not call.trusted:
             self._socket_tasks[call] = asyncio.current_task()
@@ -125,6 +128,8 @@ class CallInterceptor(Interceptor):
             load_shedder.check()
             await load_shedder.enter(call.seconds_left())
             call.load_shedder = load_shedder
+        if scopes is None:
+            return
         caller = self._authenticator.valid_caller(call.known_key) if isinstance(call.known_key, KnownKey) else None
         if caller is None:
             scheme, _, secret = call.metadata.get("authorization", "").partition(" ")
@@ -140,12 +145,15 @@ class CallInterceptor(Interceptor):
         call.known_caller = caller
         caller.check_scopes(scopes)
 
-    async def _decode(self, method: str, request: object) -> object:
-        """Return the request, decoded if it came over a socket. Raise UmgError(MALFORMED_BODY) for bytes that are not a
-        message of the method's type.
+    async def _decode(self, method: str, request: object, scopes: frozenset[str] | None) -> object:
+        """Return the request, decoded if it came over a socket. Raise UmgError: MALFORMED_BODY for bytes that are not a
+        message of the method's type, BODY_TOO_LARGE for a large request of a caller without a key.
         """
         if not isinstance(request, bytes):
             return request
+        if scopes is None and len(request) > MAX_KEYLESS_BYTES:
+            message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
+            raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(MAX_KEYLESS_BYTES))
         try:
             if len(request) < BIG_BYTES:
                 return self._deserializers[method](request)

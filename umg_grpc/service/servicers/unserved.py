@@ -15,7 +15,6 @@ from umg_grpc.v1 import pb
 UNSERVED = {
     "umg.v1.ImageService": "images",
     "umg.v1.VideoService": "video",
-    "umg.v1.FileService": "result files",
 }
 
 

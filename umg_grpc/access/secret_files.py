@@ -1,0 +1,23 @@
+"""Files with a secret in the data directory, which all processes that use the directory share."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def create_secret_file(file: Path, secret: str) -> None:
+    """Create the file with the secret, unless it exists. Concurrent processes all find the same secret in it."""
+    if file.exists():
+        return
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(secret + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        with suppress(FileExistsError):
+            os.link(temporary, file)  # atomic, and never replaces an existing file
+    finally:
+        Path(temporary).unlink()
