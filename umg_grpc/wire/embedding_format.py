@@ -103,9 +103,11 @@ def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError |
 
 def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
     """Return the length of the vectors of a response without a requested length; 0 if every input requests a length."""
-    positions = (place for place, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions))
-    place = next(positions, None)
-    return 0 if place is None else len(response.embeddings[place].values) // ELEMENT_BYTES
+    positions = (
+        position for position, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions)
+    )
+    position = next(positions, None)
+    return 0 if position is None else len(response.embeddings[position].values) // ELEMENT_BYTES
 
 
 def other_length(length: int, requested: int, other: int) -> UmgError:

@@ -94,8 +94,8 @@ class Report:
             if name != header_name(name):
                 dropped += f" (`{name}`)"
             message = f"the provider of this model cannot be told: {dropped}; leave it out, or send no x-umg-strict"
-            place = name if wire_path is None else body_path(name, wire_path)
-            raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=place)
+            path = name if wire_path is None else body_path(name, wire_path)
+            raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=path)
 
 
 def header_name(path: str) -> str:

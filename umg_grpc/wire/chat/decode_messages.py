@@ -61,10 +61,10 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
         media.kind, media.file_id, media.media_id = pb.MEDIA_KIND_AUDIO, message.audio.id, message.audio.id
     count = len(target.parts)
     for index, raw in enumerate(message.tool_calls or ()):
-        place = f"{at}.tool_calls[{index}]"
-        _decode_call(raw, target, place)
+        path = f"{at}.tool_calls[{index}]"
+        _decode_call(raw, target, path)
         if target.parts[-1].HasField("opaque"):
-            notes.opaque_paths[f"{at}.parts[{len(target.parts) - 1}]"] = place
+            notes.opaque_paths[f"{at}.parts[{len(target.parts) - 1}]"] = path
     if len(target.parts) > MAX_PARTS:
         raise invalid(f"{at}.tool_calls", f"the message has more than {MAX_PARTS} parts with them; split it")
     if message.function_call and not message.tool_calls:

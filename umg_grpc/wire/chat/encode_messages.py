@@ -24,7 +24,7 @@ class _Turn(NamedTuple):
     """Canonical message without its tool results; its parts with their canonical paths."""
 
     message: pb.Message
-    place: int
+    message_index: int
     parts: list[tuple[pb.Part, str]]
 
 
@@ -112,7 +112,7 @@ class MessageEncoder:
 
     def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
         """Encode a turn of any role but the assistant's."""
-        at, before, shown = f"messages[{turn.place}]", self._placeholder_results(), list[object]()
+        at, before, shown = f"messages[{turn.message_index}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
             shown, self._shown = self._shown, []
         else:
@@ -155,7 +155,7 @@ class MessageEncoder:
                 ):
                     encoded["function_call"] = self._function_call(part.tool_call)
                 elif part.HasField("tool_call"):
-                    calls.append(self._call(part, f"call_{turn.place}_{position}"))
+                    calls.append(self._call(part, f"call_{turn.message_index}_{position}"))
                 elif part.HasField("media") and part.media.media_id:
                     encoded["audio"] = {"id": part.media.media_id}
                 elif part.HasField("media"):
@@ -224,11 +224,11 @@ class MessageEncoder:
             self._report.drop("is_error")
         texts, shown = list[object](), len(self._shown)
         for index, part in enumerate(result.parts):
-            place = f"{at}.tool_result.parts[{index}]"
+            path = f"{at}.tool_result.parts[{index}]"
             if part.HasField("media"):
-                self._shown.append(self._part(part, place))
-            elif self._is_encodable(part, place):
-                texts.append(self._part(part, place))
+                self._shown.append(self._part(part, path))
+            elif self._is_encodable(part, path):
+                texts.append(self._part(part, path))
         if not result.parts and result.result_json:
             texts.append({"type": "text", "text": result.result_json})
         if not texts and len(self._shown) > shown:

@@ -118,8 +118,8 @@ class PassthroughDecoder(FrameDecoder):
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._started = True
             events.append(started_event(chunk, self._request.model))
-        for place, choice in enumerate(chunk.choices):
-            self._finish(place if choice.index is None else choice.index, choice.finish_reason or None, events)
+        for position, choice in enumerate(chunk.choices):
+            self._finish(position if choice.index is None else choice.index, choice.finish_reason or None, events)
         if chunk.usage is not None:
             if chunk.usage.is_whole:
                 events.append(usage_event(chunk.usage))

@@ -17,7 +17,7 @@ Path = tuple[str, ...]
 
 # Places of each canonical field in a body after `extra_body` is merged: an edit clears all of them and looks for the
 # new value in the same places of the encoding.
-PLACES: dict[str, tuple[Path, ...]] = {
+PATHS: dict[str, tuple[Path, ...]] = {
     "reasoning": (
         ("reasoning_effort",),
         ("thinking",),
@@ -99,21 +99,21 @@ def _members(raw: Raw, at: str) -> dict[str, Raw]:
 
 def _replace_field(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
     """Remove a canonical field from all its places, and add its value from the encoding."""
-    removed = [place for place in PLACES[field] if _remove_member(fields, place)]
-    for place in PLACES[field]:
-        if (value := _find_member(encoded, place)) is not None:
-            _set_member(fields, removed[0] if removed and field in INTERCHANGEABLE else place, value)
+    removed = [path for path in PATHS[field] if _remove_member(fields, path)]
+    for path in PATHS[field]:
+        if (value := _find_member(encoded, path)) is not None:
+            _set_member(fields, removed[0] if removed and field in INTERCHANGEABLE else path, value)
 
 
-def _find_member(encoded: object, place: Path) -> object:
-    for name in place:
+def _find_member(encoded: object, path: Path) -> object:
+    for name in path:
         encoded = encoded.get(name) if isinstance(encoded, dict) else None
     return encoded
 
 
-def _remove_member(fields: dict[str, Raw], place: Path) -> bool:
+def _remove_member(fields: dict[str, Raw], path: Path) -> bool:
     """Remove the member at a place; return whether it was there. An object that becomes empty is removed too."""
-    name, *rest = place
+    name, *rest = path
     if name not in fields:
         return False
     if not rest:
@@ -129,8 +129,8 @@ def _remove_member(fields: dict[str, Raw], place: Path) -> bool:
     return True
 
 
-def _set_member(fields: dict[str, Raw], place: Path, value: object) -> None:
-    name, *rest = place
+def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
+    name, *rest = path
     if rest:
         members = _members(fields.get(name, ABSENT), name)
         _set_member(members, tuple(rest), value)
@@ -176,8 +176,8 @@ def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
             continue
         for key, value in _members(members[name], f"generationConfig.{name}").items():
             snake = SNAKE_CASE.get(key, key)
-            place = ("extra_body", "google", "thinking_config", snake)
-            _set_member(fields, place, Raw(bytes(value).lower()) if snake == "thinking_level" else value)
+            path = ("extra_body", "google", "thinking_config", snake)
+            _set_member(fields, path, Raw(bytes(value).lower()) if snake == "thinking_level" else value)
 
 
 SNAKE_CASE = {

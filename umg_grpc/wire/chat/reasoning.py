@@ -51,29 +51,29 @@ def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, note
                 notes.family.append(f"{at}.{name}")
 
 
-def vendor_places(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
+def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
     """Yield (path, member) for each spelling of vendor G's part of a body, the most specific last."""
     body = chat.extra_body or schema.ExtraBody()
-    for at, place in (
+    for at, member in (
         ("google", chat.google),
         ("vendorg", chat.vendorg),
         ("extra_body.google", body.google),
         ("extra_body.vendorg", body.vendorg),
     ):
-        if place is not None:
-            yield at, place
+        if member is not None:
+            yield at, member
 
 
 def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
     """Yield (path, config) for each thinking config of a body, the most specific last."""
-    places: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_places(chat)]
+    members: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_members(chat)]
     if chat.generation_config is not None:
-        places.insert(0, ("generationConfig", chat.generation_config))
-    for at, place in places:
-        if place.thinking_config:
-            yield f"{at}.thinking_config", place.thinking_config
-        if place.camel_config:
-            yield f"{at}.thinkingConfig", place.camel_config
+        members.insert(0, ("generationConfig", chat.generation_config))
+    for at, member in members:
+        if member.thinking_config:
+            yield f"{at}.thinking_config", member.thinking_config
+        if member.camel_config:
+            yield f"{at}.thinkingConfig", member.camel_config
 
 
 def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) -> None:

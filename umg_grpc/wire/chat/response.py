@@ -213,8 +213,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             _decode_endings(answer, response)
             response.source.format, response.source.body = "chat", replace_model_id(body, answer.model, request.model)
         else:
-            for place, choice in enumerate(answer.choices or ()):
-                candidate = response.candidates.add(index=place if choice.index is None else choice.index)
+            for position, choice in enumerate(answer.choices or ()):
+                candidate = response.candidates.add(index=position if choice.index is None else choice.index)
                 _decode_message(choice, candidate, answer.citations or [], request)
             response.candidates.sort(key=lambda candidate: candidate.index)
     except (ValueError, RecursionError):
@@ -223,8 +223,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _decode_endings(answer: PassedResponse, response: pb.GenerateResponse) -> None:
-    for place, ending in enumerate(answer.choices or ()):
-        candidate = response.candidates.add(index=place if ending.index is None else ending.index)
+    for position, ending in enumerate(answer.choices or ()):
+        candidate = response.candidates.add(index=position if ending.index is None else ending.index)
         decode_finish(ending.finish_reason, candidate)
 
 

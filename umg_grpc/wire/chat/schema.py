@@ -238,7 +238,7 @@ class Thinking(Struct):
     budget_tokens: Whole | None = None
 
 
-class Place(Struct):
+class ApproximateLocation(Struct):
     """Approximate location of the user."""
 
     country: str | None = None
@@ -250,7 +250,7 @@ class Place(Struct):
 class UserLocation(Struct):
     """Member `user_location` of the request."""
 
-    approximate: Place
+    approximate: ApproximateLocation
     type: Literal["approximate"] | None = None
 
 

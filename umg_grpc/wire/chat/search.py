@@ -6,7 +6,7 @@ from umg_grpc.families import ChatFields
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.reasoning import vendor_places
+from umg_grpc.wire.chat.reasoning import vendor_members
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, encode_search_options
 from umg_grpc.wire.core.json import JsonObject, is_present, json_object, whole
 from umg_grpc.wire.model_quirks import supports_search
@@ -29,10 +29,10 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: 
         request.search.SetInParent()
         request.search.context_size = options.search_context_size or ""
         if options.user_location:
-            place, target = options.user_location.approximate, request.search.user_location
+            approximate, target = options.user_location.approximate, request.search.user_location
             target.SetInParent()
-            target.country, target.region = place.country or "", place.region or ""
-            target.city, target.timezone = place.city or "", place.timezone or ""
+            target.country, target.region = approximate.country or "", approximate.region or ""
+            target.city, target.timezone = approximate.city or "", approximate.timezone or ""
     if (famx := chat.search_parameters) is not None:
         notes.family.append("search_parameters")
         request.search.mode = MODES[famx.mode or "auto"]  # not shown in the document; the provider's own default
@@ -44,16 +44,16 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: 
     if chat.parameters is not None:
         notes.family.append("parameters")
         _decode_parameters(chat.parameters, request)
-    for at, place_of_vendor in vendor_places(chat):
+    for at, vendor_member in vendor_members(chat):
         if at not in notes.family:
             notes.family.append(at)
-        for kind in _search_tools(place_of_vendor, at):
+        for kind in _search_tools(vendor_member, at):
             request.tools.add().web_search.declared_type = kind
 
 
-def _search_tools(place: schema.VendorG, at: str) -> Iterator[str]:
+def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
     """Yield the search tools of `extra_body.vendorg.tools`, each as its key there. Raises UmgError(INVALID_FIELD)."""
-    for index, tool in enumerate(place.tools or ()):
+    for index, tool in enumerate(vendor.tools or ()):
         for key, options in tool.items():
             if key in SEARCH_KEYS and is_present(options):
                 json_object(options, f"{at}.tools[{index}].{key}")

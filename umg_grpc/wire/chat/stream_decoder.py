@@ -318,14 +318,14 @@ class TranslatingDecoder(EventDecoder):
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._started = True
             yield started_event(chunk, self._request.model)
-        for place, choice in enumerate(chunk.choices or ()):
-            yield from self._choice(choice, place)
+        for position, choice in enumerate(chunk.choices or ()):
+            yield from self._choice(choice, position)
         self._citations = chunk.citations or self._citations
         if chunk.usage is not None and chunk.usage.is_whole:
             yield usage_event(chunk.usage)
 
-    def _choice(self, choice: ChunkChoice, place: int) -> Iterator[pb.GenerateEvent]:
-        index = place if choice.index is None else choice.index
+    def _choice(self, choice: ChunkChoice, position: int) -> Iterator[pb.GenerateEvent]:
+        index = position if choice.index is None else choice.index
         candidate = self._candidates.get(index)
         if candidate is None:
             candidate = self._candidates[index] = _Candidate(index, self._request, self._has_halves, self._inputs)

@@ -209,8 +209,8 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
     if context_size:
         options["search_context_size"] = context_size
     if location is not None:
-        place = {field.name: value for field, value in location.ListFields()}
-        options["user_location"] = {"type": "approximate", "approximate": place}
+        approximate = {field.name: value for field, value in location.ListFields()}
+        options["user_location"] = {"type": "approximate", "approximate": approximate}
     return options
 
 

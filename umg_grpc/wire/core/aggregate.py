@@ -354,6 +354,6 @@ class _Part:
 def _append_texts(texts: MutableSequence[str], deltas: dict[int, Pieces]) -> None:
     """Append the deltas to the texts with their indexes. An index that the provider skipped becomes an empty text."""
     for index, pieces in sorted(deltas.items()):
-        place = min(index, len(texts) + MAX_SKIPPED)
-        texts.extend([""] * (place + 1 - len(texts)))
-        texts[place] += pieces.text()
+        position = min(index, len(texts) + MAX_SKIPPED)
+        texts.extend([""] * (position + 1 - len(texts)))
+        texts[position] += pieces.text()

@@ -116,37 +116,37 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
     """Return the size in the frame header, which is somewhere before the first scan. A second frame header is an error:
     readers disagree on which of them is valid.
     """
-    sizes, place = list[tuple[int, int]](), 2
+    sizes, position = list[tuple[int, int]](), 2
     for _ in range(MAX_BLOCKS):
-        marker = data[place + 1]
-        if data[place] != 0xFF or marker == _END_OF_IMAGE:
+        marker = data[position + 1]
+        if data[position] != 0xFF or marker == _END_OF_IMAGE:
             break
         if marker == _START_OF_SCAN and len(sizes) == 1:
             return sizes[0]
         if marker in _FRAME_HEADERS:
-            sizes.append((_big(data, place + 7, 2), _big(data, place + 5, 2)))
+            sizes.append((_big(data, position + 7, 2), _big(data, position + 5, 2)))
         if marker == 0xFF:  # a fill byte before the marker
-            place += 1
+            position += 1
         elif marker in _WITHOUT_LENGTH:
-            place += 2
+            position += 2
         else:
-            place += 2 + max(_big(data, place + 2, 2), 2)
+            position += 2 + max(_big(data, position + 2, 2), 2)
     raise _BrokenHeaderError
 
 
 def _gif_size(data: bytes) -> tuple[int, int]:
     """Return the size of the logical screen, extended to the first frame as readers do."""
     width, height, flags = _little(data, 6, 2), _little(data, 8, 2), data[10]
-    place = 13 + (3 * 2 ** (1 + (flags & 7)) if flags & 0x80 else 0)  # after the colour table
+    position = 13 + (3 * 2 ** (1 + (flags & 7)) if flags & 0x80 else 0)  # after the colour table
     inside = False
     for _ in range(MAX_BLOCKS):
         if inside:  # blocks with their lengths, up to an empty one
-            inside = data[place] > 0
-            place += 1 + data[place]
-        elif data[place] == _GIF_EXTENSION:
-            inside, place = True, place + 2
-        elif data[place] == _GIF_IMAGE:
-            left, top, wide, high = (_little(data, place + offset, 2) for offset in (1, 3, 5, 7))
+            inside = data[position] > 0
+            position += 1 + data[position]
+        elif data[position] == _GIF_EXTENSION:
+            inside, position = True, position + 2
+        elif data[position] == _GIF_IMAGE:
+            left, top, wide, high = (_little(data, position + offset, 2) for offset in (1, 3, 5, 7))
             return max(width, left + wide), max(height, top + high)
         else:
             break

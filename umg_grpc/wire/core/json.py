@@ -30,7 +30,7 @@ INT64_MAX = 2**63 - 1
 MAX_ECHO = 80  # characters of a caller's value that an error message repeats
 
 _MISSING = re.compile(r"^Object missing required field `([^`]*)`")
-_PLACE = re.compile(r" - at (?:`key` in )*`\$([^`]*)`$")
+_PATH = re.compile(r" - at (?:`key` in )*`\$([^`]*)`$")
 _GOT = re.compile(r"^Expected `([^`]*)`, got `([^`]*)`")
 _BOUND = re.compile(r"^Expected `(\w+)` (.*)$")
 _ENUM = re.compile(r"^Invalid enum value (.*)$", re.DOTALL)
@@ -157,9 +157,9 @@ def replace_model_id(
         return body
     replacement, name = msgspec.json.encode(public_id), b'"%b"' % member.encode()
     if provider_id is not None and body.count(name) == 1:
-        encoded, place = msgspec.json.encode(provider_id), body.find(b'"', body.index(name) + len(name))
-        if place > 0 and body.startswith(encoded, place):
-            return body[:place] + replacement + body[place + len(encoded) :]
+        encoded, position = msgspec.json.encode(provider_id), body.find(b'"', body.index(name) + len(name))
+        if position > 0 and body.startswith(encoded, position):
+            return body[:position] + replacement + body[position + len(encoded) :]
     fields = decode(_FIELDS, body)
     inner = decode(_FIELDS, bytes(fields[parent])) if parent else fields
     inner[member] = Raw(replacement)
@@ -191,8 +191,8 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
     """Return the UmgError for an error message of msgspec, which ends with the path and reports a missing field at its
     parent.
     """
-    place = _PLACE.search(problem)
-    problem, local = (problem[: place.start()], place[1]) if place else (problem, "")
+    found = _PATH.search(problem)
+    problem, local = (problem[: found.start()], found[1]) if found else (problem, "")
     path = (at + local.replace("[...]", "")).removeprefix(".")
     if absent := _MISSING.match(problem):
         return missing(f"{path}.{absent[1]}" if path else absent[1])

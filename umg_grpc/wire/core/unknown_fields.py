@@ -22,8 +22,8 @@ from umg_grpc.wire.request_notes import RequestNotes
 Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]
 """(members of an object) -> the struct that decodes it; None for an object that is not entered."""
 
-Place: TypeAlias = "tuple[Place, str, int] | None"
-"""Position of an object: (position of its parent, name of the field, index in its list or -1); None at the top."""
+FieldPath: TypeAlias = "tuple[FieldPath, str, int] | None"
+"""Path of an object: (path of its parent, name of the field, index in its list or -1); None at the top."""
 
 
 def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = None) -> Pick:
@@ -102,24 +102,26 @@ class Fields:
 
     def nested_unknown(self, body: bytes) -> Sequence[str]:
         """Return the paths of the unknown fields below the top level of a body, see `unknown`."""
-        return [_path(*place) for place in self._unknown(body) if place[0] is not None]
+        return [_path(*path) for path in self._unknown(body) if path[0] is not None]
 
     def unknown(self, body: bytes) -> Sequence[str]:
         """Return the paths of the fields that are not null and that no struct declares, at most `MAX_PATHS`. `type` is
         always known.
         """
-        return [_path(*place) for place in self._unknown(body)]
+        return [_path(*path) for path in self._unknown(body)]
 
-    def _unknown(self, body: bytes) -> Sequence[tuple[Place, str]]:
+    def _unknown(self, body: bytes) -> Sequence[tuple[FieldPath, str]]:
         try:
             members = _DECODER.decode(body)
         except (ValueError, RecursionError):
             return ()  # only a caller without a face sends an invalid body
-        places = list[tuple[Place, str]]()
-        self._collect(self._shape(self._top), members, None, places)
-        return places[:MAX_PATHS]
+        paths = list[tuple[FieldPath, str]]()
+        self._collect(self._shape(self._top), members, None, paths)
+        return paths[:MAX_PATHS]
 
-    def _collect(self, shape: _Shape, members: dict[str, object], at: Place, found: list[tuple[Place, str]]) -> None:
+    def _collect(
+        self, shape: _Shape, members: dict[str, object], at: FieldPath, found: list[tuple[FieldPath, str]]
+    ) -> None:
         if not members.keys() <= shape.known:
             found += [(at, name) for name, value in members.items() if name not in shape.known and value is not None]
         if not shape.entered:
@@ -164,7 +166,7 @@ def _pick_of(info: inspect.Type) -> Pick | None:
             return None
 
 
-def _path(at: Place, name: str) -> str:
+def _path(at: FieldPath, name: str) -> str:
     while at is not None:
         at, parent, index = at
         name = f"{parent}.{name}" if index < 0 else f"{parent}[{index}].{name}"

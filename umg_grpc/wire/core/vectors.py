@@ -38,11 +38,11 @@ def json_pieces(
     `PIECE_BYTES`. Each piece is encoded when it is requested.
     """
     before, items, size = head, list[JsonObject](), 0
-    for place, vector in enumerate(vectors):
+    for position, vector in enumerate(vectors):
         if size >= PIECE_BYTES:
             yield b"".join((before, memoryview(encode(items))[1:-1]))
             before, items, size = b",", [], 0
-        items.append(item(place, vector))
+        items.append(item(position, vector))
         size += len(vector)
     yield b"".join((before, memoryview(encode(items))[1:-1], tail))
 

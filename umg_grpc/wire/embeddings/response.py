@@ -85,7 +85,7 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     response = _decode_head(answer, usage, answer.data, request)
     if not (is_valid_count(usage.prompt_tokens) and is_valid_count(usage.total_tokens)):
         return None
-    if any(item.index != place for place, item in enumerate(data)):
+    if any(item.index != position for position, item in enumerate(data)):
         return None
     if not have_requested_length([count_either(bytes(item.embedding)) for item in data], request):
         return None
@@ -111,7 +111,7 @@ def _usage(answer: Head) -> ProviderUsage:
 def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbedding[Raw]]) -> list[bytes]:
     """Return the vectors sorted by `index`; without it, the position in the list is used."""
     vectors = [from_either(item.embedding) for item in data]
-    indexes = [place if index is None else index for place, index in enumerate([item.index for item in data])]
+    indexes = [position if index is None else index for position, index in enumerate([item.index for item in data])]
     places = list(range(len(data)))
     if indexes == places:
         return vectors

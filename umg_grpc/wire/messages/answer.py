@@ -168,7 +168,7 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
     The documents do not show overlapping spans. The characters that a later span shares with an earlier one stay with
     the earlier.
     """
-    whole, length, place = text.text, len(text.text), 0
+    whole, length, offset = text.text, len(text.text), 0
     spans = list[tuple[int, int, object]]()
     for citation in text.citations:
         start = citation.start_index if citation.HasField("start_index") else 0
@@ -177,14 +177,14 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
             spans.append((start, end, encoded) if start < end else (0, length, encoded))
     pieces = list[tuple[str, list[object]]]()
     for start, end, encoded in sorted(spans, key=lambda span: span[:2]):
-        if end <= place and pieces:
+        if end <= offset and pieces:
             pieces[-1][1].append(encoded)
             continue
-        if start > place:
-            pieces.append((whole[place:start], []))
-        pieces.append((whole[max(start, place) : end], [encoded]))
-        place = end
-    pieces.append((whole[place:], []))
+        if start > offset:
+            pieces.append((whole[offset:start], []))
+        pieces.append((whole[max(start, offset) : end], [encoded]))
+        offset = end
+    pieces.append((whole[offset:], []))
     return ((piece, citations) for piece, citations in pieces if piece)
 
 

@@ -34,15 +34,15 @@ def decode_citation(raw: Raw) -> pb.Citation:
     if cited.type == "web_search_result_location" and cited.url is not None:
         citation.web.url, citation.web.encrypted_index = cited.url, cited.encrypted_index or ""
     elif cited.type == "search_result_location" and cited.search_result_index is not None:
-        place = citation.document
-        place.document_index, place.unit = cited.search_result_index, pb.DOCUMENT_UNIT_BLOCK
-        place.start, place.end = cited.start_block_index or 0, cited.end_block_index or 0
-        place.origin = cited.source or ""
+        location = citation.document
+        location.document_index, location.unit = cited.search_result_index, pb.DOCUMENT_UNIT_BLOCK
+        location.start, location.end = cited.start_block_index or 0, cited.end_block_index or 0
+        location.origin = cited.source or ""
     elif cited.type in LOCATIONS and cited.document_index is not None:
         unit, start, end = LOCATIONS[cited.type]
-        place = citation.document
-        place.document_index, place.unit, place.file_id = cited.document_index, unit, cited.file_id or ""
-        place.start, place.end = getattr(cited, start) or 0, getattr(cited, end) or 0
+        location = citation.document
+        location.document_index, location.unit, location.file_id = cited.document_index, unit, cited.file_id or ""
+        location.start, location.end = getattr(cited, start) or 0, getattr(cited, end) or 0
     else:
         return _opaque_citation(raw, cited.type)
     return citation
@@ -66,7 +66,7 @@ def encode_citation(citation: pb.Citation) -> object:
                 "encrypted_index": citation.web.encrypted_index,
             }
         case "document":
-            return _encode_place(citation)
+            return _encode_location(citation)
         case "opaque" if citation.opaque.format == "messages":
             return json_text(citation.opaque.json, "citations.opaque.json")
         case "opaque" | None:
@@ -75,29 +75,29 @@ def encode_citation(citation: pb.Citation) -> object:
             assert_never(unhandled)
 
 
-def _encode_place(citation: pb.Citation) -> JsonObject | None:
-    place = citation.document
-    if place.unit not in LOCATION_NAMES:
+def _encode_location(citation: pb.Citation) -> JsonObject | None:
+    location = citation.document
+    if location.unit not in LOCATION_NAMES:
         return None  # a whole file, as the responses format cites it
-    kind, start, end = LOCATION_NAMES[place.unit]
-    if place.origin:
+    kind, start, end = LOCATION_NAMES[location.unit]
+    if location.origin:
         return {
             "type": "search_result_location",
-            "source": place.origin,
+            "source": location.origin,
             "title": citation.title or None,
             "cited_text": citation.cited_text,
-            "search_result_index": place.document_index,
-            start: place.start,
-            end: place.end,
+            "search_result_index": location.document_index,
+            start: location.start,
+            end: location.end,
         }
     encoded: JsonObject = {
         "type": kind,
         "cited_text": citation.cited_text,
-        "document_index": place.document_index,
+        "document_index": location.document_index,
         "document_title": citation.title or None,
-        start: place.start,
-        end: place.end,
+        start: location.start,
+        end: location.end,
     }
-    if place.file_id:
-        encoded["file_id"] = place.file_id
+    if location.file_id:
+        encoded["file_id"] = location.file_id
     return encoded

@@ -47,7 +47,7 @@ def provider_state(text: str) -> pb.ReasoningState:
     return pb.ReasoningState(format="messages", data=text)
 
 
-def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
+def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the turns of a body into `request.messages`. Raise UmgError naming the field."""
     raw_turns = RawTurns(request.source, "messages")
     for index, turn in enumerate(turns):
@@ -98,28 +98,28 @@ def decode_blocks(
     """
     held: pb.ReasoningState | None = None
     for index, raw in enumerate(blocks):
-        place = f"{at}[{index}]"
-        kind = parse(schema.Kind, raw, place).type
+        path = f"{at}[{index}]"
+        kind = parse(schema.Kind, raw, path).type
         if held is not None and kind != "tool_use":
             _redacted(message, held)
             held = None
         if kind == "redacted_thinking":
-            state = read_state(parse(schema.RedactedThinkingBlock, raw, place).data)
+            state = read_state(parse(schema.RedactedThinkingBlock, raw, path).data)
             if state.format == "messages":
                 _redacted(message, state)
             else:
                 held = state
         elif kind == "thinking":
-            _thinking(parse(schema.ThinkingBlock, raw, place), message, read_state)
+            _thinking(parse(schema.ThinkingBlock, raw, path), message, read_state)
         elif kind in known:
-            known[kind](raw, message, place)
+            known[kind](raw, message, path)
             if held is not None:
                 message.parts[-1].state.CopyFrom(held)
                 held = None
         elif kind is None:
-            raise missing(f"{place}.type")
+            raise missing(f"{path}.type")
         elif (result := RESULT_OF.fullmatch(kind)) and _has_content(raw):
-            _server_result(raw, message, place, result[1])
+            _server_result(raw, message, path, result[1])
         else:
             append_opaque(raw, kind, message)
     if held is not None:
@@ -289,12 +289,12 @@ def _tool_result(raw: Raw, owner: Owner, at: str) -> None:
             result.parts.add().text.text = block.content
     else:
         for index, inner in enumerate(block.content or ()):
-            place = f"{at}.content[{index}]"
-            kind = parse(schema.Kind, inner, place).type
+            path = f"{at}.content[{index}]"
+            kind = parse(schema.Kind, inner, path).type
             if kind is None:
-                raise missing(f"{place}.type")
+                raise missing(f"{path}.type")
             if kind in RESULT_BLOCKS:
-                BLOCKS[kind](inner, result, place)
+                BLOCKS[kind](inner, result, path)
             else:
                 append_opaque(inner, kind, result)
     _mark(part, block, at)

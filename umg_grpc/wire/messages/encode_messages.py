@@ -29,7 +29,7 @@ NO_RESULT = "(no result)"
 FILLER = "."  # text of a user's turn that is added because providers want one first; they reject blank text
 
 
-class TurnEncoder:
+class MessageEncoder:
     """Encoder of canonical messages to `system` and `messages`. One instance per request: calls and results are paired
     across messages.
 
@@ -127,11 +127,11 @@ class TurnEncoder:
             raise no_role(at)
         blocks = self._turn_blocks("assistant" if assistant else "system" if own_system else "user")
         for position, part in _join_reasoning(message) if assistant else enumerate(message.parts):
-            place = f"{at}.parts[{position}]"
+            path = f"{at}.parts[{position}]"
             encoded = (
-                self._assistant_part(part, place, f"toolu_{index}_{position}")
+                self._assistant_part(part, path, f"toolu_{index}_{position}")
                 if assistant
-                else self._user_part(part, place, message)
+                else self._user_part(part, path, message)
             )
             if encoded is None:
                 if part.HasField("cache_control"):
@@ -295,8 +295,8 @@ class TurnEncoder:
         block: JsonObject = {"type": "tool_result", "tool_use_id": self._ids.of_result(result)}
         content = list[object]()
         for index, part in enumerate(result.parts):
-            place = f"{at}.tool_result.parts[{index}]"
-            encoded = self._media(part.media, place) if part.HasField("media") else self._text_or_opaque(part, place)
+            path = f"{at}.tool_result.parts[{index}]"
+            encoded = self._media(part.media, path) if part.HasField("media") else self._text_or_opaque(part, path)
             if encoded is not None:
                 content.append(encoded)
             if part.HasField("cache_control"):
@@ -370,19 +370,19 @@ def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
     signature covers them all.
     """
     pieces = list[tuple[int, pb.Part]]()
-    for place, part in enumerate(message.parts):
+    for position, part in enumerate(message.parts):
         if part.HasField("reasoning") and not part.HasField("state") and not part.HasField("cache_control"):
-            pieces.append((place, part))
+            pieces.append((position, part))
             continue
         if pieces and part.HasField("reasoning") and part.state.format == "messages" and not part.reasoning.redacted:
             whole = pb.Part()
             whole.CopyFrom(part)
-            texts = [text for _, piece in [*pieces, (place, part)] for text in piece.reasoning.texts]
+            texts = [text for _, piece in [*pieces, (position, part)] for text in piece.reasoning.texts]
             whole.reasoning.texts[:] = ["".join(texts)]
-            yield place, whole
+            yield position, whole
         else:
             yield from pieces
-            yield place, part
+            yield position, part
         pieces = []
     yield from pieces
 

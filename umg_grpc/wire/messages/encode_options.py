@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.messages.cache_marks import is_marked, mark_prompt
-from umg_grpc.wire.messages.encode_messages import TurnEncoder
+from umg_grpc.wire.messages.encode_messages import MessageEncoder
 from umg_grpc.wire.messages.reasoning import MIN_TOP_P, Plan, disable_if_rejected, limit_budget, plan_reasoning
 from umg_grpc.wire.messages.tool_names import tool_names
 from umg_grpc.wire.messages.tools import encode_cache, encode_tools
@@ -25,7 +25,7 @@ def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = 
     """Return all fields of the body except `model` and `stream`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
-    turns = TurnEncoder(request, names, report)
+    turns = MessageEncoder(request, names, report)
     output = _encode_format(request, turns, report)
     listed = tools.get("tools")
     prompt = turns.encode(listed if isinstance(listed, list) else [])
@@ -50,7 +50,7 @@ def _forced(tools: JsonObject) -> bool:
     return isinstance(choice, dict) and choice["type"] in {"any", "tool"}
 
 
-def _encode_format(request: pb.GenerateRequest, turns: TurnEncoder, report: Report) -> JsonObject:
+def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report) -> JsonObject:
     """Return `output_config` with the format of the answer. "Any JSON" becomes a line of the system prompt."""
     form = request.response_format
     match form.WhichOneof("kind"):

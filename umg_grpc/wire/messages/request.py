@@ -19,7 +19,7 @@ from umg_grpc.wire.core.json import (
 )
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.messages import passthrough_request, schema
-from umg_grpc.wire.messages.decode_messages import decode_cache, decode_system, decode_turns
+from umg_grpc.wire.messages.decode_messages import decode_cache, decode_messages, decode_system
 from umg_grpc.wire.messages.encode_options import encode_fields
 from umg_grpc.wire.messages.reasoning import decode_thinking
 from umg_grpc.wire.messages.threads import continues, decode_thread
@@ -116,7 +116,7 @@ def _decode_prompt(parsed: schema.CountRequest, request: pb.GenerateRequest, not
         decode_system(parsed.system, request)
     if not parsed.messages and not continues(parsed):
         raise invalid("messages", "expected an array of length at least 1; correct its value")
-    decode_turns(parsed.messages, request, notes)
+    decode_messages(parsed.messages, request, notes)
     if parsed.tools:
         decode_tools(parsed.tools, request, notes)
 

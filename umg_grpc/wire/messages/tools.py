@@ -83,11 +83,11 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: s
     target.declared_type = SEARCH_TYPE
     if (uses := whole(search.max_uses, f"{at}.max_uses")) is not None:
         target.max_uses = uses
-    if (place := search.user_location) is not None:
+    if (user_location := search.user_location) is not None:
         location = target.user_location
         location.SetInParent()
-        location.country, location.region = place.country or "", place.region or ""
-        location.city, location.timezone = place.city or "", place.timezone or ""
+        location.country, location.region = user_location.country or "", user_location.region or ""
+        location.city, location.timezone = user_location.city or "", user_location.timezone or ""
     target.allowed_domains.extend(search.allowed_domains or ())
     target.blocked_domains.extend(search.blocked_domains or ())
 
@@ -211,7 +211,7 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
     elif search.context_size:
         encoded |= _uses(search.context_size, report)
     if search.HasField("user_location"):
-        encoded["user_location"] = _place(search.user_location)
+        encoded["user_location"] = _location(search.user_location)
     if search.allowed_domains:
         encoded["allowed_domains"] = list(search.allowed_domains)
         if search.blocked_domains:
@@ -227,7 +227,7 @@ def _uses(context_size: str, report: Report) -> JsonObject:
     return {"max_uses": uses} if uses else {}
 
 
-def _place(location: pb.UserLocation) -> JsonObject:
+def _location(location: pb.UserLocation) -> JsonObject:
     return {"type": "approximate"} | {field.name: value for field, value in location.ListFields()}
 
 
@@ -247,7 +247,7 @@ def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | 
     if search.context_size:
         encoded |= _uses(search.context_size, report)
     if search.HasField("user_location"):
-        encoded["user_location"] = _place(search.user_location)
+        encoded["user_location"] = _location(search.user_location)
     return encoded
 
 

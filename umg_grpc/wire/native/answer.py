@@ -268,13 +268,13 @@ class UnknownParts:
         self._body = body
         self._candidates: list[RawCandidate] | None = None
 
-    def of(self, parts: Sequence[schema.ProviderPart], place: int) -> Sequence[Raw | None]:
-        """Return for each part of the candidate at `place` its JSON; None for a part of a known kind."""
+    def of(self, parts: Sequence[schema.ProviderPart], position: int) -> Sequence[Raw | None]:
+        """Return for each part of the candidate at `position` its JSON; None for a part of a known kind."""
         if all(map(is_known, parts)):
             return [None] * len(parts)
         if self._candidates is None:
             self._candidates = msgspec.json.decode(self._body, type=RawAnswer).candidates or []
-        content = self._candidates[place].content
+        content = self._candidates[position].content
         raws = (content and content.parts) or []
         return [raw if not is_known(part) and kind_of(raw) else None for part, raw in zip(parts, raws, strict=True)]
 
@@ -283,9 +283,9 @@ def decode_logprobs(result: LogprobsResult | None) -> list[pb.TokenLogprob]:
     """Return the log probabilities of the tokens, each with its alternatives."""
     tops = (result and result.top_candidates) or []
     decoded = list[pb.TokenLogprob]()
-    for place, chosen in enumerate((result and result.chosen_candidates) or []):
+    for position, chosen in enumerate((result and result.chosen_candidates) or []):
         entry = _logprob(chosen)
-        others = tops[place].candidates if place < len(tops) else None
+        others = tops[position].candidates if position < len(tops) else None
         entry.alternatives.extend(map(_logprob, others or ()))
         decoded.append(entry)
     return decoded

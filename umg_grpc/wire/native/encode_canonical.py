@@ -44,10 +44,10 @@ def encode_body(
 ) -> JsonObject:
     """Return all members of a provider's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
-    return encode_turns(request, model, report) | encode_options(request, model, report, quirks)
+    return encode_messages(request, model, report) | encode_options(request, model, report, quirks)
 
 
-def encode_turns(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+def encode_messages(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
     """Return the members `contents` and `systemInstruction` of the body."""
     return ContentEncoder(request, model, tool_names(request), report).encode()
 

@@ -196,8 +196,8 @@ def _encode_schema(described: pb.JsonSchemaFormat, kind: str, report: Report) ->
             report.drop(f"response_format.{kind}.{name}")
     if not described.schema_json:
         return {}
-    place = "responseSchema" if described.native_schema else "responseJsonSchema"
-    return {place: json_text(described.schema_json, f"response_format.{kind}.schema_json")}
+    member = "responseSchema" if described.native_schema else "responseJsonSchema"
+    return {member: json_text(described.schema_json, f"response_format.{kind}.schema_json")}
 
 
 def _encode_speech(audio: pb.AudioOutputOptions, report: Report) -> JsonObject:

@@ -97,7 +97,7 @@ class Text(NamedTuple):
     """Text part of a candidate; its citations count from its own start."""
 
     part: int  # index among the parts of the candidate
-    place: int  # index among the parts as the provider wrote them; -1 for pieces of a stream
+    part_index: int  # index among the parts as the provider wrote them; -1 for pieces of a stream
     text: str
 
 
@@ -123,13 +123,13 @@ def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
     except (ValueError, RecursionError):
         rest = document.decode()
         return Sources([], [], rest if _rest(rest) else "")
-    places = _Places(texts)
+    positions = _PartPositions(texts)
     pages = [_page(chunk) for chunk in grounding.grounding_chunks or ()]
     citations = list[tuple[int, pb.Citation]]()
     for support in grounding.grounding_supports or ():
-        if support.segment is None or (place := places.span(support.segment)) is None:
+        if support.segment is None or (span := positions.span(support.segment)) is None:
             continue
-        part, start, end = place
+        part, start, end = span
         for index in support.grounding_chunk_indices or ():
             if 0 <= index < len(pages) and (page := pages[index]).uri:
                 source = pb.WebSource(url=page.uri)
@@ -147,14 +147,14 @@ def _page(chunk: Chunk) -> Page:
     return chunk.web or chunk.maps or chunk.retrieved_context or chunk.image or Page()
 
 
-class _Places:
+class _PartPositions:
     """Texts of a candidate, found by their positions in bytes of UTF-8."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self._texts = texts
         self._offsets = [Offsets(text.text) for text in texts]
         self._ends = list(accumulate(offsets.size for offsets in self._offsets))
-        self._by_place = {text.place: position for position, text in reversed(list(enumerate(texts)))}
+        self._by_part_index = {text.part_index: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
         """Return the text part in which a segment lies, with its first code point and the one after its last; None for
@@ -164,7 +164,7 @@ class _Places:
         """
         start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
-            position = self._by_place.get(segment.part_index)
+            position = self._by_part_index.get(segment.part_index)
             if position is None:
                 return None
         elif self._texts:
@@ -193,7 +193,7 @@ class Cited(NamedTuple):
 
     text: str
     citations: Sequence[pb.Citation]
-    place: int | None  # index among the encoded parts; None if the text belongs to the first
+    part_index: int | None  # index among the encoded parts; None if the text belongs to the first
     before: int = 0  # bytes of text that precede it there
 
 
@@ -217,10 +217,10 @@ def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) 
             start = citation.start_index if citation.HasField("start_index") else 0
             end = citation.end_index if citation.HasField("end_index") else len(text.text)
             first, last = (text.before + offsets.bytes(edge) for edge in (start, end))
-            place = (text.place, first, last)
-            if place not in supports:
-                supports[place] = text.text[start:end], {}
-            supports[place][1][chunk] = None
+            span = (text.part_index, first, last)
+            if span not in supports:
+                supports[span] = text.text[start:end], {}
+            supports[span][1][chunk] = None
     fields: JsonObject = {name: value for name, value in _rest(rest).items() if name not in OURS}
     if queries:
         fields["webSearchQueries"] = list(queries)
@@ -228,21 +228,23 @@ def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) 
         fields["groundingChunks"] = [{"web": {"uri": url, "title": title}} for url, title in chunks]
     if supports:
         fields["groundingSupports"] = [
-            {"segment": _segment(*place, text), "groundingChunkIndices": list(indices)}
-            for place, (text, indices) in supports.items()
+            {"segment": _segment(*span, text), "groundingChunkIndices": list(indices)}
+            for span, (text, indices) in supports.items()
         ]
     return fields
 
 
 def _has_citations(rest: str, cited: Sequence[Cited]) -> bool:
     """Return whether `rest` has exactly these citations."""
-    texts = [Text(part, -1 if text.place is None else text.place, text.text) for part, text in enumerate(cited)]
+    texts = [
+        Text(part, -1 if text.part_index is None else text.part_index, text.text) for part, text in enumerate(cited)
+    ]
     decoded = decode_grounding(Raw(rest.encode()), texts).citations
     return decoded == [(part, citation) for part, text in enumerate(cited) for citation in text.citations]
 
 
-def _segment(place: int | None, start: int, end: int, text: str) -> JsonObject:
-    fields: JsonObject = {} if place is None else {"partIndex": place}
+def _segment(part_index: int | None, start: int, end: int, text: str) -> JsonObject:
+    fields: JsonObject = {} if part_index is None else {"partIndex": part_index}
     if start:
         fields["startIndex"] = start
     return {**fields, "endIndex": end, "text": text}

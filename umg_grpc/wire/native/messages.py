@@ -196,11 +196,11 @@ class ContentEncoder:
             self._turns.append(_Turn(role))
         turn = self._turns[-1]
         for position, part in enumerate(message.parts):
-            place = f"{at}.parts[{position}]"
+            path = f"{at}.parts[{position}]"
             if part.HasField("tool_result"):
-                turn.parts += self._result(part.tool_result, place)
+                turn.parts += self._result(part.tool_result, path)
             else:
-                self._part(part, place, turn)
+                self._part(part, path, turn)
         if not turn.parts:
             self._turns.pop()
 
@@ -265,18 +265,18 @@ class ContentEncoder:
         """
         texts, shown = list[str](), list[object]()
         for index, part in enumerate(result.parts):
-            place = f"{at}.tool_result.parts[{index}]"
+            path = f"{at}.tool_result.parts[{index}]"
             match part.WhichOneof("kind"):
                 case "text":
                     texts.append(part.text.text)
                 case "media":
-                    shown += self._media(part.media, place)
+                    shown += self._media(part.media, path)
                 case "opaque" if part.opaque.text:
                     texts.append(part.opaque.text)
                 case "opaque":
-                    raise foreign(part.opaque, place)
+                    raise foreign(part.opaque, path)
                 case _:  # no other kind is allowed in a result
-                    raise untranslatable(place, "a result is text, images and documents in native")
+                    raise untranslatable(path, "a result is text, images and documents in native")
         text = "\n".join(texts)
         fallback_text = text or result.result_json or ("" if shown else NO_RESULT)
         encoded_parts: list[object] = [{"text": fallback_text}] if fallback_text else []

@@ -133,13 +133,13 @@ def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: s
         if text:
             target.parts.add().text.text = text
     for index, part in enumerate(result.parts or ()):
-        place = f"{at}.parts[{index}]"
+        path = f"{at}.parts[{index}]"
         if part.inline_data is not None:
-            _decode_blob(part.inline_data, target.parts.add().media, f"{place}.inlineData")
+            _decode_blob(part.inline_data, target.parts.add().media, f"{path}.inlineData")
         elif part.file_data is not None:
-            _decode_file(part.file_data, target.parts.add().media, f"{place}.fileData")
+            _decode_file(part.file_data, target.parts.add().media, f"{path}.fileData")
         else:
-            raise invalid(place, "expected inlineData or fileData; send one of them")
+            raise invalid(path, "expected inlineData or fileData; send one of them")
 
 
 def result_text(response: str) -> tuple[str, bool]:
@@ -213,8 +213,8 @@ def _decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> 
     elif is_present(part.code_execution_result):
         target.server_tool_result.name, target.server_tool_result.format = CODE, "native"
         target.server_tool_result.output_json = str(part.code_execution_result, "utf-8")
-        place = f"{at}.codeExecutionResult"
-        target.server_tool_result.call_id = parse(_Id, part.code_execution_result, place).id or ""
+        path = f"{at}.codeExecutionResult"
+        target.server_tool_result.call_id = parse(_Id, part.code_execution_result, path).id or ""
     elif part.tool_call is not None:
         call, used = target.server_tool_call, part.tool_call
         call.name, call.call_id = _tool_name(used), used.id or ""

@@ -74,8 +74,8 @@ class PassthroughDecoder(FrameDecoder):
         if not self._started and (chunk.candidates or chunk.response_id or chunk.usage_metadata):
             self._started = True
             events.append(started_event(chunk, self._request.model))
-        for place, ending in enumerate(chunk.candidates or ()):
-            index = place if ending.index is None else ending.index
+        for position, ending in enumerate(chunk.candidates or ()):
+            index = position if ending.index is None else ending.index
             if ending.calls:
                 self._called.add(index)
             self._finish(index, ending.finish_reason, events)

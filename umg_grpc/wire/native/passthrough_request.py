@@ -9,7 +9,7 @@ from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, parse
 from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
-from umg_grpc.wire.native.encode_canonical import encode_options, encode_turns
+from umg_grpc.wire.native.encode_canonical import encode_messages, encode_options
 from umg_grpc.wire.native.tools import SEARCH_KEYS
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
@@ -20,7 +20,7 @@ TURNS = {"messages", "instructions"}
 DECLARED = "toolConfig.includeServerSideToolInvocations"
 
 # Canonical field -> its members of the body, with the prefix `generationConfig.` for members of that object.
-PLACES: dict[str, tuple[str, ...]] = {
+MEMBERS: dict[str, tuple[str, ...]] = {
     "messages": ("contents", "systemInstruction"),
     "instructions": ("systemInstruction", "contents"),
     "tools": ("tools",),
@@ -98,7 +98,7 @@ def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -
     """Return the canonical fields whose form in the caller's body the provider does not accept: they are encoded
     again.
     """
-    changed = [name for name in changed_fields(request, quirks) if name in PLACES]
+    changed = [name for name in changed_fields(request, quirks) if name in MEMBERS]
     declared = DECLARED in notes.uncarried
     both = requests_search(request) and has_functions(request)
     if quirks.search_with_functions == "declare" and both and not declared:
@@ -123,7 +123,7 @@ def _edit(
     for name, instead in own.dropped.items():
         if name.partition(".")[0] in {*changed, *(("web_search",) if "search" in changed else ())}:
             report.drop(name, instead)
-    turns = encode_turns(request, model, Report()) if TURNS & set(notes.edited) else {}
+    turns = encode_messages(request, model, Report()) if TURNS & set(notes.edited) else {}
     fresh = _members(turns | options)
     config = _members(fresh.get(CONFIG, Raw(b"{}")))
     kept = dict[str, Raw]()
@@ -131,9 +131,9 @@ def _edit(
     if is_present(fields.get(at, Raw())):
         kept = parse(dict[str, Raw], fields[at], at)
     for edited in [*notes.edited, *changed]:
-        for place in PLACES.get(edited, ()):
-            name = place.removeprefix(f"{CONFIG}.")
-            if name == place:
+        for member in MEMBERS.get(edited, ()):
+            name = member.removeprefix(f"{CONFIG}.")
+            if name == member:
                 _replace(fields, name, fresh)
             else:
                 _replace(kept, name, config)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _NUMBER = re.compile(rb'"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"')
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_PLACE = re.compile(r"^`[^`]*`")
+_QUOTED_PATH = re.compile(r"^`[^`]*`")
 
 OPAQUE = "(opaque)"  # key under which a part of an unknown kind is kept
 
@@ -57,7 +57,7 @@ class Notes:
         if not self.snake or path is None:
             return error
         written = _WORD.sub(lambda word: self.snake.get(word[0], word[0]), path)
-        message = _PLACE.sub(f"`{written}`".replace("\\", ""), error.message, count=1)
+        message = _QUOTED_PATH.sub(f"`{written}`".replace("\\", ""), error.message, count=1)
         return UmgError(error.reason, message, **{**error.metadata, "field": written})
 
 

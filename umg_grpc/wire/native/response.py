@@ -150,8 +150,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None:
-    for place, ending in enumerate(answer.candidates or ()):
-        candidate = response.candidates.add(index=place if ending.index is None else ending.index)
+    for candidate_position, ending in enumerate(answer.candidates or ()):
+        candidate = response.candidates.add(index=candidate_position if ending.index is None else ending.index)
         decode_finish(ending.finish_reason, candidate)
         correct_finish(candidate, called=ending.calls)
 
@@ -160,14 +160,14 @@ def _decode_candidates(
     answer: ProviderAnswer, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> None:
     names, unknown = tool_names(request), UnknownParts(body)
-    for place, provider_candidate in enumerate(answer.candidates or ()):
+    for candidate_position, provider_candidate in enumerate(answer.candidates or ()):
         if response.block_reason and not (provider_candidate.content and provider_candidate.content.parts):
             continue  # the placeholder of a blocked prompt
         candidate = response.candidates.add(
-            index=place if provider_candidate.index is None else provider_candidate.index
+            index=candidate_position if provider_candidate.index is None else provider_candidate.index
         )
         candidate.message.role = pb.ROLE_ASSISTANT
-        texts = _decode_parts(provider_candidate, unknown, place, names, candidate.message)
+        texts = _decode_parts(provider_candidate, unknown, candidate_position, names, candidate.message)
         _decode_sources(provider_candidate, texts, candidate)
         decode_finish(provider_candidate.finish_reason, candidate)
         candidate.finish_message = provider_candidate.finish_message or ""
@@ -177,11 +177,15 @@ def _decode_candidates(
 
 
 def _decode_parts(
-    provider_candidate: ProviderCandidate, unknown: UnknownParts, place: int, names: ToolNames, message: pb.Message
+    provider_candidate: ProviderCandidate,
+    unknown: UnknownParts,
+    candidate_position: int,
+    names: ToolNames,
+    message: pb.Message,
 ) -> list[Text]:
     """Fill in the parts. Return the texts with their positions."""
     texts = list[Text]()
-    for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, place)):
+    for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, candidate_position)):
         decoded = decode_answer_part(part, raw, names)
         if decoded.WhichOneof("kind") == "text" and not decoded.text.text:
             if not decoded.HasField("state"):
@@ -200,11 +204,11 @@ def _unsigned_text(part: pb.Part) -> bool:
 
 
 def _parts(
-    provider_candidate: ProviderCandidate, unknown: UnknownParts, place: int
+    provider_candidate: ProviderCandidate, unknown: UnknownParts, candidate_position: int
 ) -> Iterator[tuple[ProviderPart, Raw | None]]:
     """Yield the parts, with the raw JSON of those of an unknown kind, without empty parts."""
     parts = (provider_candidate.content and provider_candidate.content.parts) or []
-    for part, raw in zip(parts, unknown.of(parts, place), strict=True):
+    for part, raw in zip(parts, unknown.of(parts, candidate_position), strict=True):
         if raw is not None or is_known(part) or part.thought_signature:
             yield part, raw
 

@@ -111,11 +111,11 @@ class _Candidate(PartEmitter):
         return self.delta(part.text)
 
     def read_chunk(
-        self, provider_candidate: ProviderCandidate, unknown: UnknownParts, place: int
+        self, provider_candidate: ProviderCandidate, unknown: UnknownParts, position: int
     ) -> Iterator[pb.GenerateEvent]:
         """Yield the events of one chunk."""
         parts = (provider_candidate.content and provider_candidate.content.parts) or ()
-        for part, raw in zip(parts, unknown.of(parts, place), strict=True):
+        for part, raw in zip(parts, unknown.of(parts, position), strict=True):
             if part.text is not None:
                 yield from self._write(THOUGHT if part.thought else TEXT, part.text, part.thought_signature)
                 continue
@@ -234,18 +234,18 @@ class TranslatingDecoder(EventDecoder):
             self._started = True
             yield started_event(chunk, self._request.model)
         unknown = UnknownParts(data)
-        for place, provider_candidate in enumerate(chunk.candidates or ()):
-            candidate = self._candidate(provider_candidate, place)
+        for position, provider_candidate in enumerate(chunk.candidates or ()):
+            candidate = self._candidate(provider_candidate, position)
             if (more := candidate.continue_text(provider_candidate)) is not None:
                 yield more
             else:
-                yield from candidate.read_chunk(provider_candidate, unknown, place)
+                yield from candidate.read_chunk(provider_candidate, unknown, position)
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason:
             self._feedback = chunk.prompt_feedback
         self._usage = chunk.usage_metadata or self._usage
 
-    def _candidate(self, provider_candidate: ProviderCandidate, place: int) -> _Candidate:
-        index = place if provider_candidate.index is None else provider_candidate.index
+    def _candidate(self, provider_candidate: ProviderCandidate, position: int) -> _Candidate:
+        index = position if provider_candidate.index is None else provider_candidate.index
         candidate = self._candidates.get(index)
         if candidate is None:
             candidate = self._candidates[index] = _Candidate(

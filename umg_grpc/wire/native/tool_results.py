@@ -48,24 +48,24 @@ class UnansweredCalls:
     def __init__(self, calls: list[pb.ToolCall]) -> None:
         self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, without id and name
         self._by_id, self._by_name = dict[str, list[int]](), OpenCalls()
-        for place, call in enumerate(calls):
-            self._by_name.add(call.name, str(place))
+        for position, call in enumerate(calls):
+            self._by_name.add(call.name, str(position))
             if call.call_id:
-                self._by_id.setdefault(call.call_id, []).append(place)
+                self._by_id.setdefault(call.call_id, []).append(position)
 
     def answer(self, result: Result) -> bool:
         """Pair the result with the open call of its id; for a result without id, the first of its name, else of any.
         Return whether a call was found.
         """
-        place = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
-        if place is None:
+        position = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
+        if position is None:
             return False
-        self.answers[place] = result.fields
+        self.answers[position] = result.fields
         return True
 
     def _of_id(self, call_id: str) -> int | None:
-        places = self._by_id.get(call_id, ())
-        return next((place for place in places if self.answers[place] is None), None)
+        positions = self._by_id.get(call_id, ())
+        return next((position for position in positions if self.answers[position] is None), None)
 
     def _of_name(self, name: str) -> int | None:
         while key := self._by_name.answered(name):

@@ -195,8 +195,8 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
     """
     function, encoded = tool.function, names.head(tool)
     if function.parameters_json:
-        place = "parameters" if function.native_schema else "parametersJsonSchema"
-        encoded[place] = json_text(function.parameters_json, f"{at}.parameters_json")
+        member = "parameters" if function.native_schema else "parametersJsonSchema"
+        encoded[member] = json_text(function.parameters_json, f"{at}.parameters_json")
     if function.strict:
         report.drop("strict")
     return encoded

@@ -52,7 +52,7 @@ def _read(face: str, body: bytes, notes: Notes) -> _Body:
     else:
         batch = read(BatchBody, body, notes)
         items, models = batch.requests, [("model", batch.model)]
-        models += [(f"requests[{place}].model", item.model) for place, item in enumerate(items) if item.model]
+        models += [(f"requests[{position}].model", item.model) for position, item in enumerate(items) if item.model]
     return _Body(items, [(at, model.removeprefix(PREFIX)) for at, model in models if model])
 
 
@@ -83,14 +83,14 @@ def decode_request(
 
 
 def _decode_items(
-    items: Sequence[EmbedBody], place: str, request: pb.EmbedRequest, notes: Notes, uncarried: list[str]
+    items: Sequence[EmbedBody], path: str, request: pb.EmbedRequest, notes: Notes, uncarried: list[str]
 ) -> None:
-    """Decode the items of a body into `request.inputs`. `place` is the path before an item's fields, with a placeholder
+    """Decode the items of a body into `request.inputs`. `path` is the path before an item's fields, with a placeholder
     for the item's index.
     """
     task_types, lengths = list[str | None](), list[int | None]()
     for index, item in enumerate(items):
-        at, target = place.format(index), request.inputs.add()
+        at, target = path.format(index), request.inputs.add()
         target.text = _text(item.content, at)
         title, task_type, length = item.title, item.task_type, item.output_dimensionality
         length = None if length is None else whole(length, f"{at}{LENGTH}")
@@ -161,7 +161,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
     notes.report_uncarried(report)
     if request.user:
         report.drop("user")
-    items = [_encode_item(item, f"inputs[{place}]", request, name) for place, item in enumerate(request.inputs)]
+    items = [_encode_item(item, f"inputs[{position}]", request, name) for position, item in enumerate(request.inputs)]
     return UpstreamRequest(call_path(model, MANY), msgspec.json.encode({"requests": items}), {}, report)
 
 

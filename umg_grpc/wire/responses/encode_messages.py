@@ -85,14 +85,14 @@ class InputEncoder:
             self._report.drop("name")
         rest = list[Placed]()
         for position, part in enumerate(message.parts):
-            place = f"{at}.parts[{position}]"
+            path = f"{at}.parts[{position}]"
             if part.HasField("cache_control"):
                 self._report.drop("cache_control")
             if part.HasField("tool_result"):
                 self._end_turn(results=True)
-                self._result(part.tool_result, place)
+                self._result(part.tool_result, path)
             else:
-                rest.append((part, place))
+                rest.append((part, path))
         if not rest and message.parts:
             return
         if message.role == pb.ROLE_ASSISTANT:
@@ -100,15 +100,15 @@ class InputEncoder:
             return
         self._end_turn()
         if message.role == pb.ROLE_UNSPECIFIED and len(rest) == 1 and rest[0][0].HasField("opaque"):
-            part, place = rest[0]
-            self._items.append(encode_part(part, place, self._report))
+            part, path = rest[0]
+            self._items.append(encode_part(part, path, self._report))
             return
         role = ROLE_NAMES.get(message.role)
         if role is None:
             if message.role == pb.ROLE_TOOL:
                 raise untranslatable(at, "only a user or system turn can hold this")
             raise no_role(at)
-        content = [self._input(part, place) for part, place in rest if self._is_encodable(part)]
+        content = [self._input(part, path) for part, path in rest if self._is_encodable(part)]
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
@@ -303,11 +303,11 @@ class InputEncoder:
 
     def _result_parts(self, result: pb.ToolResult, at: str) -> Iterator[object]:
         for index, part in enumerate(result.parts):
-            place = f"{at}.tool_result.parts[{index}]"
+            path = f"{at}.tool_result.parts[{index}]"
             if part.HasField("media") and part.media.kind == pb.MEDIA_KIND_AUDIO:
-                raise untranslatable(place, "a tool result of responses cannot hold sound")
+                raise untranslatable(path, "a tool result of responses cannot hold sound")
             if self._is_encodable(part):
-                yield self._input(part, place)
+                yield self._input(part, path)
 
     def _unanswered_id(self, name: str) -> str:
         """Return the id of the unanswered call of this name; a generated id if that call was cut off."""

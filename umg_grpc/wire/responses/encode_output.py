@@ -238,10 +238,10 @@ def encode_output(
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
     kinds = [kind_of(part) for part in parts]
-    last = max((place for place, kind in enumerate(kinds) if kind), default=-1)
+    last = max((position for position, kind in enumerate(kinds) if kind), default=-1)
     message: _OpenMessage | None = None
-    for place, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
-        status = "incomplete" if incomplete and place == last else "completed"
+    for position, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
+        status = "incomplete" if incomplete and position == last else "completed"
         if kind == "message":
             if message is None or message.message_id != part.message_id:
                 content = list[JsonObject]()

@@ -37,14 +37,14 @@ class Delta:
     once.
     """
 
-    def __init__(self, name: str, place: JsonObject, tail: bytes = b"}") -> None:
+    def __init__(self, name: str, location: JsonObject, tail: bytes = b"}") -> None:
         self._name = name.encode()
         self._head = b'{"type":"%b","sequence_number":' % self._name
-        self._place = b"," + _encode(place)[1:-1] + b',"delta":'
+        self._location = b"," + _encode(location)[1:-1] + b',"delta":'
         self._tail = tail
 
     def write(self, writer: Writer, text: str) -> None:
         """Write the event of one delta with this text."""
-        data = b"%b%d%b%b%b" % (self._head, writer.number, self._place, _encode(text), self._tail)
+        data = b"%b%d%b%b%b" % (self._head, writer.number, self._location, _encode(text), self._tail)
         writer.frames.append(named_frame(self._name, data))
         writer.number += 1

@@ -219,7 +219,7 @@ class NamespaceTool(Struct):
     description: str | None = None
 
 
-class Place(Struct):
+class UserLocation(Struct):
     """Member `user_location` of a web search tool."""
 
     type: Literal["approximate"] | None = None
@@ -240,7 +240,7 @@ class WebSearchTool(Struct):
 
     type: str
     search_context_size: Level | None = None
-    user_location: Place | None = None
+    user_location: UserLocation | None = None
     filters: SearchFilters | None = None
 
 

@@ -363,14 +363,14 @@ class TranslatingDecoder(EventDecoder):
         whole = pb.Message()
         decode_output_item(event.item, whole)
         rename(whole, self._request)
-        for place, part in enumerate(whole.parts):
-            if place not in item.parts:
+        for content_index, part in enumerate(whole.parts):
+            if content_index not in item.parts:
                 self._refused = self._refused or part.HasField("refusal")
                 yield from self._emitter.whole(part)
             else:
-                yield from self._emitter.complete(item.parts[place], part)
-        for place, streamed in item.parts.items():
-            if place >= len(whole.parts):
+                yield from self._emitter.complete(item.parts[content_index], part)
+        for content_index, streamed in item.parts.items():
+            if content_index >= len(whole.parts):
                 yield from self._emitter.close(streamed)
         self._record(item.kind)
 

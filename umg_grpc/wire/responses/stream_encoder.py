@@ -107,8 +107,8 @@ class StreamEncoder:
         self._closed = True
         self._begin()
         ending = self._ending or Ending()
-        for place in list(self._parts):
-            self._end_part(place)
+        for part_index in list(self._parts):
+            self._end_part(part_index)
             yield self._writer.take()
         for item in self._items:
             if not item.encoded:
@@ -150,11 +150,11 @@ class StreamEncoder:
             self._encode_event(event)
 
     def _encode_event(self, event: pb.GenerateEvent) -> None:  # noqa: PLR0912 - one case a kind
-        place = event.part_index
-        item = self._parts.get(place)
+        part_index = event.part_index
+        item = self._parts.get(part_index)
         match event.WhichOneof("kind"):
             case "part_started":
-                self._part(place, event.part_started)
+                self._part(part_index, event.part_started)
             case "reasoning_delta":
                 if isinstance(item, ReasoningItem):
                     item.append_reasoning((False, event.text_index), event.reasoning_delta)
@@ -166,24 +166,24 @@ class StreamEncoder:
                     item.append_arguments(event.arguments_delta)
             case "refusal_delta":
                 if isinstance(item, Message):
-                    item.append_text(place, event.refusal_delta)
+                    item.append_text(part_index, event.refusal_delta)
             case "citation":
                 if isinstance(item, Message):
-                    item.add_citation(place, event.citation)
+                    item.add_citation(part_index, event.citation)
             case "logprobs":
                 if isinstance(item, Message):
-                    item.add_logprobs(place, event.logprobs)
+                    item.add_logprobs(part_index, event.logprobs)
             case "state":
-                self._state(place, pb.Part(state=event.state))
+                self._state(part_index, pb.Part(state=event.state))
             case "part_updated":
-                self._update(place, event.part_updated)
+                self._update(part_index, event.part_updated)
             case "media_delta":
                 if isinstance(item, Image):
                     item.append_image(event.media_delta.data)
-                elif place in self._audio_parts:
-                    self._audio_parts[place].append_audio(event.media_delta.data, event.media_delta.transcript)
+                elif part_index in self._audio_parts:
+                    self._audio_parts[part_index].append_audio(event.media_delta.data, event.media_delta.transcript)
             case "part_ended":
-                self._end_part(place)
+                self._end_part(part_index)
             case "finished":
                 self._finished(event.finished)
             case "text_delta" | "started" | "usage" | "opaque" | None:
@@ -233,42 +233,42 @@ class StreamEncoder:
             if not before.open and not before.encoded:
                 before.finish(incomplete=False)
 
-    def _add(self, item: Item, place: int) -> None:
-        """Add an item to the output, which starts with the part at `place`."""
+    def _add(self, item: Item, part_index: int) -> None:
+        """Add an item to the output, which starts with the part at `part_index`."""
         self._items.append(item)
         self._last = item
-        item.open.add(place)
-        self._parts[place] = item
+        item.open.add(part_index)
+        self._parts[part_index] = item
 
-    def _part(self, place: int, part: pb.Part) -> None:
+    def _part(self, part_index: int, part: pb.Part) -> None:
         kind = kind_of(part)
         if kind == "message":
-            self._message(place, part)
+            self._message(part_index, part)
         elif kind:
             self._supersede()
             if kind == "call" and self._ahead is not None:
                 self._add_state_item(self._ahead, ahead=True)
                 self._ahead = None
-                self._sent_states.add(place)
-            self._add(self._item(kind, part), place)
+                self._sent_states.add(part_index)
+            self._add(self._item(kind, part), part_index)
         elif part.HasField("server_tool_result"):
             self._add_result(part.server_tool_result)
         elif part.media.kind == pb.MEDIA_KIND_AUDIO:
-            audio = self._audio_parts[place] = Audio(self._writer)
+            audio = self._audio_parts[part_index] = Audio(self._writer)
             audio.append_audio(part.media.data, part.media.transcript)
-        self._part_content(place, part)
+        self._part_content(part_index, part)
         if kind and part.HasField("state"):
-            self._state(place, part)
+            self._state(part_index, part)
 
-    def _part_content(self, place: int, part: pb.Part) -> None:
+    def _part_content(self, part_index: int, part: pb.Part) -> None:
         """Write the content that a part has at its start as deltas."""
-        item = self._parts.get(place)
+        item = self._parts.get(part_index)
         if isinstance(item, Message):
             text = image_text(part.media) if part.HasField("media") else part.text.text or part.refusal.text
             if text:
-                item.append_text(place, text)
+                item.append_text(part_index, text)
             for citation in part.text.citations:
-                item.add_citation(place, citation)
+                item.add_citation(part_index, citation)
         elif isinstance(item, ReasoningItem):
             for index, text in enumerate(part.reasoning.texts):
                 item.append_reasoning((False, index), text)
@@ -277,16 +277,16 @@ class StreamEncoder:
         elif isinstance(item, Call):
             item.append_arguments(part.tool_call.arguments_json or part.tool_call.text)
 
-    def _message(self, place: int, part: pb.Part) -> None:
+    def _message(self, part_index: int, part: pb.Part) -> None:
         item = self._last
         if not isinstance(item, Message) or item.sealed or item.message_id != part.message_id:
             self._supersede()
             index = len(self._items)
             item = Message(self._writer, index, self._ids.item("msg_", part.message_id, index), part)
-            self._add(item, place)
-        self._parts[place] = item
+            self._add(item, part_index)
+        self._parts[part_index] = item
         self._refused = self._refused or part.HasField("refusal")
-        item.start(place, part.HasField("refusal"))
+        item.start(part_index, part.HasField("refusal"))
 
     def _item(self, kind: str, part: pb.Part) -> Item:
         writer, index, ids = self._writer, len(self._items), self._ids
@@ -307,8 +307,8 @@ class StreamEncoder:
             case _:  # opaque
                 return Opaque(writer, index, "", part.opaque)
 
-    def _update(self, place: int, part: pb.Part) -> None:
-        item = self._parts.get(place)
+    def _update(self, part_index: int, part: pb.Part) -> None:
+        item = self._parts.get(part_index)
         if isinstance(item, Server) and part.HasField("server_tool_call"):
             item.update(part.server_tool_call)
         elif part.HasField("server_tool_result"):
@@ -322,12 +322,12 @@ class StreamEncoder:
         if servers:
             servers[-1].set_result(result)
 
-    def _state(self, place: int, part: pb.Part) -> None:
+    def _state(self, part_index: int, part: pb.Part) -> None:
         """Add the reasoning state of a part to the part's own item, or to an item that follows immediately."""
-        item = self._parts.get(place)
+        item = self._parts.get(part_index)
         if isinstance(item, ReasoningItem):
             item.set_state(part.state)
-        elif item is not None and place not in self._sent_states and has_state(part, self._shown):
+        elif item is not None and part_index not in self._sent_states and has_state(part, self._shown):
             if isinstance(item, Message):
                 item.sealed = True
             self._add_state_item(part, ahead=False)
@@ -336,13 +336,13 @@ class StreamEncoder:
         index = len(self._items)
         self._items.append(State(self._writer, index, self._ids.item("rs_", "", index), part, ahead=ahead))
 
-    def _end_part(self, place: int) -> None:
-        if (audio := self._audio_parts.pop(place, None)) is not None:
+    def _end_part(self, part_index: int) -> None:
+        if (audio := self._audio_parts.pop(part_index, None)) is not None:
             audio.end()
-        item = self._parts.pop(place, None)
+        item = self._parts.pop(part_index, None)
         if item is None:
             return
-        item.end(place)
+        item.end(part_index)
         if item.superseded and not item.open and not item.encoded:
             item.finish(incomplete=False)
 

@@ -47,7 +47,7 @@ class Item(ABC):
         self.keep(ITEM_BYTES)
 
     @property
-    def place(self) -> JsonObject:
+    def location(self) -> JsonObject:
         """Members that identify the item in each of its events."""
         return {"item_id": self.item_id, "output_index": self.index}
 
@@ -98,11 +98,11 @@ class _Content:
         self.annotations: list[object] = []
         self.sources: list[pb.Citation] = []  # sources of the whole text
         self.logprobs: list[JsonObject] = []
-        self.place = item.place | {"content_index": index}
+        self.location = item.location | {"content_index": index}
         if refusal:
-            self.delta = Delta("response.refusal.delta", self.place)
+            self.delta = Delta("response.refusal.delta", self.location)
         else:
-            self.delta = Delta("response.output_text.delta", self.place, b',"logprobs":[]}')
+            self.delta = Delta("response.output_text.delta", self.location, b',"logprobs":[]}')
 
     def content(self) -> JsonObject:
         """Return the content part with its content up to now."""
@@ -125,7 +125,7 @@ class Message(Item):
         """Write the events that start a content part of the message."""
         content = self._contents[part] = _Content(self, len(self._contents), refusal)
         self.open.add(part)
-        self.writer.event("response.content_part.added", content.place | {"part": content.content()})
+        self.writer.event("response.content_part.added", content.location | {"part": content.content()})
 
     def append_text(self, part: int, text: str) -> None:
         """Write the delta that appends text to a part."""
@@ -149,10 +149,10 @@ class Message(Item):
     def _annotate(self, content: "_Content", citation: pb.Citation) -> None:
         annotation = encode_citation(citation, content.texts.size)
         if annotation is not None:
-            place = {"annotation_index": len(content.annotations), "annotation": annotation}
+            added = {"annotation_index": len(content.annotations), "annotation": annotation}
             content.annotations.append(annotation)
             self.keep(ENTRY_BYTES + citation.ByteSize())
-            self.writer.event("response.output_text.annotation.added", content.place | place)
+            self.writer.event("response.output_text.annotation.added", content.location | added)
 
     def add_logprobs(self, part: int, logprobs: pb.LogprobsDelta) -> None:
         """Write log probabilities of the last text, as an event of their own since the text was sent before them."""
@@ -162,7 +162,7 @@ class Message(Item):
             content.logprobs += entries
             # each log probability is an object of its own
             self.keep(len(entries) * ENTRY_BYTES + 4 * logprobs.ByteSize())
-            self.writer.event("response.output_text.delta", content.place | {"delta": "", "logprobs": entries})
+            self.writer.event("response.output_text.delta", content.location | {"delta": "", "logprobs": entries})
 
     def end(self, part: int) -> None:
         super().end(part)
@@ -171,11 +171,11 @@ class Message(Item):
             self._annotate(content, citation)
         text = content.texts.text()
         if content.refusal:
-            self.writer.event("response.refusal.done", content.place | {"refusal": text})
+            self.writer.event("response.refusal.done", content.location | {"refusal": text})
         else:
             members: JsonObject = {"text": text, "logprobs": content.logprobs}
-            self.writer.event("response.output_text.done", content.place | members)
-        self.writer.event("response.content_part.done", content.place | {"part": content.content()})
+            self.writer.event("response.output_text.done", content.location | members)
+        self.writer.event("response.content_part.done", content.location | {"part": content.content()})
 
     def unfinished(self) -> bytes:
         return _encode(self.finished_item("incomplete"))
@@ -202,7 +202,7 @@ class Call(Item):
         self._call_id = ids.call(call, index)
         self._texts = Pieces()
         self._name = "response.custom_tool_call_input" if self._custom else "response.function_call_arguments"
-        self._delta = Delta(f"{self._name}.delta", self.place)
+        self._delta = Delta(f"{self._name}.delta", self.location)
         self.added(call_item(self.item_id, self._call_id, "in_progress", call, ""))
 
     def append_arguments(self, text: str) -> None:
@@ -220,7 +220,7 @@ class Call(Item):
         text = self._texts.text()
         if self._typed:
             return
-        self.writer.event(f"{self._name}.done", self.place | {"input" if self._custom else "arguments": text})
+        self.writer.event(f"{self._name}.done", self.location | {"input" if self._custom else "arguments": text})
 
     def finished_item(self, status: str) -> object:
         return call_item(self.item_id, self._call_id, status, self._call, self._texts.text())
@@ -251,12 +251,12 @@ class ReasoningItem(Item):
         if piece != self._piece or self._delta is None:
             self._end_piece()
             self._piece = piece
-            place = self.place | {"summary_index": len(self._texts)}
+            location = self.location | {"summary_index": len(self._texts)}
             self._texts.append(Pieces())
             self.keep(ENTRY_BYTES)
-            self._delta = Delta("response.reasoning_summary_text.delta", place)
+            self._delta = Delta("response.reasoning_summary_text.delta", location)
             part = {"type": "summary_text", "text": ""}
-            self.writer.event("response.reasoning_summary_part.added", place | {"part": part})
+            self.writer.event("response.reasoning_summary_part.added", location | {"part": part})
         self._texts[-1].append(text)
         self.keep(len(text))
         self._delta.write(self.writer, text)
@@ -268,10 +268,10 @@ class ReasoningItem(Item):
     def _end_piece(self) -> None:
         if self._delta is None:
             return
-        place, text = self.place | {"summary_index": len(self._texts) - 1}, self._texts[-1].text()
+        location, text = self.location | {"summary_index": len(self._texts) - 1}, self._texts[-1].text()
         part = {"type": "summary_text", "text": text}
-        self.writer.event("response.reasoning_summary_text.done", place | {"text": text})
-        self.writer.event("response.reasoning_summary_part.done", place | {"part": part})
+        self.writer.event("response.reasoning_summary_text.done", location | {"text": text})
+        self.writer.event("response.reasoning_summary_part.done", location | {"part": part})
         self._delta = None
 
     def end(self, part: int) -> None:
@@ -323,13 +323,13 @@ class Server(Item):
         self._has_result = True
 
     def _write_state(self, state: str) -> None:
-        self.writer.event(f"response.{self._kind}.{state}", self.place)
+        self.writer.event(f"response.{self._kind}.{state}", self.location)
 
     def finished_item(self, status: str) -> object:
         if self._kind == "code_interpreter_call":
             code = code_of(self._call)
-            self.writer.event("response.code_interpreter_call_code.delta", self.place | {"delta": code})
-            self.writer.event("response.code_interpreter_call_code.done", self.place | {"code": code})
+            self.writer.event("response.code_interpreter_call_code.delta", self.location | {"delta": code})
+            self.writer.event("response.code_interpreter_call_code.done", self.location | {"code": code})
             self._write_state("interpreting")
         self._write_state("completed")
         return server_item(self.item_id, self._call, self._result if self._has_result else None, self._shown)
@@ -346,7 +346,7 @@ class Image(Item):
         self.keep(media.ByteSize())
         self.added({"id": item_id, "type": "image_generation_call", "status": "in_progress", "result": None})
         for state in ("in_progress", "generating"):
-            self.writer.event(f"response.image_generation_call.{state}", self.place)
+            self.writer.event(f"response.image_generation_call.{state}", self.location)
 
     def append_image(self, data: bytes) -> None:
         """Append bytes to the image."""
@@ -354,7 +354,7 @@ class Image(Item):
         self.keep(len(data))
 
     def finished_item(self, status: str) -> object:
-        self.writer.event("response.image_generation_call.completed", self.place)
+        self.writer.event("response.image_generation_call.completed", self.location)
         self._media.data = b"".join(self._data)
         return image_item(self._media, self.item_id)
 

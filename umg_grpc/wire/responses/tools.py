@@ -135,11 +135,11 @@ def _decode_function(function: schema.FunctionDefinition, tool: pb.Tool, at: str
 def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool) -> None:
     target.declared_type = search.type
     target.context_size = search.search_context_size or ""
-    if (place := search.user_location) is not None:
+    if (user_location := search.user_location) is not None:
         location = target.user_location
         location.SetInParent()
-        location.country, location.region = place.country or "", place.region or ""
-        location.city, location.timezone = place.city or "", place.timezone or ""
+        location.country, location.region = user_location.country or "", user_location.region or ""
+        location.city, location.timezone = user_location.city or "", user_location.timezone or ""
     if search.filters:
         target.allowed_domains.extend(search.filters.allowed_domains or ())
 
