@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.tokens import TOKENIZERS, TokenCounter
-from umg_grpc.tokens.loading import load
 from umg_grpc.tokens.media import PAGE_TOKENS
+from umg_grpc.tokens.vocabulary_cache import load
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 

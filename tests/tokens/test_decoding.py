@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
-from umg_grpc.tokens.loading import load
+from umg_grpc.tokens.vocabulary_cache import load
 from umg_grpc.v1 import pb
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -6,8 +6,8 @@ import pytest
 
 from umg_grpc.tokens import TOKENIZERS, TokenCounter
 from umg_grpc.tokens.gguf import hugging_face_tokenizer, weights
-from umg_grpc.tokens.loading import SMOLLM2_PACKAGE
 from umg_grpc.tokens.vocabularies import FAMILIES
+from umg_grpc.tokens.vocabulary_cache import SMOLLM2_PACKAGE
 
 KINDS = ("english", "german", "chinese", "code", "json")
 CORPUS = {kind: (Path(__file__).parent / "corpus" / f"{kind}.txt").read_text(encoding="utf-8") for kind in KINDS}

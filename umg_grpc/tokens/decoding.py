@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from umg_grpc.tokens.loading import load
+from umg_grpc.tokens.vocabulary_cache import load
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer

@@ -1,4 +1,4 @@
-"""Names of the vocabularies and the counting rules of models. `loading` loads the vocabularies themselves."""
+"""Names of the vocabularies and the counting rules of models. `vocabulary_cache` loads the vocabularies themselves."""
 
 from dataclasses import dataclass
 

@@ -27,8 +27,8 @@ from umg_grpc.service.pipeline.generation_encoder import (
 )
 from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.retention import Memory
-from umg_grpc.service.pipeline.source_documents import read_source
 from umg_grpc.service.pipeline.stream_output import is_without_output
 from umg_grpc.service.pipeline.streamed_answers import StreamedAnswer
 from umg_grpc.service.pipeline.tool_choice import check_tool_choice

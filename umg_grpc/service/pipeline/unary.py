@@ -11,7 +11,7 @@ from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_re
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.pipeline import Admitted, Pipeline, PipelineContext, RequestT, ResponseT
-from umg_grpc.service.pipeline.source_documents import read_source
+from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.upstream.interface import PreparedCall, UnaryUpstream
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.unary_format import UnaryFormat

@@ -11,7 +11,7 @@ from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
-from umg_grpc.tokens.loading import is_loaded
+from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.core.json import invalid

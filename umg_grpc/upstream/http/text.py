@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
-from umg_grpc.upstream.http.call import HttpCall
 from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.decoding import GuardedDecoder, decoded, refusal
+from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.faults import too_large
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES

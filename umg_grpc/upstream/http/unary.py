@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.http.call import HasSource, HttpCall
 from umg_grpc.upstream.http.channel import HttpChannel
+from umg_grpc.upstream.http.provider_call import HasSource, HttpCall
 from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.numbers import count

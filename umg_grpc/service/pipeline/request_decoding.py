@@ -1,4 +1,4 @@
-"""Source documents: the caller's own body, from which the canonical request of an untrusted call is decoded."""
+"""Decoding of a call's source document, the caller's own body, into the canonical request."""
 
 import asyncio
 from collections.abc import Callable, Mapping
