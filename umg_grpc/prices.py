@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from umg_grpc.v1 import pb
 
@@ -13,14 +13,29 @@ PRICED_UNITS = 1_000_000
 """Number of units for which a price is stated."""
 
 Unit: TypeAlias = pb.BillableUnit.ValueType
-Quantities: TypeAlias = Mapping[Unit, int]
-"""Number of units by unit, without zeros. Each token has exactly one unit."""
+
+
+class Variant(NamedTuple):
+    """Images or videos of one size and quality, made by `variant_of`."""
+
+    unit: Unit
+    size: str
+    """`1024x1024`, `2k`, `720p`; "" for any size."""
+    quality: str
+    """`low`, `hd`, `pro`; "" for any quality."""
+
+
+Item: TypeAlias = Unit | Variant
+Quantities: TypeAlias = Mapping[Item, int]
+"""Number of units by unit, or by its variants, without zeros. Each token has exactly one unit."""
 
 INPUT, OUTPUT = pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN
 CACHE_READ, CACHE_WRITE = pb.BILLABLE_UNIT_CACHE_READ_TOKEN, pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN
 LONG_CACHE_WRITE, REASONING = pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN, pb.BILLABLE_UNIT_REASONING_TOKEN
 AUDIO_INPUT, AUDIO_OUTPUT = pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN, pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN
+IMAGE_INPUT, IMAGE_OUTPUT = pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN, pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN
 REQUEST, SEARCH = pb.BILLABLE_UNIT_REQUEST, pb.BILLABLE_UNIT_SEARCH
+IMAGE, VIDEO, VIDEO_SECOND = pb.BILLABLE_UNIT_IMAGE, pb.BILLABLE_UNIT_VIDEO, pb.BILLABLE_UNIT_VIDEO_SECOND
 
 FALLBACKS: Mapping[Unit, Unit] = MappingProxyType(
     {
@@ -28,8 +43,10 @@ FALLBACKS: Mapping[Unit, Unit] = MappingProxyType(
         CACHE_WRITE: INPUT,
         LONG_CACHE_WRITE: CACHE_WRITE,
         AUDIO_INPUT: INPUT,
+        IMAGE_INPUT: INPUT,
         REASONING: OUTPUT,
         AUDIO_OUTPUT: OUTPUT,
+        IMAGE_OUTPUT: OUTPUT,
     }
 )
 """Unit whose price applies to a unit without a price of its own; a unit that is not here is free. In an order in which
@@ -41,8 +58,10 @@ each fallback is complete before it is needed.
 class Prices:
     """Prices of one model, with the fallbacks of units without a price of their own."""
 
-    micro_credits: Mapping[Unit, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Micro-credits per million units; a unit that is not here is free."""
+    micro_credits: Mapping[Item, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Micro-credits per million units; a unit that is not here is free. A unit with prices of variants also has one for
+    all other variants.
+    """
 
     def cost(self, quantities: Quantities) -> int:
         """Return the micro-credits of all units together, rounded up once."""
@@ -50,21 +69,51 @@ class Prices:
         if not prices:
             return 0
         total = 0
-        for unit, count in quantities.items():
-            total += count * prices.get(unit, 0)
+        for item, count in quantities.items():
+            price = prices.get(item)
+            total += count * (self.price_of(item) if price is None else price)
         return -(-total // PRICED_UNITS)
 
+    def price_of(self, item: Item) -> int:
+        """Return the micro-credits of a million units: those of the size and the quality, else of the size, else of the
+        quality, else of the unit.
+        """
+        prices = self.micro_credits
+        if isinstance(item, Variant) and item not in prices:
+            by_size, by_quality = item._replace(quality=""), item._replace(size="")
+            return next((prices[each] for each in (by_size, by_quality, item.unit) if each in prices), 0)
+        return prices.get(item, 0)
+
     def dearest(self, *units: Unit) -> int:
-        """Return the highest price of the units, in micro-credits for a million of one of them."""
-        return max(self.micro_credits.get(unit, 0) for unit in units)
+        """Return the highest price of the units and their variants, in micro-credits for a million of one of them."""
+        return max((price for item, price in self.micro_credits.items() if unit_of(item) in units), default=0)
 
 
 FREE = Prices()
 
 
+def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
+    """Return the unit with a size and a quality, in any spelling: `1024*1024` is `1024x1024`. Either is "" if it is not
+    known.
+    """
+    if not size and not quality:
+        return unit
+    return Variant(unit, size.lower().replace("*", "x"), quality.lower())
+
+
+def unit_of(item: Item) -> Unit:
+    """Return the unit without size and quality."""
+    return item.unit if isinstance(item, Variant) else item
+
+
 def price_list(prices: Iterable[pb.Price]) -> Prices:
     """Return the prices of a model's description."""
-    found = {price.unit: price.micro_credits_per_million for price in prices}
+    found: dict[Item, int] = {
+        variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million for price in prices
+    }
+    for item in [*found]:
+        if isinstance(item, Variant) and item.unit not in found:
+            found[item.unit] = max(other for each, other in found.items() if unit_of(each) == item.unit)
     for unit, general in FALLBACKS.items():
         if unit not in found and general in found:
             found[unit] = found[general]
@@ -75,7 +124,7 @@ def quantities_of(usage: pb.Usage) -> Quantities:
     """Return the units of one answered call. A provider that reports more tokens of a kind than tokens in total is
     billed for the total.
     """
-    found: dict[Unit, int] = {REQUEST: 1}
+    found: dict[Item, int] = {REQUEST: 1}
     left = usage.input_tokens
     if count := usage.cache_read_tokens:
         left = _take(found, CACHE_READ, count, left)
@@ -85,6 +134,8 @@ def quantities_of(usage: pb.Usage) -> Quantities:
         left = _take(found, LONG_CACHE_WRITE, count, left)
     if count := usage.audio_input_tokens:
         left = _take(found, AUDIO_INPUT, count, left)
+    if count := usage.image_input_tokens:
+        left = _take(found, IMAGE_INPUT, count, left)
     if left > 0:
         found[INPUT] = left
     left = usage.output_tokens
@@ -92,10 +143,38 @@ def quantities_of(usage: pb.Usage) -> Quantities:
         left = _take(found, REASONING, count, left)
     if count := usage.audio_output_tokens:
         left = _take(found, AUDIO_OUTPUT, count, left)
+    if count := usage.image_output_tokens:
+        left = _take(found, IMAGE_OUTPUT, count, left)
     if left > 0:
         found[OUTPUT] = left
     if (count := usage.web_search_requests) > 0:
         found[SEARCH] = count
+    return found
+
+
+def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:
+    """Return the units of one answered call that made images of a size and a quality: its images, and its tokens if the
+    provider reports them. A model has a price for either.
+    """
+    found: dict[Item, int] = {REQUEST: 1}
+    if usage.image_count > 0:
+        found[variant_of(IMAGE, size, quality)] = usage.image_count
+    left = _take(found, IMAGE_INPUT, usage.input_image_tokens, usage.input_tokens)
+    if left > 0:
+        found[INPUT] = left
+    if usage.output_tokens > 0:
+        found[IMAGE_OUTPUT] = usage.output_tokens
+    return found
+
+
+def video_quantities(videos: int, seconds: int, resolution: str = "", quality: str = "") -> Quantities:
+    """Return the units of one task that made videos of `seconds` together, of a resolution or a size, and of a quality.
+    A model has a price for the videos or for their seconds.
+    """
+    found: dict[Item, int] = {REQUEST: 1}
+    for unit, count in ((VIDEO, videos), (VIDEO_SECOND, seconds)):
+        if count > 0:
+            found[variant_of(unit, resolution, quality)] = count
     return found
 
 
@@ -110,7 +189,7 @@ def credits_text(micro_credits: int) -> str:
     return f"{whole}.{micros:06d}"
 
 
-def _take(found: dict[Unit, int], unit: Unit, count: int, left: int) -> int:
+def _take(found: dict[Item, int], unit: Unit, count: int, left: int) -> int:
     """Add tokens of one kind, at most `left`. Return the number of tokens left after them."""
     if (taken := min(count, left)) > 0:
         found[unit] = taken

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.prices import FALLBACKS, FREE, Unit, price_list, quantities_of
+from umg_grpc.prices import (
+    FALLBACKS,
+    FREE,
+    Item,
+    Unit,
+    image_quantities,
+    price_list,
+    quantities_of,
+    variant_of,
+    video_quantities,
+)
 from umg_grpc.v1 import pb
 
 UNITS = [unit for unit in pb.BillableUnit.values() if unit]
@@ -24,7 +34,8 @@ price_tables = st.dictionaries(st.sampled_from(UNITS), amounts)
 quantities = st.dictionaries(st.sampled_from(UNITS), counts)
 COUNTED = [
     *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens"),
-    *("reasoning_tokens", "audio_input_tokens", "audio_output_tokens", "web_search_requests"),
+    *("reasoning_tokens", "audio_input_tokens", "audio_output_tokens", "image_input_tokens", "image_output_tokens"),
+    "web_search_requests",
 ]
 usages = st.builds(pb.Usage, **dict.fromkeys(COUNTED, counts))
 
@@ -109,6 +120,12 @@ BILLS = [
         pb.Usage(input_tokens=5, cache_read_tokens=50),
         5,
     ),
+    Bill(
+        "tokens of an image",
+        {INPUT: 1_000_000, pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN: 7_000_000},
+        pb.Usage(input_tokens=5, image_input_tokens=3, output_tokens=4, image_output_tokens=2),
+        19,
+    ),
     Bill("a request and a search", {pb.BILLABLE_UNIT_REQUEST: 1_000_000, pb.BILLABLE_UNIT_SEARCH: 10_000_000}, pb.Usage(web_search_requests=2), 21),
 ]  # fmt: skip
 
@@ -116,3 +133,62 @@ BILLS = [
 @pytest.mark.parametrize("bill", BILLS, ids=lambda bill: bill.id)
 def test_a_call_costs(bill: Bill) -> None:
     assert price_list(prices(bill.table)).cost(quantities_of(bill.usage)) == bill.cost
+
+
+IMAGE, SECOND = pb.BILLABLE_UNIT_IMAGE, pb.BILLABLE_UNIT_VIDEO_SECOND
+
+
+def media_price(unit: Unit, micro_credits: int, size: str = "", quality: str = "") -> pb.Price:
+    """Return the price of one image or second."""
+    return pb.Price(unit=unit, micro_credits_per_million=micro_credits * 1_000_000, size=size, quality=quality)
+
+
+BY_SIZE = [media_price(IMAGE, 40, "1024x1024"), media_price(IMAGE, 10, "1024x1024", "low")]
+BY_QUALITY = [media_price(IMAGE, 7, quality="low")]
+OTHERS = [media_price(IMAGE, 3)]
+
+
+@dataclass(frozen=True)
+class Found:
+    id: str
+    table: list[pb.Price]
+    item: Item
+    price: int
+    """Micro-credits of one."""
+
+
+FOUND = [
+    Found("size and quality", BY_SIZE + BY_QUALITY, variant_of(IMAGE, "1024x1024", "low"), 10),
+    Found("another spelling", BY_SIZE, variant_of(IMAGE, "1024*1024", "LOW"), 10),
+    Found("the size with another quality", BY_SIZE + BY_QUALITY, variant_of(IMAGE, "1024x1024", "high"), 40),
+    Found("the size without a quality", BY_SIZE, variant_of(IMAGE, "1024x1024"), 40),
+    Found("the quality of another size", BY_SIZE + BY_QUALITY, variant_of(IMAGE, "512x512", "low"), 7),
+    Found("neither", BY_SIZE + BY_QUALITY + OTHERS, variant_of(IMAGE, "512x512", "high"), 3),
+    Found("neither, where all prices are of a size: the highest", BY_SIZE + BY_QUALITY, variant_of(IMAGE, "512x512", "high"), 40),
+    Found("an unknown size: the highest", BY_SIZE, IMAGE, 40),
+    Found("one price for all", OTHERS, variant_of(IMAGE, "512x512", "high"), 3),
+    Found("another unit", BY_SIZE, variant_of(SECOND, "720p"), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: case.id)
+def test_an_image_has_the_price_of_its_size_and_quality(case: Found) -> None:
+    listed = price_list(case.table)
+    assert listed.price_of(case.item) == case.price * 1_000_000
+    assert listed.cost({case.item: 3}) == 3 * case.price
+    assert listed.price_of(case.item) <= listed.dearest(IMAGE, SECOND)
+
+
+def test_images_and_tokens_of_the_provider_become_units() -> None:
+    usage = pb.ImageUsage(image_count=2, input_tokens=50, input_image_tokens=40, output_tokens=300)
+    expected = {variant_of(IMAGE, "1024x1024", "high"): 2, INPUT: 10, pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN: 40}
+    expected |= {pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN: 300, pb.BILLABLE_UNIT_REQUEST: 1}
+    assert image_quantities(usage, "1024X1024", "High") == expected
+    assert image_quantities(pb.ImageUsage(image_count=1)) == {IMAGE: 1, pb.BILLABLE_UNIT_REQUEST: 1}
+
+
+def test_videos_and_their_seconds_become_units() -> None:
+    listed = price_list([media_price(SECOND, 100, "720p"), media_price(SECOND, 400, "720p", "audio")])
+    assert listed.cost(video_quantities(2, 16, "720P")) == 1600
+    assert listed.cost(video_quantities(1, 8, "720p", "audio")) == 3200
+    assert video_quantities(0, 0) == {pb.BILLABLE_UNIT_REQUEST: 1}

@@ -39,6 +39,15 @@ def vectors(length: int, **fields: object) -> pb.Model:
     return pb.Model(embedding=pb.ModelEmbedding(default_dimensions=length, **fields))
 
 
+MILLION = 1_000_000
+
+
+def image_price(size: str, quality: str, micro_credits: int) -> pb.Price:
+    return pb.Price(
+        unit=pb.BILLABLE_UNIT_IMAGE, size=size, quality=quality, micro_credits_per_million=micro_credits * MILLION
+    )
+
+
 ENTRIES = [
     Described("nothing", "display_name: M", pb.Model()),
     Described("a description", "description: Answers well.", pb.Model(description="Answers well.")),
@@ -65,6 +74,31 @@ ENTRIES = [
                 pb.Price(unit=pb.BILLABLE_UNIT_OUTPUT_TOKEN, micro_credits_per_million=10_000_000),
                 pb.Price(unit=pb.BILLABLE_UNIT_CACHE_READ_TOKEN, micro_credits_per_million=1),
                 pb.Price(unit=pb.BILLABLE_UNIT_REASONING_TOKEN, micro_credits_per_million=0),
+            ]
+        ),
+    ),
+    Described(
+        "prices of one unit each, in credits",
+        "price: {request: 0.002, search: 0.01, video: 1000000}",
+        pb.Model(
+            prices=[
+                pb.Price(unit=pb.BILLABLE_UNIT_REQUEST, micro_credits_per_million=2 * 10**9),
+                pb.Price(unit=pb.BILLABLE_UNIT_SEARCH, micro_credits_per_million=10**10),
+                pb.Price(unit=pb.BILLABLE_UNIT_VIDEO, micro_credits_per_million=10**18),
+            ]
+        ),
+    ),
+    Described(
+        "prices of images by size and quality",
+        "price: {image: {1024*1024: {low: 0.01, HIGH: 0.2}, 2K: 0.1, any: {low: 0.02, any: 0.3}}, video_second: 0.4}",
+        pb.Model(
+            prices=[
+                image_price("1024x1024", "low", 10_000),
+                image_price("1024x1024", "high", 200_000),
+                image_price("2k", "", 100_000),
+                image_price("", "low", 20_000),
+                image_price("", "", 300_000),
+                pb.Price(unit=pb.BILLABLE_UNIT_VIDEO_SECOND, micro_credits_per_million=400_000 * MILLION),
             ]
         ),
     ),
@@ -124,7 +158,8 @@ def test_every_unit_may_have_a_price() -> None:
     units = {name.removeprefix("BILLABLE_UNIT_").lower(): value for name, value in pb.BillableUnit.items() if value}
     text = "price:\n" + "".join(f"  {unit}: {value}\n" for unit, value in units.items())
     prices = {price.unit: price.micro_credits_per_million for price in model_info(text).described.prices}
-    assert prices == {value: value for value in units.values()}
+    factors = {value: 1 if unit.endswith("_token") else 10**12 for unit, value in units.items()}
+    assert prices == {value: value * factors[value] for value in units.values()}
 
 
 @pytest.mark.parametrize("written", ["2026-06-30", "2026-06-30T00:00:00Z", "2026-06-30T02:00+02:00", "1782777600"])
@@ -136,7 +171,7 @@ def test_the_day_on_which_a_model_ends_is_written_as_any_time(written: str) -> N
 def test_a_value_may_come_from_a_variable() -> None:
     text = f"{FILE}    price:\n      request: ${{PRICE}}\n    capabilities:\n      tools: ${{TOOLS}}\n      dimensions: ${{LENGTH}}\n"
     kept = parse(text, "umg.yaml", {"PRICE": "7", "TOOLS": "true", "LENGTH": "64"}).models["m"].described
-    assert (kept.prices[0].micro_credits_per_million, kept.capabilities.tools) == (7, True)
+    assert (kept.prices[0].micro_credits_per_million, kept.capabilities.tools) == (7 * 10**12, True)
     assert kept.embedding.default_dimensions == 64
 
 
@@ -164,6 +199,7 @@ class Mistake:
 
 PRICE = "expected a whole number, the micro-credits that a million of them cost"
 CREDITS = "expected a number such as 1.25, the credits that a million of them cost, with at most 6 decimals"
+EACH = "expected a number such as 1.25, the credits that one costs, at most 1000000, with at most 6 decimals"
 TIME = "expected a date (2024-11-01), an ISO 8601 time or Unix seconds"
 WITHOUT = ".capabilities: expected `dimensions`, the length of a vector, beside what is said of others"
 MISTAKES = [
@@ -176,14 +212,33 @@ MISTAKES = [
         "a unit that nobody counts",
         "price:\n  input_token: 1\n  tokens: 5",
         ".price.tokens: expected one of input, cache_read, cache_write, long_cache_write, output, reasoning, "
-        "audio_input, audio_output, input_token, cache_read_token, cache_write_token, long_cache_write_token, "
-        "output_token, reasoning_token, search, request, image, video_second, video, audio_input_token, "
-        "audio_output_token",
+        "audio_input, audio_output, image_input, image_output, input_token, cache_read_token, cache_write_token, "
+        "long_cache_write_token, output_token, reasoning_token, search, request, image, video_second, video, "
+        "audio_input_token, audio_output_token, image_input_token, image_output_token",
         line=3,
     ),
     *(
-        Mistake(f"the price {price!r}", f"price:\n  request: 0\n  image: {price}", f".price.image: {PRICE}", line=3)
+        Mistake(
+            f"the price {price!r}", f"price:\n  request: 0\n  input_token: {price}", f".price.input_token: {PRICE}", line=3
+        )
         for price in ("-1", "0.5", "1_000", "much", "", "[1]", "1" * 16)
+    ),
+    *(
+        Mistake(f"the price {price!r} of an image", f"price:\n  request: 0\n  image: {price}", f".price.image: {EACH}", line=3)
+        for price in ("-1", "0.0000001", "1000000.1", "much", "", "[1]", "{}")
+    ),
+    Mistake("a price of a call that is a mapping", "price:\n  request: {low: 1}", f".price.request: {EACH}", line=2),
+    Mistake(
+        "a price of a quality that is none",
+        "price:\n  image:\n    1024x1024:\n      low: 0.1\n      high: much",
+        f".price.image.1024x1024.high: {EACH}",
+        line=5,
+    ),
+    Mistake(
+        "a size in two spellings",
+        "price:\n  image:\n    1024x1024: 0.1\n    1024*1024: 0.2",
+        ".price.image.1024*1024: expected one price for a size and quality; these have another above",
+        line=4,
     ),
     *(
         Mistake(f"the credits {price!r}", f"price:\n  input: 0\n  output: {price}", f".price.output: {CREDITS}", line=3)

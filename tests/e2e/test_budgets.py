@@ -48,7 +48,7 @@ ANSWER = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
 }  # fmt: skip
-PRICE = "models: {m: {price: {request: 1000000000000}}}\n"
+PRICE = "models: {m: {price: {request: 1}}}\n"
 """One credit for each call of `m`, independent of its tokens."""
 
 
@@ -170,7 +170,7 @@ async def test_a_call_that_fails_over_is_charged_once_and_a_failed_call_is_free(
 
 SANDBOX_PRICES = """
 channels: [{name: sandbox, protocols: [sandbox], pace: PACE, models: [famO-5, famO-5-mini]}]
-models: {famO-5: {cache: 10m, price: {request: 1000000000000}}}
+models: {famO-5: {cache: 10m, price: {request: 1}}}
 """
 
 

@@ -14,6 +14,7 @@ from tests.ledger.fleet import Fleet
 from tests.ledger.judge import INPUT_PRICE, REQUEST_PRICE, TOKEN_PRICE, VECTOR_PRICES, Verdict, judge
 from tests.ledger.provider import Provider
 from umg_grpc.access.keys import Keys
+from umg_grpc.prices import credits_text
 from umg_grpc.store import open_store
 from umg_grpc.store.budgets import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.store.usage_records import CallFilter, UsageRecord, UsageRecords
@@ -23,7 +24,6 @@ CALLERS = 2  # of each key
 PAGE = 1000
 LARGE, SMALL = 10**12, 60_000
 """Budgets in micro-credits: one that is never used up, and one for some 25 calls."""
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ def config_of(database: str, provider: str) -> str:
         f"    base_url: {provider}\n    api_key: provider-key-0123456789\n    protocols: [chat, embeddings, rerank]\n"
         f"    models: [{CHAT}, {HEDGED}, {EMBED}, {RERANK}]\n"
     )
-    text = f"{{request: {REQUEST_PRICE * MILLION}, input: {INPUT_PRICE}, output: {TOKEN_PRICE}}}"
+    text = f"{{request: {credits_text(REQUEST_PRICE)}, input: {INPUT_PRICE}, output: {TOKEN_PRICE}}}"
     vectors = "".join(
-        f"  {model}: {{price: {{request: {price * MILLION}}}}}\n" for model, price in VECTOR_PRICES.items()
+        f"  {model}: {{price: {{request: {credits_text(price)}}}}}\n" for model, price in VECTOR_PRICES.items()
     )
     return (
         f"database: {database}\nchannels:\n  - name: one\n{channel}  - name: other\n{channel}models:\n"

@@ -408,7 +408,9 @@ def test_prices_and_the_life_cycle_stage_are_reported_as_configured() -> None:
     )
     assert (described_model.lifecycle, described_model.description) == (pb.MODEL_LIFECYCLE_DEPRECATED, "Old.")
     assert described_model.retire_time.ToDatetime(UTC) == datetime(2026, 12, 31, tzinfo=UTC)
-    assert list(described_model.prices) == [pb.Price(unit=pb.BILLABLE_UNIT_REQUEST, micro_credits_per_million=5)]
+    assert list(described_model.prices) == [
+        pb.Price(unit=pb.BILLABLE_UNIT_REQUEST, micro_credits_per_million=5 * 10**12)
+    ]
 
 
 def test_the_catalogue_is_as_it_was_after_all_that() -> None:

@@ -42,8 +42,11 @@ UNITS: Mapping[int, str] = MappingProxyType(
     }
 )
 """Names of the counts of units, for example `input_tokens`."""
-INPUTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens")
-OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens")
+INPUTS = (
+    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens"),
+    *("audio_input_tokens", "image_input_tokens"),
+)
+OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens")
 
 
 class Format(StrEnum):

@@ -13,6 +13,7 @@ from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.scalars import duration, family, time
 from umg_grpc.config.values import ConfigEntry, ModelInfo, ModelLimits, Seconds
 from umg_grpc.config.yaml_document import Document, Path, Value
+from umg_grpc.prices import IMAGE, MICRO_CREDITS, PRICED_UNITS, VIDEO, VIDEO_SECOND, Item, Unit, Variant, variant_of
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
@@ -25,6 +26,11 @@ T = TypeVar("T")
 PRICE = re.compile(r"[0-9]{1,15}")
 CREDITS = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
 MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
+MAX_CREDITS = 1_000_000  # of one image, so that the price of a million is within 64 bits
+MEDIA = (IMAGE, VIDEO, VIDEO_SECOND)
+"""Units that may have prices by size and quality."""
+ANY = "any"
+"""Name of every other size or quality."""
 
 
 def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
@@ -33,7 +39,8 @@ def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
 
 
 _UNITS = _enum_names(pb.BillableUnit.items(), "BILLABLE_UNIT_")
-_TOKENS = {name.removesuffix("_token"): unit for name, unit in _UNITS.items() if name.endswith("_token")}
+_SUFFIX = "_token"
+_TOKENS = {name.removesuffix(_SUFFIX): unit for name, unit in _UNITS.items() if name.endswith(_SUFFIX)}
 """Tokens by the names under which their prices are in credits."""
 _REASONING = _enum_names(pb.ReasoningControl.items(), "REASONING_CONTROL_")
 _LIFECYCLES = _enum_names(pb.ModelLifecycle.items(), "MODEL_LIFECYCLE_")
@@ -127,26 +134,70 @@ def _prices(document: Document, path: Path, written: Mapping[str, object]) -> It
     """Yield the prices in the order of the file. Each is checked here, so that a problem has the line of its price."""
     priced = set[int]()
     for name, price in written.items():
+        at = (*path, name)
         unit = _TOKENS.get(name) or _UNITS.get(name)
-        amount = micro_credits_of(price) if name in _TOKENS else _whole(price)
         if unit is None:
-            document.problem((*path, name), f"expected {any_of((*_TOKENS, *_UNITS))}")
-        elif unit in priced:
-            document.problem((*path, name), "expected one price for a unit; this one has another above")
-        elif amount is None and name in _TOKENS:
-            text = "the credits that a million of them cost, with at most 6 decimals"
-            document.problem((*path, name), f"expected a number such as 1.25, {text}")
-        elif amount is None:
-            document.problem((*path, name), "expected a whole number, the micro-credits that a million of them cost")
-        else:
-            priced.add(unit)
+            document.problem(at, f"expected {any_of((*_TOKENS, *_UNITS))}")
+            continue
+        if unit in priced:
+            document.problem(at, "expected one price for a unit; this one has another above")
+            continue
+        priced.add(unit)
+        if unit in MEDIA:
+            yield from _prices_of_variants(document, at, unit, price)
+        elif (amount := _amount(document, at, name, price)) is not None:
             yield pb.Price(unit=unit, micro_credits_per_million=amount)
+
+
+def _amount(document: Document, at: Path, name: str, price: object) -> int | None:
+    """Return the micro-credits of a million tokens, or of a million of any other unit. Report a malformed price."""
+    if name.endswith(_SUFFIX):
+        if (amount := _whole(price)) is None:
+            document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
+        return amount
+    amount = micro_credits_of(price) if name in _TOKENS else _each(price)
+    if amount is None:
+        each = "a million of them cost" if name in _TOKENS else f"one costs, at most {MAX_CREDITS}"
+        document.problem(at, f"expected a number such as 1.25, the credits that {each}, with at most 6 decimals")
+    return amount
+
+
+def _prices_of_variants(document: Document, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
+    """Yield the prices of images or videos: one for all, or by size, and there by quality."""
+    priced = set[Item]()
+    for size, of_size, at in _by_word(path, price):
+        for quality, credits_, place in _by_word(at, of_size):
+            amount = _amount(document, place, "", credits_)
+            variant = variant_of(unit, size, quality)
+            if variant in priced:
+                document.problem(place, "expected one price for a size and quality; these have another above")
+            elif amount is not None:
+                priced.add(variant)
+                named = variant if isinstance(variant, Variant) else Variant(unit, "", "")
+                yield pb.Price(**named._asdict(), micro_credits_per_million=amount)
+
+
+def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
+    """Yield the words of a mapping, "" for `any`, each with its value and its place. A value that is no mapping applies
+    to any word.
+    """
+    if not isinstance(price, dict) or not price:
+        yield "", price, path
+        return
+    for word, value in price.items():
+        yield "" if word == ANY else word, value, (*path, word)
 
 
 def micro_credits_of(credits_: object) -> int | None:
     """Return a decimal number of credits as micro-credits, exactly; None if it is not one."""
     match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
     return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
+
+
+def _each(credits_: object) -> int | None:
+    """Return the credits of one unit as micro-credits of a million; None if it is not a price."""
+    amount = micro_credits_of(credits_)
+    return None if amount is None or amount > MAX_CREDITS * MICRO_CREDITS else amount * PRICED_UNITS
 
 
 def _whole(price: object) -> int | None:

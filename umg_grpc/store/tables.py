@@ -219,6 +219,11 @@ class UsageRow(Base):
     micro_credits: Mapped[int] = mapped_column(BigInteger)
     details: Mapped[str | None] = mapped_column(Text)
     """`CallDetails` in JSON."""
+    images: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    video_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    videos: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    image_input_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    image_output_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
 
 
 class BudgetAccount(Base):

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -112,6 +113,11 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Holder of the lease that the call was admitted with. Not in the database."""
     details: CallDetails | None = None
     """None for records of earlier versions."""
+    images: int = 0
+    video_seconds: int = 0
+    videos: int = 0
+    image_input_tokens: int = 0
+    image_output_tokens: int = 0
 
     @property
     def start_time(self) -> datetime:
@@ -128,11 +134,14 @@ class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
 COUNTS = (
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
     *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
+    *("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens"),
 )
 """Fields of a record that count units. Each token is counted by one of them only."""
 SUMS = (*COUNTS, "micro_credits")
-_COUNTED_COLUMNS = UsageRecord.__struct_fields__[:-3]
-_COLUMNS = (*_COUNTED_COLUMNS, "details")
+_ABSENT = ("budget_period", "budget_holder")  # from the database
+_COLUMNS = tuple(name for name in UsageRecord.__struct_fields__ if name not in _ABSENT)
+_PLACES = itemgetter(*(UsageRecord.__struct_fields__.index(name) for name in _COLUMNS))
+_DETAILS = _COLUMNS.index("details")
 _JOURNAL_DECODER = msgspec.json.Decoder(_JournalRecord)
 _DETAILS_DECODER = msgspec.json.Decoder(CallDetails)
 
@@ -288,14 +297,16 @@ async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None
 
 def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
     """Return the values of a record in the order of the columns."""
-    *values, _, _, details = msgspec.structs.astuple(record)
-    return *values, None if details == NULL else str(details, "utf-8")
+    values = list(_PLACES(msgspec.structs.astuple(record)))
+    values[_DETAILS] = None if record.details == NULL else str(record.details, "utf-8")
+    return tuple(values)
 
 
 def _record_of(row: RowMapping) -> UsageRecord:
-    details = row["details"]
-    counted = {name: row[name] for name in _COUNTED_COLUMNS}
-    return UsageRecord(**counted, details=None if details is None else _DETAILS_DECODER.decode(details))
+    values = {name: row[name] for name in _COLUMNS}
+    details = values["details"]
+    values["details"] = None if details is None else _DETAILS_DECODER.decode(details)
+    return UsageRecord(**values)
 
 
 def storable(text: str) -> str:

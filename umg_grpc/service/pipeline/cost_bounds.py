@@ -4,7 +4,7 @@ The input of a request is bounded by its bytes: the vocabularies of models have 
 is bounded by the maximum that the provider is sent.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
@@ -13,6 +13,8 @@ from umg_grpc.prices import (
     AUDIO_OUTPUT,
     CACHE_READ,
     CACHE_WRITE,
+    IMAGE_INPUT,
+    IMAGE_OUTPUT,
     INPUT,
     LONG_CACHE_WRITE,
     OUTPUT,
@@ -56,7 +58,7 @@ MIN_REASONING_TOKENS = 1025
 """Reasoning tokens by which a translated maximum may be raised if the caller set no larger budget of them."""
 MAX_PROMPT_TOKENS = 2**31 - 1
 CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
-OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT)
+OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
 
 class CostBound(NamedTuple):
@@ -167,12 +169,15 @@ def _searches(request: pb.GenerateRequest) -> int:
     return min([*uses, request.max_tool_calls or SEARCHES])
 
 
-def _input_units(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> Iterator[Unit]:
+def _input_units(request: pb.GenerateRequest, media: Sequence[pb.MediaPart]) -> Iterator[Unit]:
     """Yield the kinds of input tokens that the request may have."""
     yield from CACHED
     if _caches_for_hours(request):
         yield LONG_CACHE_WRITE
-    if any(medium.kind != pb.MEDIA_KIND_IMAGE for medium in media) or _has_opaque_parts(request):
+    is_opaque = _has_opaque_parts(request)
+    if media or is_opaque:
+        yield IMAGE_INPUT
+    if is_opaque or any(medium.kind != pb.MEDIA_KIND_IMAGE for medium in media):
         yield AUDIO_INPUT
 
 

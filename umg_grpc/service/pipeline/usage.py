@@ -7,7 +7,7 @@ from types import MappingProxyType
 from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import Quantities, Unit, estimated_quantities, quantities_of
+from umg_grpc.prices import Quantities, Unit, estimated_quantities, quantities_of, unit_of
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.status import STATUS
@@ -34,6 +34,11 @@ FIELDS: Mapping[Unit, str] = {
     prices.REASONING: "reasoning_tokens",
     prices.AUDIO_OUTPUT: "audio_output_tokens",
     prices.SEARCH: "searches",
+    prices.IMAGE: "images",
+    prices.VIDEO_SECOND: "video_seconds",
+    prices.VIDEO: "videos",
+    prices.IMAGE_INPUT: "image_input_tokens",
+    prices.IMAGE_OUTPUT: "image_output_tokens",
 }
 """Fields of a record by their units; a request has none, since each record with usage is one."""
 NOTHING: Quantities = MappingProxyType({})
@@ -120,9 +125,9 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
     if (usage := call.usage) is not None and not call.is_cached:
         record.estimated = usage.estimated
         record.micro_credits = call.micro_credits
-        for unit, count in quantities.items():
-            if (field := FIELDS.get(unit)) is not None:
-                setattr(record, field, count)
+        for item, count in quantities.items():
+            if (field := FIELDS.get(unit_of(item))) is not None:  # several variants of a unit have one field
+                setattr(record, field, getattr(record, field) + count)
     log.add(record, slot)
 
 
