@@ -1,7 +1,6 @@
 """Guard for URLs that callers name: the hosts, addresses, ports and schemes that it refuses, and its exemptions."""
 
 import socket
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -37,10 +36,8 @@ async def outcomes() -> list[str]:
 
 
 @pytest.fixture
-async def fetcher(outcomes: list[str]) -> AsyncGenerator[Fetcher, None]:
-    made = Fetcher(UnusedClient(), EgressRules(), lookup=resolve, count=outcomes.append)
-    yield made
-    made.close()
+async def fetcher(outcomes: list[str]) -> Fetcher:
+    return Fetcher(UnusedClient(), EgressRules(), lookup=resolve, count=outcomes.append)
 
 
 def test_the_table_has_at_least_a_hundred_urls() -> None:
@@ -64,6 +61,15 @@ async def test_a_url_is_refused_before_a_connection_is_made(
     with pytest.raises(UmgError):
         async with fetcher.open(case.url, field="image"):
             pass
+
+
+async def test_a_url_is_refused_at_once_as_far_as_its_text_shows(fetcher: Fetcher, outcomes: list[str]) -> None:
+    for case in REFUSED_URLS:
+        if not case.id.startswith("name:"):
+            with pytest.raises(UmgError):
+                fetcher.check(case.url, field="callback_url")
+    fetcher.check("https://public.example.com/x", field="callback_url")
+    assert outcomes == []
 
 
 async def test_a_url_in_a_providers_answer_is_the_providers_fault(fetcher: Fetcher) -> None:

@@ -3,7 +3,9 @@
 import asyncio
 import gzip
 import resource
+import socket
 import ssl
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -19,6 +21,7 @@ from umg_grpc.egress import EgressRules, parse_place
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.fetching import CHECKED_BYTES, FAILED, FETCHED, REFUSED, Fetcher, Lookup
 from umg_grpc.upstream.http1.dns import Addresses
+from umg_grpc.upstream.lookups import MAX_LOOKUPS
 from umg_grpc.v1 import pb
 
 PNG = sized(b"\x89PNG" + b"x" * 996, LINE + b"Content-Type: Image/PNG; charset=x\r\n")
@@ -242,6 +245,29 @@ async def test_the_look_up_of_the_system_finds_a_name() -> None:
         assert "not on the public internet" in (await failure(fetcher, "https://127.0.0.1/")).message
     async with Fetcher.opened(EgressRules()) as fetcher:
         assert "could not be found" in (await failure(fetcher, "https://unknown.example.invalid.example/")).message
+
+
+async def test_look_ups_that_hang_are_bounded_and_delay_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the servers of a name not answer: the call ends in time, and its thread is not used twice."""
+    go_on, began = threading.Event(), list[str]()
+
+    def hang(name: str, *_: object, **__: object) -> object:
+        began.append(name)
+        go_on.wait(30)
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    async with Fetcher.opened(EgressRules(timeout=0.2)) as fetcher:
+        urls = [f"https://{n}.example.com/" for n in range(MAX_LOOKUPS + 4)]
+        errors = await asyncio.gather(*(failure(fetcher, url) for url in urls))
+        assert {error.message.rpartition(": ")[2] for error in errors} == {"its host could not be found"}
+        assert len(began) == MAX_LOOKUPS
+        assert await asyncio.to_thread(lambda: 5) == 5
+        go_on.set()
+        async with asyncio.timeout(10):
+            while len(began) == MAX_LOOKUPS:
+                await failure(fetcher, "https://later.example.com/")
+    assert began[-1] == "later.example.com."
 
 
 @pytest.mark.parametrize("size", [0, 1, CHECKED_BYTES, 100_000])

@@ -8,10 +8,8 @@ import asyncio
 import math
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv6Address, ip_address
 from types import MappingProxyType
 from typing import NamedTuple, Self, TypeAlias
@@ -26,14 +24,13 @@ from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.dns import Addresses
 from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.lookups import Lookups
 from umg_grpc.v1 import pb
 
 MAX_REDIRECTS = 3
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 5.0  # time for which an idle connection is pooled: few URLs are on one host
-LOOKUP_THREADS = 16
-"""Threads of their own for the look-ups: a name whose servers do not answer occupies one for many seconds."""
 CHECKED_BYTES = 64
 """Size of the beginning of a file that is checked: the magic numbers of all media types are in it."""
 MAX_DOWNLOAD_SECONDS = 3600.0
@@ -119,8 +116,7 @@ class Fetcher:
         self._client = client
         self._rules = rules
         self._count = count
-        self._threads = ThreadPoolExecutor(LOOKUP_THREADS, "guarded-lookup")
-        self._lookup = lookup or self._look_up
+        self._lookup = lookup or Lookups()
 
     @classmethod
     @asynccontextmanager
@@ -129,19 +125,15 @@ class Fetcher:
     ) -> AsyncGenerator[Self, None]:
         """Yield a fetcher with a client of its own; close its connections at the end."""
         async with Client.opened(IDLE_SECONDS) as client:
-            fetcher = cls(client, rules, lookup=lookup, count=count)
-            try:
-                yield fetcher
-            finally:
-                fetcher.close()
+            yield cls(client, rules, lookup=lookup, count=count)
 
     def configure(self, rules: EgressRules) -> None:
         """Use other rules for requests that begin later."""
         self._rules = rules
 
-    def close(self) -> None:
-        """Stop the look-ups."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def check(self, url: str, *, field: str | None) -> None:
+        """Raise UmgError for a URL that would be refused, as far as its text shows: its name is not looked up."""
+        check_url(url, self._rules, field)
 
     async def fetch(
         self,
@@ -291,10 +283,6 @@ class Fetcher:
         if not found:
             raise OSError("the name has no address")
         return found
-
-    async def _look_up(self, name: str, port: int) -> Addresses:
-        look_up = partial(socket.getaddrinfo, name, port, type=socket.SOCK_STREAM)
-        return [*await asyncio.get_running_loop().run_in_executor(self._threads, look_up)]
 
     @contextmanager
     def _counted(self) -> Generator[None, None, None]:
