@@ -64,7 +64,7 @@ async def settled(authenticator: Authenticator) -> None:
     await reason(authenticator, token_hex())  # an unknown secret, so looked up after the others
 
 
-async def test_a_good_secret_is_its_caller(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
+async def test_a_valid_secret_authenticates_its_caller(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
     expire_time = clock.utc() + timedelta(days=1)
     key, secret = await keys.create(
         "app",

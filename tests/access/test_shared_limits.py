@@ -66,7 +66,7 @@ async def test_a_limit_that_was_lowered_holds_at_once(redis: Redis, clock: Clock
     assert int(await refused(other, caller(2))) in range(1, 11)
 
 
-async def test_refused_requests_do_not_count_in_either_place(redis: Redis, clock: Clock) -> None:
+async def test_refused_requests_count_neither_in_the_process_nor_in_redis(redis: Redis, clock: Clock) -> None:
     one, other = RequestLimits(clock, redis), RequestLimits(clock, redis)
     await one.admit(caller(1))
     for _ in range(5):
@@ -85,7 +85,9 @@ async def test_a_flood_that_this_process_can_refuse_does_not_reach_redis(redis_s
         assert commands(redis_server) - before <= 1  # the check itself
 
 
-async def test_without_redis_each_process_goes_on_by_its_own_window(redis_server: RedisServer, redis: Redis) -> None:
+async def test_without_redis_each_process_continues_with_its_own_window(
+    redis_server: RedisServer, redis: Redis
+) -> None:
     one, other = RequestLimits(redis=redis), RequestLimits(redis=redis)
     await admitted(one, times=2, rpm=3)
     redis_server.stop()
@@ -105,7 +107,7 @@ async def test_redis_counts_again_when_it_is_back(redis_server: RedisServer, clo
 
 
 @pytest.mark.parametrize("rpm", [1, 7, 5000])
-async def test_a_window_lives_no_longer_than_it_counts(redis: Redis, rpm: int) -> None:
+async def test_a_window_is_stored_no_longer_than_it_counts(redis: Redis, rpm: int) -> None:
     await RequestLimits(redis=redis).admit(caller(rpm))
     left = await redis.run(lambda client: client.pttl(PREFIX + "key_1"))
     assert 0 < left <= 60_000

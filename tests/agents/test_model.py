@@ -104,7 +104,7 @@ def test_the_model_takes_its_step(step: Step) -> None:
     assert (answer.text, answer.calls, answer.signed) == (step.text, step.calls, False)
 
 
-def test_the_model_thinks_where_thoughts_are_wanted() -> None:
+def test_the_model_reasons_where_reasoning_is_requested() -> None:
     answer = model.answer_to(request(WRITE, thinking=True, tools={"Write": tool("path", "content")}))
     assert answer.signed
     assert answer.thought

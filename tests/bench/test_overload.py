@@ -24,7 +24,7 @@ CALLS = 6
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark reads /proc")
 
 
-def test_every_load_reaches_the_gateway_and_all_its_answers_are_good_or_refused() -> None:
+def test_every_load_reaches_the_gateway_and_all_its_answers_are_right_or_refused() -> None:
     command = [sys.executable, "-m", "bench.overload", "--quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case.id)
-async def test_an_answer_is_good_refused_or_wrong(case: Answered) -> None:
+async def test_an_answer_is_right_refused_or_wrong(case: Answered) -> None:
     serving = set[asyncio.Task[object] | None]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

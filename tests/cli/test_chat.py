@@ -184,7 +184,7 @@ async def terminal(request: pytest.FixtureRequest, served: Served) -> AsyncItera
         yield terminal
 
 
-async def test_an_answer_streams_as_it_comes_and_ends_with_its_usage(served: Served, terminal: Terminal) -> None:
+async def test_an_answer_is_streamed_at_once_and_ends_with_its_usage(served: Served, terminal: Terminal) -> None:
     terminal.type("wait\n")
     await terminal.until("first")
     served.script.go_on.set()  # only now can the rest arrive
@@ -249,7 +249,9 @@ async def test_an_error_is_one_line_and_the_prompt_returns(served: Served, termi
     assert len(served.script.requests[-1].messages) == 1
 
 
-async def test_an_answer_that_breaks_off_is_an_error_and_not_kept(served: Served, terminal: Terminal) -> None:
+async def test_an_answer_that_breaks_off_is_an_error_and_not_in_the_conversation(
+    served: Served, terminal: Terminal
+) -> None:
     terminal.type("break\n")
     await terminal.until(f"half an ans\r\n{RED}error: the provider broke off")
     await terminal.prompt()
@@ -277,7 +279,7 @@ async def test_the_arrow_up_brings_the_last_line_back(served: Served, terminal: 
     assert [request.messages[-1].parts[0].text.text for request in served.script.requests] == ["hello", "hello"]
 
 
-async def test_commands_choose_the_model_and_begin_anew(served: Served, terminal: Terminal) -> None:
+async def test_commands_choose_the_model_and_begin_a_new_conversation(served: Served, terminal: Terminal) -> None:
     terminal.type("hello\n")
     await terminal.until("34 out")
     await terminal.prompt()

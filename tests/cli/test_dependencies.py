@@ -95,7 +95,7 @@ def _waiting(found: Figures) -> list[float]:
     return [found.get(name, -1) for name in (RESPONSES, USAGE)]
 
 
-async def test_dependencies_that_are_away_are_seen_and_calls_go_on(
+async def test_unavailable_dependencies_are_detected_and_calls_continue(
     postgres: Postgres, redis_server: RedisServer, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.yaml"

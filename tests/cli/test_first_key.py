@@ -142,7 +142,7 @@ async def test_a_terminal_shows_the_key_once_when_it_is_made(config: Path, tmp_p
     assert FIRST not in await printed_on_a_terminal(*other, environment={"UMG_API_KEY": FIRST})
 
 
-async def test_the_bootstrap_key_works_while_the_database_is_away_from_the_start(
+async def test_the_bootstrap_key_works_while_the_database_is_unavailable_from_the_start(
     postgres: Postgres, tmp_path: Path
 ) -> None:
     file = tmp_path / "umg.yaml"

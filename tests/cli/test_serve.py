@@ -96,7 +96,7 @@ async def test_one_process_serves_both_faces_and_ends_with_0(setting: Setting) -
         assert await served.stop() == 0
 
 
-async def test_a_call_that_comes_to_no_channel_is_counted_for_its_model(setting: Setting) -> None:
+async def test_a_call_that_reaches_no_channel_is_counted_for_its_model(setting: Setting) -> None:
     setting.write("plain, endless")
     full = "    concurrency: 1\noverload: {queue: 0}\n"
     setting.config.write_text(setting.config.read_text() + full)
@@ -125,7 +125,7 @@ async def test_without_a_variable_the_first_start_makes_a_key_that_later_starts_
     assert (setting.data / "bootstrap.key").stat().st_mode & 0o777 == 0o600
 
 
-async def test_the_http_face_serves_apart_from_the_service(setting: Setting) -> None:
+async def test_the_http_face_serves_in_a_process_of_its_own(setting: Setting) -> None:
     async with AsyncExitStack() as stack:
         arguments = ("--config", str(setting.config), "--faces")
         behind = await stack.enter_async_context(serve(setting.data, *arguments, "grpc", environment=ENVIRONMENT))
@@ -207,7 +207,7 @@ async def test_a_worker_that_dies_is_started_again_and_none_outlives_its_parent(
             os.close(descriptor)
 
 
-async def test_hangup_takes_a_new_config_and_keeps_the_old_one_for_a_bad_file(setting: Setting) -> None:
+async def test_hangup_applies_a_new_config_and_keeps_the_old_one_for_an_invalid_file(setting: Setting) -> None:
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
         assert (await setting.generate(served, "whole"))[0] == 404
         setting.write("plain, whole")

@@ -182,7 +182,7 @@ def test_a_simulated_model_has_the_configured_capabilities() -> None:
         assert len(config.models["m"].described.operations) == 4
 
 
-def test_calls_of_a_model_are_hedged_and_answers_kept_only_where_configured() -> None:
+def test_calls_of_a_model_are_hedged_and_answers_cached_only_where_configured() -> None:
     assert (model_info("hedge: 0.5\ncache: 1h").hedge, model_info("hedge: 0.5\ncache: 1h").cache) == (0.5, 3600)
     assert (model_info("display_name: M").hedge, model_info("display_name: M").cache) == (None, None)
 

@@ -149,7 +149,7 @@ async def test_calls_do_not_wait_for_a_stream_too_large_to_be_cached(tmp_path: P
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_a_call_that_waited_for_another_has_time_left_for_its_own(tmp_path: Path, stream: bool) -> None:
+async def test_a_call_that_waited_for_another_has_time_for_its_own_request(tmp_path: Path, stream: bool) -> None:
     gate = GatedProvider()
     async with world(tmp_path, {"a": [gate.reply, succeed]}, rest=CACHED) as made:
         slow = asyncio.create_task(cache_outcome(made, stream=stream))
@@ -160,7 +160,7 @@ async def test_a_call_that_waited_for_another_has_time_left_for_its_own(tmp_path
         assert (await slow)[0] == "miss"
 
 
-async def test_a_failure_is_not_kept(tmp_path: Path) -> None:
+async def test_a_failure_is_not_cached(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [status(400), succeed]}, rest=CACHED) as made:
         assert (await made.generate(body=FIXED)).status == 400
         assert [(await cache_outcome(made))[0] for _ in range(2)] == ["miss", "hit"]

@@ -126,7 +126,7 @@ async def records_of(database: str, request_ids: Iterable[str]) -> list[tuple[st
             await asyncio.sleep(0.1)
 
 
-async def test_known_keys_are_served_and_usage_is_exact_while_the_database_is_away(
+async def test_known_keys_are_served_and_usage_is_exact_while_the_database_is_unavailable(
     postgres: Postgres, tmp_path: Path
 ) -> None:
     database, config = postgres.create("test_outage"), tmp_path / "umg.yaml"

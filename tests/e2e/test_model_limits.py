@@ -127,7 +127,7 @@ async def test_several_workers_need_redis_for_the_limits_of_a_model(tmp_path: Pa
 
 
 @pytest.mark.parametrize("limits", ["{rpm: 0}", "{tpm: -1}", "{rps: 1}", "5", "{concurrency: many}"])
-def test_a_limit_that_is_none_is_refused_with_its_place(limits: str) -> None:
+def test_an_invalid_limit_is_refused_with_its_path(limits: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(with_limits(limits), "test.yaml", {})
     assert f"models.{LIMITED}.limits" in str(caught.value)

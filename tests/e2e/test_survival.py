@@ -359,7 +359,7 @@ async def test_a_long_conversation_stays_on_its_first_channel(tmp_path: Path) ->
             assert (await made.generate(body={"messages": turns})).text == first
 
 
-async def test_an_http_call_occupies_one_place_of_the_gateway(tmp_path: Path) -> None:
+async def test_an_http_call_occupies_one_slot_of_the_gateway(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [succeed]}, rest="overload: {calls: 1, queue: 0}\n") as made:
         assert "a" in (await made.generate()).text
         assert "a" in (await made.generate(stream=True)).text
@@ -389,7 +389,7 @@ def taken(made: World, name: str = "a") -> int:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("first", ["stalls", "fails later"])
-async def test_a_cancelled_hedged_call_releases_all_its_places(tmp_path: Path, first: str, stream: bool) -> None:
+async def test_a_cancelled_hedged_call_releases_all_its_slots(tmp_path: Path, first: str, stream: bool) -> None:
     fail = asyncio.Event()
 
     async def fails_later(request: web.Request, made: Scripted) -> web.StreamResponse:

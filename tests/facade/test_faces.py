@@ -52,7 +52,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("case", KEYS, ids=lambda case: case.id)
-async def test_a_key_is_accepted_only_in_the_places_of_its_format(face: Face, case: Key) -> None:
+async def test_a_key_is_accepted_only_in_the_headers_and_parameters_of_its_format(face: Face, case: Key) -> None:
     url = face.url(case.path.format(model="m") + case.query)
     async with face.client.post(url, json=BODIES[case.path], headers=case.headers) as answer:
         await answer.read()

@@ -72,7 +72,7 @@ def _noted(calls: list[str], name: str, decode):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("case", SENT, ids=lambda case: case.id)
-async def test_a_body_without_a_good_key_is_not_decoded(make_face: MakeFace, decoded: list[str], case: Sent) -> None:
+async def test_a_body_without_a_valid_key_is_not_decoded(make_face: MakeFace, decoded: list[str], case: Sent) -> None:
     face = await make_face(find_key=lambda _: None)
     face.service.failure = UNKNOWN
     for path, authorization in product(PATHS, ({}, KEY)):
@@ -83,7 +83,7 @@ async def test_a_body_without_a_good_key_is_not_decoded(make_face: MakeFace, dec
     assert decoded == []
 
 
-async def test_a_body_without_a_good_key_is_refused_before_it_is_sent(make_face: MakeFace) -> None:
+async def test_a_body_without_a_valid_key_is_refused_before_it_is_sent(make_face: MakeFace) -> None:
     face = await make_face(find_key=lambda _: None)
     face.service.failure = UNKNOWN
     reader, writer = await face.raw()

@@ -173,7 +173,7 @@ async def test_a_refusal_has_cors_headers(make_face: MakeFace) -> None:
         assert answer.headers["access-control-allow-origin"] == "*"
 
 
-async def test_a_call_waits_in_the_queue_for_a_free_place(make_face: MakeFace) -> None:
+async def test_a_call_waits_in_the_queue_for_a_free_slot(make_face: MakeFace) -> None:
     load_shedder = Watched(queue=1)
     face = await make_face(load_shedder=load_shedder)
     await load_shedder.enter()
@@ -212,7 +212,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize("case", ENDS, ids=lambda case: case.id)
-async def test_a_place_is_released_once_however_the_call_ends(make_face: MakeFace, case: Ends) -> None:
+async def test_a_slot_is_released_once_for_every_end_of_a_call(make_face: MakeFace, case: Ends) -> None:
     load_shedder = Watched()
     face = await make_face(load_shedder=load_shedder)
     face.service.failure = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no luck")
@@ -227,7 +227,7 @@ async def test_a_place_is_released_once_however_the_call_ends(make_face: MakeFac
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_place_is_held_until_the_end_and_released_when_the_caller_disconnects(
+async def test_a_slot_is_held_until_the_end_and_released_when_the_caller_disconnects(
     make_face: MakeFace, stream: bool
 ) -> None:
     load_shedder = Watched()
@@ -246,7 +246,7 @@ async def test_a_place_is_held_until_the_end_and_released_when_the_caller_discon
     assert load_shedder.calls == 0
 
 
-async def test_a_slow_upload_occupies_no_place(make_face: MakeFace) -> None:
+async def test_a_slow_upload_occupies_no_slot(make_face: MakeFace) -> None:
     load_shedder = Watched()
     face = await make_face(load_shedder=load_shedder)
     _, slow = await face.raw()
@@ -256,7 +256,7 @@ async def test_a_slow_upload_occupies_no_place(make_face: MakeFace) -> None:
         assert answer.status == 200
 
 
-async def test_a_caller_that_does_not_read_is_disconnected_and_its_place_released(make_face: MakeFace) -> None:
+async def test_a_caller_that_does_not_read_is_disconnected_and_its_slot_released(make_face: MakeFace) -> None:
     load_shedder = Watched()
     face = await make_face(load_shedder=load_shedder, write_timeout_seconds=0.05)
     reader, writer = await face.raw()
@@ -268,7 +268,7 @@ async def test_a_caller_that_does_not_read_is_disconnected_and_its_place_release
         assert answer.status == 200
 
 
-async def test_a_caller_that_reads_slowly_keeps_its_place_and_gets_the_whole_answer(make_face: MakeFace) -> None:
+async def test_a_caller_that_reads_slowly_keeps_its_slot_and_gets_the_whole_answer(make_face: MakeFace) -> None:
     load_shedder = Watched()
     face = await make_face(load_shedder=load_shedder)
     reader, writer = await face.raw()
@@ -304,7 +304,7 @@ async def test_an_invalid_deadline_or_cache_age_is_refused(face: Face, header: d
         assert next(iter(header)) in (await answer.json())["error"]["message"]
 
 
-async def test_a_drain_refuses_no_call_that_has_a_place(make_face: MakeFace) -> None:
+async def test_a_drain_refuses_no_call_that_holds_a_slot(make_face: MakeFace) -> None:
     load_shedder = Watched()
     face = await make_face(load_shedder=load_shedder)
     call = asyncio.ensure_future(face.chat("wait").__aenter__())

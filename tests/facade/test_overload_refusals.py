@@ -65,7 +65,7 @@ def test_a_model_call_has_the_callers_request_id() -> None:
         pytest.param(request(LENGTH, "X-Long: a", " b"), id="a header on two lines"),
     ],
 )
-def test_other_requests_are_left_to_the_parser(data: bytes) -> None:
+def test_other_requests_are_handled_by_the_parser(data: bytes) -> None:
     assert parse_model_call(data) is None
 
 

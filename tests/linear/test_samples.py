@@ -115,7 +115,7 @@ GROUPS = sorted({sample.id.partition(":")[0] for sample in SAMPLES})
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_lines_of_python_grow_with_each_place_of_a_golden_body(group: str) -> None:
+def test_lines_of_python_grow_in_proportion_to_a_golden_body(group: str) -> None:
     complaints = [
         f"{sample.id}, {operation.__name__}: {complaint}"
         for sample in SAMPLES

@@ -78,7 +78,7 @@ async def passes(gateway: GatewayUnderTest, case: Case, face: str, upstream: str
     [(face, case) for case in CASES for face in ONLY.get(case.id, FACES)],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
-async def test_a_wish_comes_true_through_every_pair(
+async def test_every_case_passes_through_every_pair(
     gateway: GatewayUnderTest, case: Case, face: str, upstream: str, stream: bool
 ) -> None:
     await passes(gateway, case, face, upstream, stream)
@@ -111,7 +111,7 @@ async def test_a_chat_caller_may_request_the_reasoning(
 
 @streamed_or_not
 @pytest.mark.parametrize("upstream", PROVIDERS)
-async def test_a_responses_caller_with_thoughts_goes_on_by_the_id(
+async def test_a_responses_caller_with_reasoning_continues_by_the_id(
     gateway: GatewayUnderTest, upstream: str, stream: bool
 ) -> None:
     case = next(case for case in CASES if case.id == "thinking-tools")

@@ -327,7 +327,7 @@ def streaming(name: str, scenario: str) -> tuple[str, Json]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-async def test_a_waiting_stream_reports_a_caller_that_left(name: str) -> None:
+async def test_a_waiting_stream_reports_a_cancelled_call(name: str) -> None:
     path, body = streaming(name, "endless")
     async with provider(name) as server, aiohttp.ClientSession() as session:
         async with session.post(server.base_url + path, json=body, headers=HEADERS[name]):

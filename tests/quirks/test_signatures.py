@@ -52,7 +52,7 @@ def chat(signature: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("signature", WRITTEN)
-def test_a_placeholder_is_recognised_in_every_spelling(signature: str) -> None:
+def test_a_placeholder_is_recognised_in_every_form(signature: str) -> None:
     assert is_placeholder(signature)
     assert not is_placeholder(REAL)
     assert not is_placeholder(signature + REAL)

@@ -180,7 +180,7 @@ REASONS = [
 
 
 @pytest.mark.parametrize("case", REASONS, ids=lambda case: case.id)
-def test_each_place_has_its_reasons(case: Reasons) -> None:
+def test_each_position_has_its_reasons(case: Reasons) -> None:
     made = router("a weight: 3", "b protocols: [messages]", "c weight: 0", "d priority: 1")
     assert tuple(", ".join(each.reasons) for each in made.explain("m", GENERATE, case.preferences)) == case.reasons
 

@@ -174,7 +174,9 @@ every_model = pytest.mark.parametrize("model", EMBEDDERS, ids=lambda model: mode
 
 @every_model
 @every_client
-async def test_a_batch_keeps_its_order_and_near_texts_are_near(client: Client, model: Embedder, sdks: Sdks) -> None:
+async def test_a_batch_keeps_its_order_and_similar_texts_have_similar_vectors(
+    client: Client, model: Embedder, sdks: Sdks
+) -> None:
     vectors = await client.embed(sdks, Embed(model.id))
     check_vectors(vectors, model.dimensions)
     alone = [await client.embed(sdks, Embed(model.id, [text])) for text in TEXTS]

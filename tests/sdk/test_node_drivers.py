@@ -41,7 +41,7 @@ async def test_a_failure_is_the_sdks_own_error(sdk: Sdk, node: Node) -> None:
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
-async def test_a_broken_stream_is_an_error_and_one_that_is_left_stops_the_provider(sdk: Sdk, node: Node) -> None:
+async def test_a_broken_stream_is_an_error_and_a_cancelled_one_stops_the_provider(sdk: Sdk, node: Node) -> None:
     async with provider(sdk.format) as server:
         found = await node.run(sdk.script, [BREAKS, LEAVES], root=server.url, key=KEY, model=sdk.model, **sdk.options)
         await asyncio.wait_for(server.left.wait(), 5)

@@ -101,7 +101,7 @@ async def test_a_tool_runner_sends_its_new_messages_alone(tmp_path: Path, upstre
 
 
 @both_ways
-async def test_a_thread_goes_on_from_turn_to_turn(tmp_path: Path, stream: bool) -> None:
+async def test_a_thread_is_continued_turn_by_turn(tmp_path: Path, stream: bool) -> None:
     async with chained(tmp_path) as made:
         thread = made.sdk.beta.messages.thread(model="via-chat", max_tokens=900, system="Be kind.")
         for question in ("What of the sea?", "What of the moon?", "What of the sun?"):
@@ -129,7 +129,7 @@ async def test_a_thread_that_is_lost_begins_again(tmp_path: Path) -> None:
     assert len(made.bodies[2]["messages"]) == 3
 
 
-async def test_a_runner_goes_on_without_threads_where_none_are_kept(tmp_path: Path) -> None:
+async def test_a_runner_continues_without_threads_where_none_are_stored(tmp_path: Path) -> None:
     async with running(SANDBOX + "responses: {enabled: false}\n", tmp_path) as gateway, recorded(gateway) as made:
         _, answered = await run_tools(made.sdk, "famO-5", stream=False)
     assert RESULT in text_of(answered)

@@ -166,7 +166,7 @@ async def connect(load_shedder: LoadShedder, servicer: Generation, store: Store,
 
 
 @pytest.mark.parametrize("model", ["m", "fail"])
-async def test_a_call_over_a_socket_has_a_place_until_it_ends(model: str, store: Store, stack: AsyncExitStack) -> None:
+async def test_a_call_over_a_socket_holds_a_slot_until_it_ends(model: str, store: Store, stack: AsyncExitStack) -> None:
     load_shedder, servicer = Watched(), Generation()
     caller = await connect(load_shedder, servicer, store, stack)
     generate = caller.stub.Generate
@@ -183,7 +183,7 @@ async def test_a_call_over_a_socket_has_a_place_until_it_ends(model: str, store:
     assert load_shedder.calls == 0
 
 
-async def test_a_cancelled_stream_releases_its_place(store: Store, stack: AsyncExitStack) -> None:
+async def test_a_cancelled_stream_releases_its_slot(store: Store, stack: AsyncExitStack) -> None:
     load_shedder, servicer = Watched(), Generation()
     caller = await connect(load_shedder, servicer, store, stack)
     call = caller.stub.StreamGenerate(pb.StreamGenerateRequest(), metadata=caller.metadata)

@@ -150,7 +150,7 @@ async def test_memory_is_bounded_and_the_least_recently_used_response_is_evicted
     assert cache.size == 3 * size
 
 
-async def test_an_answer_that_is_kept_again_counts_once(cache: ResponseCache) -> None:
+async def test_an_answer_that_is_cached_again_counts_once(cache: ResponseCache) -> None:
     for _ in range(3):
         cache.put(KEY, embedded("answer", 1000), TTL)
     assert cache.size == OVERHEAD_BYTES + embedded("answer", 1000).ByteSize()

@@ -147,7 +147,7 @@ async def test_calls_that_never_come_are_forgotten_after_two_rounds(turns: Start
     assert not turns.refuses()
 
 
-async def test_a_short_queue_has_room_for_the_few_nevertheless() -> None:
+async def test_a_short_queue_has_room_for_the_calls_that_may_always_wait() -> None:
     turns = StartQueue(0, WAIT)
     for _ in range(ALWAYS):
         assert not turns.refuses()

@@ -131,7 +131,7 @@ async def test_a_stored_response_is_returned_unchanged(conversations: Conversati
     assert stored.request.messages == []
 
 
-async def test_a_conversation_goes_on_turn_by_turn_also_when_earlier_responses_are_gone(
+async def test_a_conversation_continues_when_earlier_responses_are_deleted(
     conversations: Conversations, clock: Clock
 ) -> None:
     first = await keep(conversations, make_request("one"), answered("1"))
@@ -303,7 +303,7 @@ async def test_a_finished_response_cannot_be_cancelled(conversations: Conversati
 
 
 @pytest.mark.parametrize("response_id", ["", "no\nline", "x" * 513])
-async def test_an_id_that_cannot_be_looked_up_is_not_kept(conversations: Conversations, response_id: str) -> None:
+async def test_an_id_that_cannot_be_looked_up_is_not_stored(conversations: Conversations, response_id: str) -> None:
     response = answered("1")
     response.response_id = response_id
     assert not await conversations.keep(ME, make_request("one"), response, channel=CHANNEL, streamed=False)

@@ -136,7 +136,7 @@ async def test_a_conversation_that_the_caller_filled_in_is_whole_again(threads: 
 
 
 @pytest.mark.parametrize("began", [body, plain])
-async def test_a_thread_goes_on_in_another_form(threads: Threads, began: object) -> None:
+async def test_a_thread_is_continued_in_another_form(threads: Threads, began: object) -> None:
     one, two = (
         (body("", user("One")), plain("a", "Two")) if began is body else (plain("", "One"), body("a", user("Two")))
     )
@@ -155,7 +155,7 @@ async def test_an_answer_without_content_adds_no_turn(threads: Threads) -> None:
     ]
 
 
-async def test_an_unfinished_turn_goes_on_without_new_messages(threads: Threads) -> None:
+async def test_an_unfinished_turn_is_continued_without_new_messages(threads: Threads) -> None:
     await turn(threads, body("", user("One")), "a")
     assert texts((await open_thread(threads, body("a"))).whole.canonical) == ["One", "Hello"]
 
@@ -214,7 +214,7 @@ async def test_a_provider_that_gives_one_id_twice_has_a_thread_all_the_same(thre
     assert texts((await turn(threads, body("a", user("Three")), "a")).whole.canonical)[-1] == "Three"
 
 
-async def test_a_conversation_that_is_too_large_is_not_kept(threads: Threads) -> None:
+async def test_a_conversation_that_is_too_large_is_not_stored(threads: Threads) -> None:
     large = body("", user("x" * MAX_BYTES))
     thread = await open_thread(threads, large)
     assert not await threads.keep(ME, thread, answer("a"), HERE)
@@ -236,7 +236,7 @@ async def test_a_continued_answer_leaves_its_conversation_to_the_next(threads: T
         assert [(name, bool(held)) for name, held in await session.execute(kept)] == [("a", False), ("b", True)]
 
 
-async def test_an_id_that_cannot_be_named_is_not_kept(threads: Threads) -> None:
+async def test_an_id_that_cannot_be_named_is_not_stored(threads: Threads) -> None:
     thread = await open_thread(threads, body("", user("One")))
     for name in ("", "x" * 513, "a\nb"):
         assert not await threads.keep(ME, thread, answer(name), HERE)

@@ -86,7 +86,7 @@ def test_an_address_in_an_instruction_is_found_in_a_plain_body(text: str) -> Non
 
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)
-def test_an_object_is_found_beside_other_messages_that_are_written_anew(case: Named) -> None:
+def test_an_object_is_found_beside_other_messages_that_are_encoded_again(case: Named) -> None:
     request = FORMATS[case.format].decode_request(json.dumps(case.body).encode(), {}).canonical
     objects = account_objects(request, [case.format], RequestNotes(edited=("messages",)))
     if conversation(case.path):
@@ -129,7 +129,7 @@ def test_an_object_is_found_in_a_request_without_a_body(case: Part, role: "pb.Ro
     assert account_objects(request, FORMATS) == [AccountObject(f"messages[0].parts[0]{case.path}", case.name)]
 
 
-def test_a_block_of_a_format_that_the_channel_does_not_speak_is_not_sent() -> None:
+def test_a_block_of_a_format_that_the_channel_does_not_support_is_not_sent() -> None:
     block = pb.Part(opaque=pb.OpaquePart(format="messages", json='{"type":"x","file_id":"f"}'))
     request = pb.GenerateRequest(messages=[pb.Message(role=pb.ROLE_USER, parts=[block])])
     assert account_objects(request, ["chat"]) == []

@@ -64,7 +64,7 @@ OVERVIEW = _rows(
         "test_embeddings_a_model_of_another_kind_is_refused",
         "test_native_embeddings_refuse_models_of_another_kind",
         "test_rerank_a_model_of_another_kind_is_refused",
-        "test_models_every_listed_model_answers_and_none_beside",
+        "test_models_exactly_the_listed_models_answer",
     ),
 )
 
@@ -157,7 +157,7 @@ RESOURCES = [
     *_rows(
         "Model object",
         ("object, data", "test_models_response_fields"),
-        ("id", "test_models_response_fields", "test_models_every_listed_model_answers_and_none_beside"),
+        ("id", "test_models_response_fields", "test_models_exactly_the_listed_models_answer"),
         ("created: time of the model's release", "test_models_field_created_is_the_time_of_release"),
         ("owned_by: the provider's label", "test_models_field_owned_by_is_the_providers_label"),
     ),
@@ -186,7 +186,7 @@ GENERATE = [
             "tools: functionDeclarations or vendorgSearch",
             "test_generate_field_tools",
             "test_generate_field_tools_of_another_kind_are_refused_by_name",
-            "test_generate_field_tools_search_in_every_spelling",
+            "test_generate_field_tools_search_under_every_name",
         ),
         (
             "toolConfig: mode, allowedFunctionNames",
@@ -243,7 +243,7 @@ GENERATE = [
             "same body, SSE with fragments of candidates[].content.parts",
             "test_stream_generate_takes_the_same_body_and_answers_with_events",
             "test_stream_generate_sends_function_calls_whole",
-            "test_stream_generate_sends_thoughts_before_the_answer",
+            "test_stream_generate_sends_reasoning_before_the_answer",
             "test_stream_generate_refuses_as_json",
         ),
         ("without alt=sse: a JSON array", "test_stream_generate_without_alt_sse_is_one_json_array"),
@@ -319,7 +319,7 @@ CHAT = _rows(
         "test_chat_rule_3_enable_thinking_is_off_without_a_stream",
         "test_chat_rule_3_enable_thinking_is_on_in_a_stream",
     ),
-    ("rule 4: form of the reasoning output", "test_chat_rule_4_reasoning_comes_as_reasoning_content"),
+    ("rule 4: form of the reasoning output", "test_chat_rule_4_reasoning_is_sent_as_reasoning_content"),
     (
         "rule 5: suffixes of famG",
         "test_chat_rule_5_suffix_thinking",
@@ -438,13 +438,13 @@ STORED = _rows(
     ("another caller's key: 404", "test_stored_another_callers_key_finds_nothing"),
     (
         "store false",
-        "test_stored_store_false_is_not_kept",
+        "test_stored_store_false_is_not_stored",
         "test_stored_store_false_may_continue_a_stored_response",
         "test_stored_answers_do_not_differ_from_those_not_stored",
     ),
     ("instructions are not inherited", "test_stored_instructions_are_not_inherited"),
-    ("kept for their time", "test_stored_responses_are_kept_for_their_time_only"),
-    ("nothing is kept where the operator says so", "test_stored_nothing_where_the_operator_keeps_nothing"),
+    ("kept for their time", "test_stored_responses_expire_after_their_lifetime"),
+    ("nothing is kept where the operator says so", "test_stored_nothing_where_the_operator_disables_storage"),
     ("kept across restarts", "test_stored_responses_survive_a_restart"),
 )
 
@@ -775,7 +775,7 @@ LIMITS = [
         "Versioning",
         (
             "native generation under /v1beta (and /v1, as SDKs call it)",
-            "test_versioning_native_generation_lives_under_both_roots",
+            "test_versioning_native_generation_is_under_both_roots",
         ),
         ("native embedding under /v1beta and /v1", "test_native_embeddings_live_under_both_roots"),
         ("the others under /v1", "test_versioning_other_operations_live_under_v1_only"),

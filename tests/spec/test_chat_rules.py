@@ -105,7 +105,7 @@ async def test_chat_rule_3_enable_thinking_is_on_in_a_stream(chat: Chat) -> None
     assert chat.streamed_text(frames) == chat.text(await chat.answer(model="famQ-3-max"))
 
 
-async def test_chat_rule_4_reasoning_comes_as_reasoning_content(chat: Chat) -> None:
+async def test_chat_rule_4_reasoning_is_sent_as_reasoning_content(chat: Chat) -> None:
     message = message_of(await chat.answer({"thinking": {"type": "enabled"}}, model="famR-1"))
     assert message["reasoning_content"]
     assert message["reasoning_content"] not in message["content"]

@@ -58,7 +58,7 @@ async def test_models_field_owned_by_is_the_providers_label(gateway: ApiClient) 
     assert owners["famX-4"] == "sandbox (simulated)"  # its channel, whose name contains that it is simulated
 
 
-async def test_models_every_listed_model_answers_and_none_beside(gateway: ApiClient) -> None:
+async def test_models_exactly_the_listed_models_answer(gateway: ApiClient) -> None:
     found = ids("chat", await listed(gateway))
     assert found == sorted(found)
     assert {"famO-5", "text-embedding-3-small", "wordllama-256", "rerank-v1"} <= set(found)

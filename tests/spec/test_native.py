@@ -88,7 +88,7 @@ async def test_generate_field_tools_of_another_kind_are_refused_by_name(native: 
         await native.refuses("tools", [{kind: {}}], named=kind)
 
 
-async def test_generate_field_tools_search_in_every_spelling(native: Native) -> None:
+async def test_generate_field_tools_search_under_every_name(native: Native) -> None:
     assert not searched(await native.answer())
     for name in ("vendorgSearch", "vendorg_search", "googleSearch", "google_search"):
         body = await native.answer({"tools": [{name: {}}]})
@@ -415,7 +415,7 @@ async def test_stream_generate_sends_function_calls_whole(native: Native) -> Non
     assert frames[-1].data["candidates"][0]["finishReason"] == "STOP"
 
 
-async def test_stream_generate_sends_thoughts_before_the_answer(native: Native) -> None:
+async def test_stream_generate_sends_reasoning_before_the_answer(native: Native) -> None:
     frames = await native.stream({THOUGHTS: True})
     whole = await native.answer({THOUGHTS: True})
     assert native.streamed_thoughts(frames) == native.thoughts(whole)
@@ -540,9 +540,7 @@ async def test_native_response_grounding_metadata_when_search_is_on(native: Nati
 
 
 @pytest.mark.parametrize("root", ["/v1beta", "/v1"])
-async def test_versioning_native_generation_lives_under_both_roots(
-    gateway: ApiClient, native: Native, root: str
-) -> None:
+async def test_versioning_native_generation_is_under_both_roots(gateway: ApiClient, native: Native, root: str) -> None:
     path = f"{root}/models/famG-2.5-pro"
     body = (await gateway.post(f"{path}:generateContent", native.body())).body
     frames = frames_of(await gateway.post(f"{path}:streamGenerateContent?alt=sse", native.body()))

@@ -108,7 +108,7 @@ async def test_stored_another_callers_key_finds_nothing(
     assert (await gateway.get(f"/v1/responses/{made['id']}")).status == 200
 
 
-async def test_stored_store_false_is_not_kept(responses: Responses, gateway: ApiClient) -> None:
+async def test_stored_store_false_is_not_stored(responses: Responses, gateway: ApiClient) -> None:
     made = await responses.answer({"store": False})
     assert made["store"] is False
     received = (await responses.stream({"store": False}))[-1].data["response"]
@@ -184,7 +184,7 @@ async def test_stored_responses_survive_a_restart(tmp_path: Path) -> None:
             assert "you began with: My dog is called Rex" in responses.text(body)
 
 
-async def test_stored_responses_are_kept_for_their_time_only(tmp_path: Path) -> None:
+async def test_stored_responses_expire_after_their_lifetime(tmp_path: Path) -> None:
     config = SANDBOX + "responses: {ttl: 1}\n"
     async with running(config, tmp_path) as short, aiohttp.ClientSession() as session:
         gateway = ApiClient(short, session)
@@ -199,7 +199,7 @@ async def test_stored_responses_are_kept_for_their_time_only(tmp_path: Path) -> 
         assert responses.error(await responses.post({"previous_response_id": made["id"]}), 404)
 
 
-async def test_stored_nothing_where_the_operator_keeps_nothing(tmp_path: Path) -> None:
+async def test_stored_nothing_where_the_operator_disables_storage(tmp_path: Path) -> None:
     config = SANDBOX + "responses: {enabled: false}\n"
     async with running(config, tmp_path) as forgetful, aiohttp.ClientSession() as session:
         gateway = ApiClient(forgetful, session)

@@ -56,7 +56,7 @@ async def test_it_answers(redis: Redis) -> None:
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "rediss://127.0.0.1:1", "unix:///nowhere/redis.sock"])
-async def test_one_that_was_never_there_is_away(url: str) -> None:
+async def test_a_dependency_that_never_answered_is_unavailable(url: str) -> None:
     async with Redis.opened(url) as redis:
         assert not await answers(redis)
 
@@ -185,7 +185,7 @@ async def test_the_log_has_no_password(logs: list[structlog.typing.EventDict]) -
     assert "hunter2" not in str(logs)
 
 
-async def test_writes_are_made_beside_and_the_last_ones_at_the_end(redis: Redis) -> None:
+async def test_writes_are_made_in_the_background_and_the_last_ones_at_the_end(redis: Redis) -> None:
     writes = Writes(redis, "writing")
     writes.set("a", b"1", 60)
     writes.set("b", b"2", 60)
@@ -206,9 +206,7 @@ async def test_writes_that_wait_are_bounded_and_the_oldest_go(redis: Redis) -> N
     assert there == (0, 2)
 
 
-async def test_writes_are_lost_when_it_is_away_and_go_on_when_it_is_back(
-    redis_server: RedisServer, clock: Clock
-) -> None:
+async def test_writes_during_an_outage_are_lost_and_later_ones_succeed(redis_server: RedisServer, clock: Clock) -> None:
     async with opened(redis_server, clock) as redis:
         writes = Writes(redis, "writing")
         redis_server.stop()

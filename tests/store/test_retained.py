@@ -149,7 +149,7 @@ async def test_above_a_bound_those_go_that_would_expire_first(store: Store, cloc
     assert await ids(store) == ["0", "1", "2", "5", "6"]
 
 
-async def test_processes_that_sweep_together_take_away_no_more_than_one(
+async def test_concurrent_sweeps_delete_no_more_rows_than_one(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
     stores = [await open_store(module_database.url, module_database.data_dir) for _ in range(3)]
@@ -164,7 +164,7 @@ async def test_processes_that_sweep_together_take_away_no_more_than_one(
         await each.aclose()
 
 
-async def test_many_rows_are_taken_away_batch_by_batch(store: Store, clock: Clock) -> None:
+async def test_many_rows_are_deleted_batch_by_batch(store: Store, clock: Clock) -> None:
     count = 2 * retained.BATCH_ROWS + 7
     async with opened(store, clock, Bounds(owner_bytes=5, total_bytes=0)) as rows:
         for number in range(count):
@@ -186,14 +186,14 @@ async def test_a_bound_applies_by_default(store: Store, clock: Clock) -> None:
     pytest.fail("nothing was swept")
 
 
-async def test_a_row_beyond_the_bound_is_not_kept_at_all(store: Store, clock: Clock) -> None:
+async def test_a_row_beyond_the_bound_is_not_stored_at_all(store: Store, clock: Clock) -> None:
     async with opened(store, clock, Bounds(owner_bytes=10, total_bytes=0)) as rows:
         assert not await rows.put(row("a", clock.later(1), size=11), SECONDS)
         assert await rows.put(row("b", clock.later(1), size=10), SECONDS)
     assert await ids(store) == ["b"]
 
 
-async def test_a_row_that_the_database_refuses_keeps_no_other_back(
+async def test_a_row_that_the_database_refuses_delays_no_other(
     postgres: Postgres, tmp_path: Path, clock: Clock
 ) -> None:
     store = await open_store(postgres.create("refusing"), tmp_path)

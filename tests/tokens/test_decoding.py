@@ -17,14 +17,14 @@ HARD = "  Hello wörld,\t中文 😀👩‍👩‍👧!\r\n\n\n1234567890 <|endo
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
-def test_a_text_comes_back_from_its_tokens(tokenizer: str) -> None:
+def test_a_text_is_decoded_from_its_tokens(tokenizer: str) -> None:
     vocabulary = load(tokenizer)
     for text in (*TEXTS, HARD, "a"):
         assert decode(vocabulary.encode_ordinary(text), tokenizer) == text
 
 
 @given(st.text(min_size=1))
-def test_any_text_comes_back_from_its_tokens(text: str) -> None:
+def test_any_text_is_decoded_from_its_tokens(text: str) -> None:
     assert decode(load(EMBEDDING_TOKENIZER).encode_ordinary(text), None) == text
 
 
@@ -63,7 +63,7 @@ def test_an_unknown_id_is_found_behind_half_a_character() -> None:
 @pytest.mark.parametrize(
     ("tokenizer", "mark"), [("smollm2", 0), ("llama2", 1), ("mistral_v2", 1), ("gemma3", 2), ("qwen3", 151643)]
 )
-def test_marks_that_stand_for_no_text_are_left_out_and_alone_they_are_none(tokenizer: str, mark: int) -> None:
+def test_marks_without_text_are_left_out(tokenizer: str, mark: int) -> None:
     text = load(tokenizer).encode_ordinary("Hello")
     assert decode([*text, mark], tokenizer) == "Hello"
     with pytest.raises(ValueError, match=r"^they stand for no text$"):

@@ -247,7 +247,7 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.path)
 @pytest.mark.parametrize("more", [", api_key: k", ", api_key: k, auth: {kind: header, header: api-key}", ""])
-async def test_each_format_has_its_path_and_its_place_for_the_key(place: Place, more: str, tmp_path: Path) -> None:
+async def test_each_format_has_its_path_and_its_header_for_the_key(place: Place, more: str, tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as vendor:
         config = config_of(vendor.url + place.base, place.protocol, more)
         async with running(config, tmp_path) as gateway:

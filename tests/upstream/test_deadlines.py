@@ -57,7 +57,7 @@ async def test_a_connection_that_is_made_during_a_stall_is_not_too_late() -> Non
     assert answer.body == b"hello"
 
 
-async def test_an_event_that_comes_during_a_stall_is_not_too_late() -> None:
+async def test_an_event_that_arrives_during_a_stall_is_not_too_late() -> None:
     async def handle(link: Link) -> None:
         await link.request()
         await link.send(LINE + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")

@@ -148,7 +148,7 @@ def test_an_exemption_has_its_limits(case: Allowed) -> None:
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.0.1", "100.128.0.1", "223.255.255.254", "2001:200::1", "2a00:1450:4001::1", "2400:cb00::1"])  # fmt: skip
-def test_an_address_beside_the_refused_ones_is_public(address: str) -> None:
+def test_an_address_outside_the_refused_ranges_is_public(address: str) -> None:
     assert is_public(ip_address(address))
 
 
@@ -172,12 +172,12 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("text", "place"), PLACES)
-def test_a_place_of_the_allow_list_is_read(text: str, place: AllowedPlace) -> None:
+def test_an_entry_of_the_allow_list_is_read(text: str, place: AllowedPlace) -> None:
     assert parse_place(text) == place
 
 
 @pytest.mark.parametrize("text", ["", "*", "*.", "https://a.example", "a b", "a:0", "a:99999", "a:b", "10.0.0.1/8", "10.0.0/24", "0x7f.1", "[::1", "[a]", "a*.b", "a/b", "fe80::1%eth0/64"])  # fmt: skip
-def test_a_place_that_cannot_be_meant_is_refused(text: str) -> None:
+def test_an_invalid_entry_of_the_allow_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_place(text)
 

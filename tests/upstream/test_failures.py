@@ -145,7 +145,7 @@ def _ends_after_one(end: str) -> Callable[[Link], Awaitable[None]]:
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_a_kept_connection_that_is_no_more_is_replaced(end: str, send: Send, run: Run) -> None:
+def test_a_closed_pooled_connection_is_replaced(end: str, send: Send, run: Run) -> None:
     async def main() -> None:
         async with provider(_ends_after_one(end)) as made, Client.opened() as client:
             for _ in range(3):
@@ -178,7 +178,7 @@ def test_a_new_connection_that_breaks_is_not_replaced(send: Send, run: Run) -> N
     run(main())
 
 
-def test_a_provider_that_worked_on_it_before_it_left_is_not_called_again(
+def test_a_provider_that_began_to_process_a_call_is_not_called_again(
     send: Send, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("umg_grpc.upstream.http1.client.STALE_SECONDS", -1.0)
@@ -192,7 +192,7 @@ def test_a_provider_that_worked_on_it_before_it_left_is_not_called_again(
     run(main())
 
 
-def test_an_answer_that_began_on_a_kept_connection_is_not_requested_again(send: Send, run: Run) -> None:
+def test_an_answer_that_began_on_a_pooled_connection_is_not_requested_again(send: Send, run: Run) -> None:
     async def handle(link: Link) -> None:
         await link.request()
         await link.send(HELLO)

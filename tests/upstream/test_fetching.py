@@ -144,7 +144,7 @@ async def test_redirects_end() -> None:
     assert error.message == "`image`: the file at the URL could not be fetched: its server redirects more than 3 times"
 
 
-async def test_https_is_not_left_by_a_redirect(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_redirect_from_https_to_http_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     authority = trustme.CA()
     theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(theirs)

@@ -88,7 +88,7 @@ def test_an_unused_connection_is_closed_in_time(run: Run) -> None:
     run(main())
 
 
-def test_a_connection_is_kept_no_longer_after_a_long_call(run: Run) -> None:
+def test_a_connection_is_pooled_no_longer_after_a_long_call(run: Run) -> None:
     """Keep a connection whose timer was set during a long call."""
 
     async def main() -> None:
@@ -195,7 +195,7 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(case: Stalled, size: i
     run(main())
 
 
-def test_a_kept_connection_has_the_deadline_of_each_call(run: Run) -> None:
+def test_a_pooled_connection_has_the_deadline_of_each_call(run: Run) -> None:
     async def main() -> None:
         async def silent(link: Link) -> None:
             await link.request()

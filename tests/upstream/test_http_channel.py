@@ -236,7 +236,7 @@ async def test_a_stream_that_stalls_after_its_first_event_is_idle() -> None:
     assert (error.metadata, error.failure) == ({"deadline": "idle"}, Failure.AMBIGUOUS)
 
 
-async def test_nothing_is_left_of_a_stream_that_was_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_that_was_too_late_is_released_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     exchanges = list[weakref.ref[Exchange]]()
 
     class Seen(Exchange):

@@ -34,7 +34,7 @@ def test_keys_take_turns() -> None:
     assert taken(Keys(3, Clock()), 7) == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_a_key_that_is_no_good_is_left_out_and_comes_back_by_itself() -> None:
+def test_an_invalid_key_is_paused_and_used_again_after_the_pause() -> None:
     clock = Clock()
     keys = Keys(3, clock)
     assert keys.record_failure(1, bad())
@@ -108,14 +108,14 @@ def test_a_success_ends_the_pause_and_resets_its_length() -> None:
     assert keys.suspended == 0
 
 
-def test_a_good_answer_from_before_a_rest_does_not_end_it() -> None:
+def test_a_success_from_before_a_pause_does_not_end_it() -> None:
     keys = Keys(2, Clock())
     keys.record_failure(0, bad())
     keys.record_success(0)  # of a call that was in flight
     assert (keys.suspended, taken(keys, 2)) == (1, [1, 1])
 
 
-def test_when_all_rest_a_good_answer_ends_the_rest_of_its_key() -> None:
+def test_where_all_keys_are_paused_a_success_ends_the_pause_of_its_key() -> None:
     keys = Keys(2, Clock())
     keys.record_failure(0, bad())
     keys.record_failure(1, bad())

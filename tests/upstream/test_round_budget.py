@@ -10,7 +10,7 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.round_budget import RoundBudget
 
 
-async def test_streams_are_translated_in_their_order_and_other_calls_go_on_in_each_round() -> None:
+async def test_streams_are_translated_in_order_and_other_calls_continue_in_each_round() -> None:
     budget, seen = RoundBudget(10), list[str]()
 
     async def stream(name: str) -> None:

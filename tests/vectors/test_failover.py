@@ -140,7 +140,7 @@ async def test_a_rate_limit_of_all_channels_is_the_callers_429(tmp_path: Path) -
         assert int(result.headers["retry-after"]) >= 1
 
 
-async def test_a_provider_that_cannot_be_reached_is_left_behind_even_without_a_second_answer(tmp_path: Path) -> None:
+async def test_calls_fail_over_from_several_unreachable_providers(tmp_path: Path) -> None:
     async with provider("embeddings") as second:
         lines = "channels:\n" + channel("dead", "embeddings", DEAD) + channel("dead-too", "native_embeddings", DEAD)
         lines += channel("works", "embeddings", second.base_url, priority=1)

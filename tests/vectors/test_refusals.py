@@ -249,7 +249,7 @@ async def test_a_source_of_another_operation_is_refused(name: str, gateway: Gate
 
 
 @pytest.mark.parametrize("gateway", ["grpc"], indirect=True)
-async def test_fields_beside_an_untrusted_source_count_for_nothing(gateway: Gateway) -> None:
+async def test_fields_beside_an_untrusted_source_are_ignored(gateway: Gateway) -> None:
     made, servers = gateway
     assert isinstance(made, GrpcVectorCaller)
     metadata = grpc.aio.Metadata(("authorization", f"Bearer {KEY}"))

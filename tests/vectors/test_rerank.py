@@ -162,7 +162,7 @@ async def test_scores_of_another_scale_come_into_theirs_in_the_same_order(name: 
 
 @every_provider
 @pytest.mark.parametrize("model", ["uncounted", "score", "data", "shuffled"])
-async def test_an_odd_answer_is_read_all_the_same(model: str, name: str, gateway: Gateway) -> None:
+async def test_a_deviating_answer_is_read(model: str, name: str, gateway: Gateway) -> None:
     made, _ = gateway
     result = await made.rerank(rerank_request(name, model))
     assert [(index, relevance) for index, relevance, _ in result.ranking] == expected(), result

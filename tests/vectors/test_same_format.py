@@ -57,7 +57,7 @@ async def test_a_body_reaches_its_provider_as_it_was_written(gateway: Gateway) -
     assert text(servers["embeddings"].received[-1].body) == text(BODY)
 
 
-async def test_a_body_under_another_id_has_the_providers_in_its_place(gateway: Gateway) -> None:
+async def test_a_body_with_another_id_is_sent_with_the_providers_id(gateway: Gateway) -> None:
     made, servers = gateway
     assert (await made.post("/v1/embeddings", BODY.replace("verbatim", "renamed").encode())).status == 200
     assert text(servers["embeddings"].received[-1].body) == text(BODY)
@@ -78,7 +78,7 @@ async def test_the_items_of_a_batch_without_models_get_the_upstream_model(gatewa
     assert [item["model"] for item in servers["native_embeddings"].last["requests"]] == ["models/m", "models/m"]
 
 
-async def test_an_answer_comes_back_byte_for_byte(gateway: Gateway) -> None:
+async def test_an_answer_is_passed_through_byte_for_byte(gateway: Gateway) -> None:
     made, _ = gateway
     assert (await made.post("/v1/embeddings", BODY.encode())).body == VERBATIM
     renamed = await made.post("/v1/embeddings", BODY.replace("verbatim", "renamed").encode())
@@ -152,7 +152,7 @@ async def test_usage_that_the_provider_left_out_is_counted(gateway: Gateway) -> 
     assert native.json["metadata"]["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
 
 
-async def test_vectors_that_came_in_another_order_are_in_that_of_the_texts(gateway: Gateway) -> None:
+async def test_vectors_received_in_another_order_are_returned_in_that_of_the_texts(gateway: Gateway) -> None:
     made, _ = gateway
     result = await made.embed(Embed("shuffled", inputs=["a", "b", "c"]))
     assert result.vectors == [vector(text) for text in "abc"], result

@@ -95,7 +95,7 @@ async def test_the_operators_vocabulary_reads_the_tokens(gateway: Gateway) -> No
     assert result.vectors == [vector(text) for text in TEXTS], result
 
 
-async def test_tokens_of_a_vocabulary_that_is_not_known_here_are_for_their_provider_to_judge(gateway: Gateway) -> None:
+async def test_tokens_of_an_unknown_vocabulary_are_validated_by_the_provider(gateway: Gateway) -> None:
     """Check that 150,000 is accepted, which is above the vocabulary that decodes tokens for other providers."""
     made, servers = gateway
     result = await made.embed(Embed("to-embeddings", [[150_000], [1, 2]]))
@@ -104,7 +104,7 @@ async def test_tokens_of_a_vocabulary_that_is_not_known_here_are_for_their_provi
 
 
 @every_face
-async def test_a_token_that_there_is_not_is_refused_by_its_place(by: str, gateway: Gateway) -> None:
+async def test_an_unknown_token_is_refused_by_its_position(by: str, gateway: Gateway) -> None:
     made, servers = gateway
     before = len(servers["native_embeddings"].received)
     result = await made.embed(Embed("to-native_embeddings", [[1, 2], [3, 150_000]]), by)

@@ -63,7 +63,7 @@ def test_an_address_of_another_kind_is_refused_by_its_field(place: str, url: str
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("url", ["https://a.test/b.png", "HTTP://a.test/b", "gs://bucket/b.png"])
-def test_an_address_that_providers_fetch_stays_as_it_is(place: str, url: str) -> None:
+def test_a_url_that_providers_fetch_is_unchanged(place: str, url: str) -> None:
     [part] = decoded(place, url).messages[0].parts
     media = part.tool_result.parts[-1].media if part.HasField("tool_result") else part.media
     assert media.uri == url

@@ -134,7 +134,7 @@ def test_a_passed_through_answer_is_decoded_completely(response: pb.GenerateResp
     assert read_answer(CHAT, some.ANSWERED, response) is response
 
 
-def test_events_of_the_gateway_beside_the_frames_win() -> None:
+def test_events_of_the_gateway_take_precedence_over_the_frames() -> None:
     frames = (
         b'data: {"id":"theirs","model":"t","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
     )
@@ -170,7 +170,7 @@ def test_the_events_of_an_unstreamed_answer_aggregate_to_the_answer() -> None:
     assert aggregated(FrameAggregator(CHAT, some.ANSWERED), [response_to_events(answer)]) == answer
 
 
-def test_a_tool_of_the_providers_is_as_it_left_it() -> None:
+def test_a_tool_of_the_provider_is_unchanged() -> None:
     started = pb.Part(server_tool_call=pb.ServerToolCall(call_id="s", name="web_search", status="in_progress"))
     updated = pb.Part(server_tool_call=pb.ServerToolCall(call_id="s", name="web_search", queries=["q"]))
     events = [

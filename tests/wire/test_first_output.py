@@ -117,7 +117,7 @@ STREAMS = sorted(path for name in FORMATS for path in (Path(__file__).parent / n
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: f"{path.parent.parent.name}: {path.parent.name}")
-def test_no_part_of_an_answer_is_in_a_preamble(path: Path) -> None:
+def test_the_start_of_a_stream_has_no_part_of_the_answer(path: Path) -> None:
     codec = FORMATS[path.parent.parent.name]
     frames = [frame.raw for frame in sse.split(sse.SseSplitter().whole(path.read_bytes()))]
     begins = next((place for place, frame in enumerate(frames) if not codec.has_no_output(frame)), len(frames))

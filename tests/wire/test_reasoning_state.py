@@ -20,7 +20,7 @@ ANY_TEXT = st.one_of(
 
 
 @given(data=ANY_TEXT, maker=st.sampled_from(sorted(FORMATS)), face=st.sampled_from(sorted(FORMATS)))
-def test_state_comes_back_from_any_face_as_it_was_made(data: str, maker: str, face: str) -> None:
+def test_state_is_returned_unchanged_through_any_face(data: str, maker: str, face: str) -> None:
     state = pb.ReasoningState(data=data, format=maker)
     assert read(show(state, face), face) == state
 

@@ -198,7 +198,7 @@ def test_the_body_that_is_right_is_accepted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_that_is_accepted_keeps_the_rules(name: str) -> None:
+def test_an_accepted_body_satisfies_the_rules(name: str) -> None:
     accepted = 0
 
     @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))

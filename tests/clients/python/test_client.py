@@ -120,7 +120,7 @@ async def test_unset_and_zero_arrive_as_two_things(served: Served, client: Clien
     assert not served.script.request.HasField("top_p")
 
 
-async def test_a_chat_comes_piece_by_piece(served: Served, client: Client) -> None:
+async def test_a_chat_is_streamed_piece_by_piece(served: Served, client: Client) -> None:
     pieces = [piece async for piece in client.chat("parrot", "one two three", instructions="Repeat.")]
     assert pieces == ["one ", "two ", "three "]
     assert served.script.request == pb.GenerateRequest(
@@ -205,7 +205,7 @@ async def test_a_gateway_that_is_not_there_is_unavailable(served: Served) -> Non
     assert caught.value.reason is ErrorReason.UNAVAILABLE
 
 
-async def test_a_gateway_that_goes_away_breaks_the_stream_with_an_error(served: Served, client: Client) -> None:
+async def test_a_gateway_that_disconnects_breaks_the_stream_with_an_error(served: Served, client: Client) -> None:
     served.script.endless = True
     stream = client.chat("parrot", "one")
     assert await anext(stream) == "one "

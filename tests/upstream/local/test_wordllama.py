@@ -195,7 +195,7 @@ async def test_a_small_call_does_not_wait_for_the_end_of_a_large_one() -> None:
     await engine.aclose()
 
 
-async def test_a_call_whose_caller_left_is_not_done() -> None:
+async def test_a_call_whose_caller_cancelled_is_not_processed() -> None:
     gate, log = GatedLoader(), list[str]()
     engine = WordLlamaEngine(gate.load)
     first = asyncio.create_task(engine.run(["text"], Note("first", log), ignore, SECONDS))
@@ -230,7 +230,7 @@ async def test_a_caller_that_leaves_in_the_middle_stops_the_rest_of_its_call(eng
     assert portions == [0]
 
 
-async def test_a_call_fails_at_its_deadline_and_the_engine_goes_on() -> None:
+async def test_a_call_fails_at_its_deadline_and_the_engine_continues() -> None:
     gate, log = GatedLoader(), list[str]()
     engine = WordLlamaEngine(gate.load)
     with pytest.raises(UmgError) as caught:

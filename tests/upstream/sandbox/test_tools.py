@@ -128,7 +128,7 @@ def test_a_block_without_an_end_is_part_of_the_question() -> None:
 
 
 @pytest.mark.parametrize("turn", TURNS, ids=lambda turn: turn.id)
-def test_a_command_comes_from_the_question_alone(turn: Turn) -> None:
+def test_a_command_is_read_from_the_question_alone(turn: Turn) -> None:
     [call] = generate(turn.with_question('Use Bash to run "ls src".')).calls
     assert (call.name, json.loads(call.arguments_json)) == ("Bash", {"command": "ls src"})
 

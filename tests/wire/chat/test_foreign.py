@@ -167,7 +167,7 @@ REQUIRED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED)
     ],
     ids=repr,
 )  # fmt: skip
-def test_the_rules_of_the_format_are_kept_for_callers_of_others(
+def test_the_rules_of_the_format_apply_to_callers_of_other_formats(
     fields: dict[str, object], encoded: dict[str, object], report: str
 ) -> None:
     assert foreign(**fields) == ({"messages": USER} | encoded, report)

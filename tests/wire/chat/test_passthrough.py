@@ -136,7 +136,7 @@ def test_the_usage_chunk_is_removed_for_a_caller_that_did_not_request_it() -> No
     assert (events[-1].usage.input_tokens, events[-1].usage.output_tokens) == (3, 2)
 
 
-def test_usage_beside_the_last_words_is_passed_with_them() -> None:
+def test_usage_in_the_frame_of_the_last_text_is_passed_with_it() -> None:
     last = frame({"content": "end"}, "stop", usage={"prompt_tokens": 3, "completion_tokens": 1})
     passed, events = run([ROLE + last + DONE], pb.GenerateRequest(model="theirs"))
     assert passed == ROLE + last + DONE

@@ -74,7 +74,7 @@ def test_a_sent_body_has_one_model_for_any_body_of_the_caller() -> None:
     )
 
 
-def test_search_tools_are_decoded_to_one_field_from_every_spelling() -> None:
+def test_search_tools_are_decoded_to_one_field_from_every_name() -> None:
     body = {"model": "m", "messages": USER, "extra_body": {"google": {"tools": [{"googleSearch": {}}, {"vendorgSearch": {}}]}},
             "tools": [{"type": "function", "function": {"name": "vendorgSearch"}}]}  # fmt: skip
     tools = CHAT.decode_request(msgspec.json.encode(body), {}).canonical.tools

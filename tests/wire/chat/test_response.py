@@ -102,7 +102,7 @@ def decoded(message: object, **more: object) -> pb.Message:
     return CHAT.decode_response(choice(message, **more), REQUEST, False).candidates[0].message
 
 
-def test_a_citation_of_an_unknown_shape_is_kept_as_it_is() -> None:
+def test_a_citation_of_an_unknown_shape_is_unchanged() -> None:
     flat = {"type": "url_citation", "url": "https://a.test"}
     citation = decoded({"content": "a", "annotations": [flat]}).parts[0].text.citations[0]
     assert citation.opaque == pb.OpaquePart(
@@ -123,7 +123,7 @@ def test_the_state_of_an_answer_that_only_calls_stays_with_its_first_call() -> N
     assert [part.state.data for part in message.parts] == ["s", ""]
 
 
-def test_the_state_of_thoughts_stays_where_they_are_written_as_text() -> None:
+def test_reasoning_state_stays_where_the_reasoning_is_sent_as_text() -> None:
     state = pb.ReasoningState(data="s", format="native")
     part = pb.Part(reasoning=pb.ReasoningPart(texts=["why"]), state=state)
     response = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[part]))])

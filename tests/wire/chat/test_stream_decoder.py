@@ -84,7 +84,7 @@ def test_a_finish_before_the_call_is_kept_until_the_end() -> None:
     assert candidate.finish_reason == pb.FINISH_REASON_TOOL_CALLS
 
 
-def test_thoughts_and_text_that_alternate_are_parts_of_their_own() -> None:
+def test_alternating_reasoning_and_text_are_parts_of_their_own() -> None:
     deltas = [
         {"reasoning_content": "a"},
         {"reasoning": "b"},
@@ -189,7 +189,7 @@ def test_one_unfinished_choice_makes_the_answer_unfinished() -> None:
         answered(chunk({"content": "a"}, "stop"), second)
 
 
-def test_spoken_answers_come_in_pieces_and_are_forgotten_at_a_time() -> None:
+def test_audio_answers_are_streamed_in_pieces_with_their_expiry() -> None:
     pieces = [
         {"id": "audio_1", "transcript": "He"},
         {"data": "aGk="},

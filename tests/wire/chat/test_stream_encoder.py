@@ -226,7 +226,7 @@ def test_kinds_newer_than_this_build_are_skipped() -> None:
     assert encoder.feed(pb.StreamGenerateResponse(events=events)) == b""
 
 
-def test_state_of_the_reasoning_is_sent_only_where_chat_has_a_place_for_it() -> None:
+def test_reasoning_state_is_sent_only_where_chat_has_a_field_for_it() -> None:
     native = part(
         tool_call=pb.ToolCall(call_id="c", name="f", arguments_json="{}"),
         state=pb.ReasoningState(data="s", format="native"),
@@ -242,7 +242,7 @@ def test_heartbeats_are_comments() -> None:
     assert CHAT.heartbeat.endswith(b"\n\n")
 
 
-def test_a_state_that_follows_its_call_comes_with_the_function_that_clients_look_for() -> None:
+def test_a_state_after_its_call_has_the_function_that_clients_read() -> None:
     signed = part(tool_call=pb.ToolCall(call_id="c", name="f"), state=pb.ReasoningState(data="s", format="native"))
     custom = part(
         tool_call=pb.ToolCall(call_id="d", name="g", text="x"), state=pb.ReasoningState(data="t", format="native")

@@ -166,7 +166,7 @@ def test_a_call_is_the_same_through_every_provider(law: Law, provider: Codec, da
 
 
 @every_face
-def test_a_body_that_is_accepted_keeps_the_rules(law: Law) -> None:
+def test_an_accepted_body_satisfies_the_rules(law: Law) -> None:
     accepted = 0
 
     @settings(max_examples=600, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

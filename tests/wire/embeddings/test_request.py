@@ -110,7 +110,7 @@ def test_every_field_except_the_model_is_forwarded_byte_for_byte(data: st.DataOb
     assert (upstream.path, upstream.headers, upstream.report.lost) == ("/embeddings", {}, 0)
 
 
-def test_spaces_and_escapes_stay_as_they_were() -> None:
+def test_spaces_and_escapes_are_unchanged() -> None:
     body = b'{ "input" : [ "\\u0061" , "b\\/c" ], "model":"ours", "x": {"b": 1.0, "a": 1e2} }'
     upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
     assert upstream.body == b'{"input":[ "\\u0061" , "b\\/c" ],"model":"theirs","x":{"b": 1.0, "a": 1e2}}'

@@ -207,7 +207,7 @@ def test_a_body_that_is_no_answer_is_unreadable(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("pass_", [False, True])
-def test_an_error_with_a_good_status_is_an_error(pass_: bool) -> None:
+def test_an_error_with_a_success_status_is_an_error(pass_: bool) -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     with pytest.raises(UmgError, match="Overloaded") as caught:
         MESSAGES.decode_response(body, ANSWERED, pass_)

@@ -228,7 +228,7 @@ def test_a_stream_begins_and_ends_with_the_events_of_the_format() -> None:
     ) == (5, 4, 2)
 
 
-def test_a_count_that_comes_with_the_start_is_no_estimate() -> None:
+def test_a_count_at_the_start_of_a_stream_is_no_estimate() -> None:
     encoded = events(
         [[STARTED, Event(usage=pb.Usage(input_tokens=7))]],
         pb.GenerateRequest(source=pb.SourceDocument(body=b"x" * 4000)),

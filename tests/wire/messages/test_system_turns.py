@@ -31,7 +31,7 @@ def decoded() -> pb.GenerateRequest:
     return MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical
 
 
-def test_they_are_system_messages_in_their_places() -> None:
+def test_system_turns_are_system_messages_at_their_positions() -> None:
     roles = [pb.ROLE_USER, pb.ROLE_SYSTEM, pb.ROLE_ASSISTANT, pb.ROLE_USER, pb.ROLE_SYSTEM]
     assert [message.role for message in decoded().messages] == roles
 
@@ -41,7 +41,7 @@ def test_they_are_forwarded_unchanged_to_a_provider_of_the_format() -> None:
     assert (msgspec.json.decode(upstream.body), upstream.report.lost) == (BODY, 0)
 
 
-def test_they_keep_their_places_when_the_conversation_is_written_anew() -> None:
+def test_system_turns_keep_their_positions_when_the_conversation_is_encoded_again() -> None:
     upstream = MESSAGES.encode_request(decoded(), "m", False, notes=RequestNotes(edited=("messages",)))
     expected = [turn if turn["content"] != [RESULT] else {"role": "user", "content": [RESULT]} for turn in BODY["messages"]]  # type: ignore[index, union-attr]  # fmt: skip
     assert (msgspec.json.decode(upstream.body)["messages"], upstream.report.lost) == (expected, 0)

@@ -240,7 +240,7 @@ def test_reasoning_state_of_another_format_is_restored_unchanged() -> None:
         "google_search_retrieval",
     ],
 )
-def test_a_search_tool_is_decoded_in_every_spelling_and_encoded_in_the_providers(key: str) -> None:
+def test_a_search_tool_is_decoded_under_every_name_and_encoded_under_the_providers(key: str) -> None:
     functions = [{"name": "f", "parameters": {"type": "object"}}]
     request = decoded(tools=[{"functionDeclarations": functions, key: {}}])
     assert [tool.WhichOneof("kind") for tool in request.tools] == ["function", "web_search"]
@@ -314,7 +314,7 @@ def test_fields_that_a_rule_edited_are_encoded_again_and_the_others_stay(config:
     assert sent(request, notes=notes)[0][config] == {"x": 1, "temperature": 0.5}
 
 
-def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
+def test_turns_and_tools_that_a_rule_edited_are_encoded_again() -> None:
     request, notes = noted(
         system_instruction={"text": "a"},
         tools=[{"function_declarations": [{"name": "f", "response": {}}]}],
@@ -394,7 +394,7 @@ SHOWN = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
         (result("x", "f", pb.Part(media=IMAGE), result_json='{"a":1}'), [{"text": '{"a":1}'}, SHOWN]),
     ],
 )  # fmt: skip
-def test_a_result_of_no_call_is_text_in_its_place(orphan: pb.Part, encoded: list[Json]) -> None:
+def test_a_result_without_a_call_becomes_text(orphan: pb.Part, encoded: list[Json]) -> None:
     request = pb.GenerateRequest(messages=[user(text("one")), turn(pb.ROLE_TOOL, orphan), user(text("three"))])
     fields, report = sent(request)
     assert fields["contents"] == [{"role": "user", "parts": [{"text": "one"}, *encoded, {"text": "three"}]}]
@@ -739,7 +739,7 @@ def test_many_calls_and_results_are_paired_quickly() -> None:
     assert [part["functionResponse"]["name"] for part in encoded[1]["parts"]] == [f"f{n}" for n in range(10_000)]
 
 
-def test_a_large_body_in_another_spelling_is_decoded_quickly() -> None:
+def test_a_large_body_with_alternative_names_is_decoded_quickly() -> None:
     turns = [
         {"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a_b": "x" * 500}}}, {"text": "y" * 500}]}
         for _ in range(2_000)

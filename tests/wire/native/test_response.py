@@ -146,7 +146,7 @@ def test_a_blocked_prompt_is_no_failure(pass_: bool) -> None:
     assert (again.block_reason, len(again.candidates)) == ("PROHIBITED_CONTENT", 0)
 
 
-def test_state_of_another_format_is_base64_that_comes_back() -> None:
+def test_state_of_another_format_is_base64_and_is_decoded_again() -> None:
     thought = pb.Part(reasoning=pb.ReasoningPart(texts=["why", "so"]), state=STATE)
     hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=STATE)
     silent = pb.Part(reasoning=pb.ReasoningPart())
@@ -226,7 +226,7 @@ def test_sources_of_several_texts_have_the_position_of_their_part() -> None:
     ]  # fmt: skip
 
 
-def test_sources_without_a_place_are_of_the_whole_text() -> None:
+def test_sources_without_a_position_are_of_the_whole_text() -> None:
     whole = text("abc", page("a"), page("b"))
     grounding = face(answer(whole))["candidates"][0]["groundingMetadata"]
     assert "groundingSupports" not in grounding

@@ -39,7 +39,7 @@ def test_a_call_and_a_stop_in_separate_lines_finish_as_a_tool_call() -> None:
     ]
 
 
-def test_texts_go_on_over_lines_and_thoughts_are_parts_of_their_own() -> None:
+def test_texts_continue_over_lines_and_reasoning_is_a_part_of_its_own() -> None:
     decoded = decode_candidate(
         frame({"text": "th", "thought": True}), frame({"text": "ink", "thought": True}), frame({"text": "a"}),
         frame({"text": "b"}, {"functionCall": {"name": "f"}}), frame({"text": "again", "thought": True}), frame({"text": "c"}, finish="STOP"),

@@ -133,12 +133,12 @@ def test_a_provider_tool_call_is_encoded_with_its_final_state() -> None:
 FOREIGN = pb.ReasoningState(data="x", format="messages")
 
 
-def test_summaries_are_sent_where_the_thoughts_are_not() -> None:
+def test_summaries_are_sent_where_the_reasoning_is_not() -> None:
     assert [part["text"] for part in parts(answer(thoughts(summaries=("s", "t"))))] == ["s", "\n\nt", ""]
     assert [part["text"] for part in parts(answer(thoughts("a", summaries=("s",))))] == ["a", ""]
 
 
-def test_thoughts_that_are_not_shown_are_their_state_alone() -> None:
+def test_hidden_reasoning_consists_of_its_state_alone() -> None:
     hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=FOREIGN)
     encoded = parts(answer(hidden))[0]
     assert encoded.keys() == {"thought", "thoughtSignature"}

@@ -88,7 +88,7 @@ def test_a_refusal_is_raised_with_its_message() -> None:
     assert "`query`" in caught.value.body["message"]
 
 
-def test_their_types_hold_every_answer() -> None:
+def test_the_official_types_accept_every_answer() -> None:
     request = RERANK.decode_request(
         b'{"model":"m","query":"q","documents":["a",{"text":"b","n":1}],"return_documents":true}', {}
     ).canonical

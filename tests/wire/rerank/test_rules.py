@@ -17,7 +17,7 @@ BODIES = Bodies(RerankBody, {"model": "m", "query": "q", "documents": ["a", {"te
 
 
 @pytest.mark.parametrize("codec", [RERANK, RERANK_V2], ids=lambda codec: codec.name)
-def test_a_body_that_is_accepted_keeps_the_rules_and_can_be_ranked(codec: Format) -> None:
+def test_an_accepted_body_satisfies_the_rules_and_can_be_ranked(codec: Format) -> None:
     accepted = 0
 
     @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))

@@ -179,7 +179,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize("case", EDITS, ids=lambda case: case.id)
-def test_a_provider_of_the_format_gets_its_own_spelling(case: Edit) -> None:
+def test_a_provider_of_the_format_gets_its_own_names(case: Edit) -> None:
     body, report = encode(decode(HI | case.body), case.stream)
     expected = HI | case.edited if "input" in case.edited else {**HI, **case.edited}
     assert body == expected | {"model": "theirs"}

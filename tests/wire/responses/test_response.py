@@ -141,7 +141,7 @@ def returned(output: object) -> list[pb.Part]:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_state_of_every_format_comes_back_where_it_belongs(streamed: bool) -> None:
+def test_state_of_every_format_is_decoded_for_its_own_format(streamed: bool) -> None:
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=STATEFUL)
     response = pb.GenerateResponse(response_id="r", model="m", candidates=[pb.Candidate(message=message)])
     if streamed:
