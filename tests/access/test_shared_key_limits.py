@@ -11,7 +11,7 @@ from tests.access.test_token_limits import acquired, caller, rejected
 from tests.support.redis import RedisServer
 from umg_grpc.access.key_limits import Admission, KeyLimits
 from umg_grpc.access.shared_concurrency_limits import PREFIX as RUNNING
-from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
+from umg_grpc.access.shared_concurrency_limits import RENEW_SECONDS, SharedConcurrencyLimits
 from umg_grpc.access.shared_token_limits import LEASE_SECONDS, SharedTokenLimits
 from umg_grpc.errors import UmgError
 from umg_grpc.store.redis import Redis
@@ -113,25 +113,25 @@ async def test_two_processes_together_run_exactly_the_concurrent_requests(
 
 async def test_a_slot_that_one_process_frees_is_for_all(redis: Redis) -> None:
     one, other = SharedConcurrencyLimits(redis), SharedConcurrencyLimits(redis)
-    lease = await one.acquire("key_1", 1)
-    assert lease is not None
-    assert await other.acquire("key_1", 1) is None
+    assert await one.acquire("key_1", 1)
+    assert not await other.acquire("key_1", 1)
     assert await redis.run(lambda client: client.ttl(RUNNING + "key_1")) in range(1, 31), "a killed process keeps it"
-    one.release(lease)
+    one.release("key_1")
     await one.synchronize()
-    assert await other.acquire("key_1", 1) is not None
+    assert await other.acquire("key_1", 1)
     await one.aclose()
     await other.aclose()
 
 
 async def test_a_call_in_flight_renews_its_lease(redis: Redis, clock: Clock) -> None:
-    one = SharedConcurrencyLimits(redis, clock)
-    assert await one.acquire("key_1", 1) is not None
+    one, other = SharedConcurrencyLimits(redis, clock), SharedConcurrencyLimits(redis, clock)
+    assert await one.acquire("key_1", 1)
     await redis.run(lambda client: client.delete(RUNNING + "key_1"))  # as after half a minute
-    clock.seconds += 5
+    clock.seconds += RENEW_SECONDS
     await one.synchronize()
-    assert await SharedConcurrencyLimits(redis, clock).acquire("key_1", 1) is None
+    assert not await other.acquire("key_1", 1)
     await one.aclose()
+    await other.aclose()
 
 
 async def test_without_redis_each_process_limits_its_own_calls(redis: Redis, redis_server: RedisServer) -> None:

@@ -1,6 +1,7 @@
 """Limits of keys, as callers over HTTP and gRPC meet them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.gateways import SANDBOX, Running, channel, running
-from tests.support.redis import PATIENCE_SECONDS, RedisServer
+from tests.support.redis import PATIENCE_SECONDS, RedisServer, scripts
 from tests.support.serving import serving
 from umg_grpc.access.keys import Keys
 from umg_grpc.status import from_rpc
@@ -208,3 +209,23 @@ async def test_two_gateways_that_share_a_redis_admit_the_limit_together(
         key = await new_key(one, rpm=6, tpm=100_000, most=100)
         answers = [await post(session, gateway, key, model=MODEL) for _ in range(6) for gateway in (one, other)]
     assert [status for status, _ in answers].count(200) == 6, answers
+
+
+async def test_of_many_concurrent_calls_two_gateways_admit_exactly_the_requests_of_a_minute(
+    tmp_path: Path, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit, callers, calls = 200, 30, 5
+    monkeypatch.setattr(Redis, "opened", partial(Redis.opened, seconds=PATIENCE_SECONDS))
+    config = f"{SANDBOX}\nredis: {redis_server.url}\noverload: {{lag: 10}}\n"
+    async with running(config, tmp_path) as one, running(config, tmp_path) as other, aiohttp.ClientSession() as session:
+        key = await new_key(one, rpm=limit)
+
+        async def answers_of(gateway: Running) -> list[tuple[int, str]]:
+            return [await post(session, gateway, key, model=MODEL) for _ in range(calls)]
+
+        before = scripts(redis_server)
+        found = await asyncio.gather(*(answers_of(gateway) for gateway in (one, other) for _ in range(callers)))
+        commands = scripts(redis_server) - before
+    statuses = Counter(status for answers in found for status, _ in answers)
+    assert statuses == {200: limit, 429: 2 * callers * calls - limit}
+    assert commands < limit / 2, "most calls wait for a command to Redis"

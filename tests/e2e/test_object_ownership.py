@@ -110,6 +110,7 @@ OBJECT_FIELDS: Mapping[str, Owned | str] = {
     "thread.previous_response_id": THREAD,
     "conversation_id": AT_A_PROVIDER,
     "prompt_template.prompt_id": AT_A_PROVIDER,
+    "token": "the credential of a link, which needs no key; tests/e2e/test_files.py has it",
     "CountTokens.thread.previous_response_id": "a request with a thread is not counted",
 }
 """Objects that fields of requests name, or the reason for which a field is not tested here. Each field of a served

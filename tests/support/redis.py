@@ -105,6 +105,13 @@ def opened(server: RedisServer, now: Callable[[], float] = time.monotonic) -> Ab
     return Redis.opened(server.url, now, PATIENCE_SECONDS)
 
 
+def scripts(server: RedisServer) -> int:
+    """Return the number of scripts that the server has run for its clients."""
+    lines = server.command("INFO", "commandstats").decode().splitlines()
+    found = [line.partition("calls=")[2].partition(",")[0] for line in lines if line.startswith("cmdstat_evalsha:")]
+    return int(found[0]) if found else 0
+
+
 def _program() -> str:
     for name in ("redis-server", "valkey-server"):
         if (found := shutil.which(name)) is not None:

@@ -56,8 +56,8 @@ class KeyLimits:
         self._running[key_id] = running + 1
         admission.is_running = True
         if self._shared_running is not None:
-            admission.lease = await self._shared_running.acquire(key_id, maximum)
-            if admission.lease is None:
+            admission.has_permit = await self._shared_running.acquire(key_id, maximum)
+            if not admission.has_permit:
                 raise concurrency_exceeded(key_id, maximum)
 
     async def _reserve(self, admission: "Admission", limit: int, estimate: TokenEstimate) -> None:
@@ -78,9 +78,9 @@ class KeyLimits:
             self._running[key_id] -= 1
             if not self._running[key_id]:
                 del self._running[key_id]
-        if self._shared_running is not None and admission.lease is not None:
-            self._shared_running.release(admission.lease)
-            admission.lease = None
+        if self._shared_running is not None and admission.has_permit:
+            self._shared_running.release(key_id)
+            admission.has_permit = False
         if (reservation := admission.reservation) is not None:
             if self._shared_tokens is not None and admission.leased_second is not None:
                 self._shared_tokens.correct(key_id, admission.leased_second, tokens - reservation.tokens)
@@ -93,6 +93,7 @@ class KeyLimits:
 
     async def aclose(self) -> None:
         """Return the leases of this process within a bounded time."""
+        await self._requests.aclose()
         if self._shared_tokens is not None:
             await self._shared_tokens.aclose()
         if self._shared_running is not None:
@@ -111,13 +112,13 @@ class KeyLimits:
 class Admission:
     """One call within the limits of its key or model, from `acquire` to `release`."""
 
-    __slots__ = ("_limits", "input_tokens", "is_running", "lease", "leased_second", "limited", "reservation")
+    __slots__ = ("_limits", "has_permit", "input_tokens", "is_running", "leased_second", "limited", "reservation")
 
     def __init__(self, limits: KeyLimits, limited: Limited) -> None:
         self._limits = limits
         self.limited = limited
         self.is_running = False
-        self.lease: str | None = None  # of a concurrent request, in Redis
+        self.has_permit = False  # of a concurrent request, from Redis
         self.leased_second: int | None = None  # of the tokens, in Redis
         self.reservation: TokenReservation | None = None
         self.input_tokens = 0

@@ -10,7 +10,7 @@ from limits.aio.strategies import MovingWindowRateLimiter
 
 from umg_grpc.access.limit_errors import requests_exceeded
 from umg_grpc.access.limited import Limited
-from umg_grpc.access.shared_rate_limits import SharedWindows
+from umg_grpc.access.shared_rate_limits import SharedRequestLimits
 from umg_grpc.store.redis import Redis, RedisUnavailable
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
@@ -20,7 +20,7 @@ class RequestLimits:
     share it.
 
     The window slides: no span of 60 seconds has more requests than the limit, and `retry_after_seconds` is the time
-    until the next one is admitted. Rejected requests do not count. Nothing runs in the background.
+    until the next one is admitted. Rejected requests do not count.
 
     A request is first checked by the process's own window, also with Redis: a rejection there needs no command to the
     server, and while Redis is unavailable the window has the earlier requests of this process.
@@ -30,8 +30,7 @@ class RequestLimits:
         self._now = now
         self._windows = _Windows(now)
         self._limiter = MovingWindowRateLimiter(self._windows)
-        self._shared = None if redis is None else SharedWindows(redis)
-        self._shared_remaining: dict[str, int] = {}  # requests, as of the last one
+        self._shared = None if redis is None else SharedRequestLimits(redis, now)
 
     @property
     def remembered(self) -> int:
@@ -49,13 +48,17 @@ class RequestLimits:
         if self._shared is None:
             return
         try:
-            seconds, remaining = await self._shared.hit(limited.limit_id, limit.amount, limit.get_expiry())
+            seconds = await self._shared.hit(limited.limit_id, limit.amount)
         except RedisUnavailable:
             return
-        self._shared_remaining[limited.limit_id] = remaining
         if seconds > 0:
             self._windows.take_back(limit.key_for(limited.limit_id))
             raise requests_exceeded(limited.limit_id, limit.amount, seconds)
+
+    async def aclose(self) -> None:
+        """Return the unused requests of this process within a bounded time."""
+        if self._shared is not None:
+            await self._shared.aclose()
 
     def status(self, limited: Limited) -> LimitStatus | None:
         """Return the state of the limit after its last request; None without a limit."""
@@ -63,7 +66,9 @@ class RequestLimits:
             return None
         limit = RateLimitItemPerMinute(limited.requests_per_minute)
         count, newest = self._windows.count(limit.key_for(limited.limit_id), limit.get_expiry())
-        remaining = min(limit.amount - count, self._shared_remaining.get(limited.limit_id, limit.amount))
+        remaining = limit.amount - count
+        if self._shared is not None:
+            remaining = min(remaining, self._shared.remaining(limited.limit_id, limit.amount))
         return LimitStatus(limit.amount, max(0, remaining), newest + limit.get_expiry() - self._now())
 
 
@@ -97,7 +102,7 @@ class _Windows(MemoryStorage):
         return (times[0] if times else now, len(times))
 
     def count(self, key: str, expiry: int) -> tuple[int, float]:
-        """Return the number of requests in the window, and the time of the newest (the window's start without one)."""
+        """Return the number of requests in the window, and the time of the newest; that of its start without one."""
         start = self._now() - expiry
         times = self._window(key, start)
         return len(times), times[-1] if times else start

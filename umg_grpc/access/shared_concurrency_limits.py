@@ -1,12 +1,22 @@
-"""Limits of concurrent requests that the replicas share in Redis."""
+"""Limits of concurrent requests that the replicas share in Redis: each process leases permits, which its calls use.
 
-import itertools
+The permits of all processes together never exceed the limit. A process keeps the permits of calls that ended for later
+ones, and leases some more than it needs, only while its calls follow each other quickly; it then synchronizes with
+Redis every half a second. Otherwise each call leases its own permit and returns it at the end. A call without a permit
+waits until all processes that keep unused permits have synchronized, and have returned these. For some seconds after
+that no process keeps any. So no call is refused while another process has an unused permit.
+"""
+
+import asyncio
+import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from umg_grpc.access.lease_queue import LeaseQueue
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.redis import Redis, RedisUnavailable
 
@@ -16,113 +26,239 @@ if TYPE_CHECKING:
 
 PREFIX = "umg:running:"
 LEASE_SECONDS = 30
+"""Time after which the permits of a killed process return."""
 RENEW_SECONDS = 5.0
+SEARCH_SECONDS = 1.0
+"""Time between two searches for leases to renew."""
+SYNCHRONIZE_SECONDS = 0.5
+"""Longest time for which a process keeps unused permits without a command."""
+GRACE_SECONDS = 0.3
+"""Time after which a process that should synchronize is no longer waited for."""
+WANTED_SECONDS = 2.0
+"""Time after a call without a permit in which no process keeps unused permits."""
+POLL_SECONDS = 0.05
+SLICES = 10
+"""Smallest quotient of a limit and the permits that a process leases beyond its calls."""
 CLOSE_SECONDS = 1.0
 
-# Atomic, and by the server's clock. KEYS[1]: the calls in flight, by the time at which their lease ends. ARGV: the
-# limit, the seconds of a lease, and the id of the call. Returns 1 if it is admitted, else 0.
-ACQUIRE = """
-local now = tonumber(redis.call('TIME')[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then
-  return 0
+# Atomic, and by the server's clock. Times are milliseconds. KEYS[1]: a hash of the permits of each process, as
+# `<permits>:<end of the lease>:<time until which it may keep unused ones>`, and of the time until which permits are
+# wanted (`wanted`). ARGV: the process, the limit, the permits in use, the calls that wait, the additional permits to
+# lease (at most a quarter of the free ones), the unused permits to keep, 1 if unused permits may be kept, the lifetime
+# of a lease, and the times for which unused permits may be kept and for which permits are wanted. Returns the number of
+# calls that are admitted, the additional permits, 1 if unused ones may be kept, and 1 if others may keep some.
+SYNCHRONIZE = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local limit, running, need = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local others, keeping, wanted, held = 0, 0, 0, redis.call('HGETALL', KEYS[1])
+for at = 1, #held, 2 do
+  if held[at] == 'wanted' then
+    wanted = tonumber(held[at + 1])
+  elseif held[at] ~= ARGV[1] then
+    local permits, ends, keeps = string.match(held[at + 1], '(%d+):(%d+):(%d+)')
+    if tonumber(ends) <= now then
+      redis.call('HDEL', KEYS[1], held[at])
+    else
+      others = others + tonumber(permits)
+      if tonumber(keeps) > now then
+        keeping = 1
+      end
+    end
+  end
 end
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[3])
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return 1
-"""
-# KEYS[1]: as above. ARGV: the seconds of a lease, and the ids of calls in flight, whose leases begin again.
-RENEW = """
-local ends = redis.call('TIME')[1] + ARGV[1]
-for place = 2, #ARGV do
-  redis.call('ZADD', KEYS[1], ends, ARGV[place])
+local free = math.max(0, limit - others - running)
+local admitted = math.min(need, free)
+free = free - admitted
+if admitted < need and others > 0 then
+  wanted = now + tonumber(ARGV[10])
+  redis.call('HSET', KEYS[1], 'wanted', string.format('%.0f', wanted))
 end
-redis.call('EXPIRE', KEYS[1], ARGV[1])
-return 0
+local keeps, more = 0, 0
+if ARGV[7] == '1' and wanted <= now then
+  keeps = now + tonumber(ARGV[9])
+  more = math.max(math.min(tonumber(ARGV[6]), free), math.min(tonumber(ARGV[5]), math.floor(free / 4)))
+end
+local permits = running + admitted + more
+if permits > 0 then
+  redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f:%.0f:%.0f', permits, now + ARGV[8], keeps))
+else
+  redis.call('HDEL', KEYS[1], ARGV[1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[8])
+return {admitted, more, math.min(keeps, 1), keeping}
 """
+
+
+class _Reply(NamedTuple):
+    admitted: int
+    more: int
+    keeps: int
+    others_keep: int
+
+
+@dataclass(slots=True)
+class _Key:
+    """State of one key in this process."""
+
+    limit: int
+    running: int = 0
+    held: int = 0
+    """Permits that this process has leased; fewer than the calls that run if Redis did not answer."""
+    keeps: bool = False
+    """Whether unused permits are kept, until the next command."""
+    peak: int = 0
+    """Largest number of calls since the last command."""
+    calls: int = 0
+    """Number of calls since the last command."""
+    size: int = 0
+    """Additional permits that the next command requests; 0 while calls are rare."""
+    leased_at: float = -math.inf
+    synchronized_at: float = -math.inf
+    queue: LeaseQueue[bool] = field(default_factory=LeaseQueue)
+
+    def start(self, calls: int = 1) -> None:
+        """Count calls that begin."""
+        self.running += calls
+        self.calls += calls
+        self.peak = max(self.peak, self.running)
 
 
 class SharedConcurrencyLimits:
-    """Concurrent requests of all keys over all processes that share a Redis, until `aclose`.
-
-    Each call holds a lease, which the process renews while the call is in flight; those of a process that was killed
-    end after half a minute. No call waits for the return of its lease.
+    """Concurrent requests of all keys over all processes that share a Redis, until `aclose`. The permits of a process
+    that was killed return after half a minute.
     """
 
     def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
         self._redis = redis
         self._now = now
-        self._renew_at = now() + RENEW_SECONDS
-        self._process, self._numbers = secrets.token_hex(8), itertools.count()
-        self._running: dict[str, str] = {}  # id of the call -> id of its key
-        self._ended: dict[str, str] = {}
-        self._acquire: AsyncScript | None = None
-        self._renew: AsyncScript | None = None
+        self._process = secrets.token_hex(8)
+        self._keys: dict[str, _Key] = {}
+        self._unchecked: set[str] = set()  # ids of keys that may have permits to return
+        self._search_at = -math.inf
+        self._script: AsyncScript | None = None
         self._returns: Background | None = None
 
-    async def acquire(self, key_id: str, limit: int) -> str | None:
-        """Return the id of the call's lease, which `release` ends; None for a call beyond the limit."""
-        if self._returns is None:
-            self._returns = Background("leases of calls", self.synchronize, every=RENEW_SECONDS, at_end=True)
-        call_id = f"{self._process}:{next(self._numbers)}"
-        self._running[call_id] = key_id
-        try:
-            admitted = await self._redis.run(lambda client: self._run_acquire(client, key_id, limit, call_id))
-        except RedisUnavailable:
-            return call_id
-        except BaseException:
-            self.release(call_id)
-            raise
-        if not admitted:
-            del self._running[call_id]
-        return call_id if admitted else None
+    async def acquire(self, key_id: str, limit: int) -> bool:
+        """Return whether a call is admitted, which `release` has to follow. While Redis is unavailable it is."""
+        key = self._keys.get(key_id)
+        if key is None:
+            key = self._keys[key_id] = _Key(limit)
+        if key.limit != limit:
+            key.limit, key.held, key.synchronized_at = limit, min(key.held, key.running), -math.inf
+        if key.running < key.held:
+            key.start()
+            return True
+        return await key.queue.wait(partial(self._decide, key_id, key), partial(self._give_back, key_id))
 
-    def release(self, call_id: str) -> None:
-        """End a lease."""
-        key_id = self._running.pop(call_id, None)
-        if key_id is not None:
-            self._ended[call_id] = key_id
-            if self._returns is not None:
-                self._returns.wake()
+    def release(self, key_id: str) -> None:
+        """End a call that was admitted."""
+        key = self._keys[key_id]
+        key.running -= 1
+        if not key.keeps:
+            self._check(key_id)
 
     async def synchronize(self) -> None:
-        """Return the leases of calls that ended, and renew the others."""
-        ended, self._ended = self._ended, {}
-        try:
-            for key_id, calls in _by_key(ended).items():
-                await self._redis.run(partial(_remove, key_id=key_id, calls=calls))
-            if self._now() < self._renew_at:
-                return
-            self._renew_at = self._now() + RENEW_SECONDS
-            for key_id, calls in _by_key(self._running).items():
-                await self._redis.run(partial(self._run_renew, key_id=key_id, calls=calls))
-        except RedisUnavailable:
-            return  # the leases end by themselves
+        """Return permits of calls that ended, and renew the leases of the others."""
+        keys, self._unchecked = self._unchecked, set()
+        now = self._now()
+        if now >= self._search_at:
+            self._search_at = now + SEARCH_SECONDS
+            keys = keys | self._keys.keys()
+        for key_id in keys:
+            key = self._keys.get(key_id)
+            if key is None or key.queue.is_busy:
+                continue  # its command has the calls that ended before
+            if self._is_due(key, now):
+                if await self._return_unused(key_id, key) is None:
+                    return  # the leases end by themselves
+            elif not key.running and not key.held and now >= key.leased_at + SYNCHRONIZE_SECONDS:
+                del self._keys[key_id]
 
     async def aclose(self) -> None:
-        """Return the leases of calls that ended within a bounded time."""
+        """Return the permits of calls that ended within a bounded time."""
+        for key in self._keys.values():
+            key.keeps = False
+        self._search_at = -math.inf
         if self._returns is not None:
             await self._returns.aclose(CLOSE_SECONDS)
 
-    async def _run_acquire(self, client: "Client", key_id: str, limit: int, call_id: str) -> bool:
-        if self._acquire is None:
-            self._acquire = client.register_script(ACQUIRE)
-        return bool(await self._acquire([PREFIX + key_id], [limit, LEASE_SECONDS, call_id]))
+    def _check(self, key_id: str) -> None:
+        """Check in the background whether a key has permits to return."""
+        self._unchecked.add(key_id)
+        if self._returns is not None:
+            self._returns.wake()
 
-    async def _run_renew(self, client: "Client", key_id: str, calls: Sequence[str]) -> None:
-        if self._renew is None:
-            self._renew = client.register_script(RENEW)
-        still = [call_id for call_id in calls if call_id in self._running]
-        await self._renew([PREFIX + key_id], [LEASE_SECONDS, *still])
+    def _is_due(self, key: _Key, now: float) -> bool:
+        """Return whether Redis has to know the permits of a key that are in use."""
+        if key.keeps:
+            return now >= key.synchronized_at + SYNCHRONIZE_SECONDS
+        is_unused = not key.running and not key.held and key.synchronized_at > -math.inf
+        return key.held != key.running or (not is_unused and now >= key.synchronized_at + RENEW_SECONDS)
 
+    def _give_back(self, key_id: str, admitted: bool) -> None:
+        if admitted:
+            self.release(key_id)
 
-async def _remove(client: "Client", key_id: str, calls: Sequence[str]) -> None:
-    await client.zrem(PREFIX + key_id, *calls)
+    async def _decide(self, key_id: str, key: _Key) -> None:
+        """Admit or refuse the calls that wait, by one command."""
+        key.start(key.queue.settle(True, max(0, key.held - key.running)))
+        if not len(key.queue):
+            return
+        now = self._now()
+        is_frequent = now < key.leased_at + SYNCHRONIZE_SECONDS
+        key.size = min(max(1, 2 * key.size), key.limit // SLICES) if is_frequent else 0
+        key.leased_at = now
+        need = len(key.queue)
+        reply = await self._send(key_id, key, need=need, more=key.size, keeps=is_frequent)
+        if reply is None:
+            key.start(key.queue.settle(True))
+            return
+        key.start(key.queue.settle(True, reply.admitted))
+        if key.running < key.held and not key.keeps:  # a call was cancelled meanwhile
+            self._check(key_id)
+        if reply.admitted == need:
+            return
+        if not reply.others_keep:
+            key.queue.settle(False)
+            return
+        key.queue.settle_late(False, SYNCHRONIZE_SECONDS + GRACE_SECONDS)
+        if len(key.queue):
+            await asyncio.sleep(POLL_SECONDS)
 
+    async def _return_unused(self, key_id: str, key: _Key) -> _Reply | None:
+        """Return unused permits, except as many as the calls since the last command needed."""
+        keeps = key.keeps and key.calls > 1
+        kept = max(0, key.peak - key.running) if keeps else 0
+        return await key.queue.send(partial(self._send, key_id, key, need=0, kept=kept, keeps=keeps))
 
-def _by_key(calls: dict[str, str]) -> dict[str, list[str]]:
-    """Return the ids of the calls by the ids of their keys."""
-    found: dict[str, list[str]] = {}
-    for call_id, key_id in calls.items():
-        found.setdefault(key_id, []).append(call_id)
-    return found
+    async def _send(
+        self, key_id: str, key: _Key, *, need: int, more: int = 0, kept: int = 0, keeps: bool
+    ) -> _Reply | None:
+        """Report the permits in use, and lease permits. Return None without an answer of Redis.
+
+        Until the answer no unused permit is used: the server has returned them.
+        """
+        if self._returns is None:
+            self._returns = Background("return of permits", self.synchronize, every=SEARCH_SECONDS, at_end=True)
+        now, running = self._now(), key.running
+        key.held, key.keeps, key.peak, key.calls = running, False, running, 0
+        key.synchronized_at = -math.inf  # without an answer the server may have leased permits: it is to be sent again
+        arguments: list[int | str] = [
+            *(self._process, key.limit, running, need, more, kept, int(keeps)),
+            *(1000 * LEASE_SECONDS, round(1000 * (SYNCHRONIZE_SECONDS + GRACE_SECONDS)), round(1000 * WANTED_SECONDS)),
+        ]
+        try:
+            reply = await self._redis.run(partial(self._run_script, key_id=key_id, arguments=arguments))
+        except RedisUnavailable:
+            return None
+        key.synchronized_at = now
+        key.held, key.keeps = running + reply.admitted + reply.more, bool(reply.keeps)
+        if key.keeps:
+            asyncio.get_running_loop().call_later(SYNCHRONIZE_SECONDS, self._check, key_id)
+        return reply
+
+    async def _run_script(self, client: "Client", *, key_id: str, arguments: list[int | str]) -> _Reply:
+        if self._script is None:
+            self._script = client.register_script(SYNCHRONIZE)
+        return _Reply(*await self._script([PREFIX + key_id], arguments))

@@ -1,52 +1,359 @@
-"""Rate limit windows that the replicas share in Redis."""
+"""Limits of requests per minute that the replicas share in Redis: each process leases slices of the requests.
 
-from typing import TYPE_CHECKING
+Redis has the time of each admitted request, and the slices that processes lease. A slice counts as if all of it were
+used in its last moment, until its process reports the actual times, with its next command or when the slice expires.
+So the counted requests are at no time fewer than the admitted ones, and no span of a minute has more than the limit.
 
-from umg_grpc.store.redis import Redis
+A process leases a slice only if its calls follow each other within the time of a lease. A slice is at most a fiftieth
+of the limit, and at most a quarter of the requests that remain, so that near the limit each call has its own command.
+A call that the slices of other processes leave no place waits until these have expired, half a second at most. So no
+call is refused while another process has an unused request.
+"""
+
+import asyncio
+import math
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from umg_grpc.access.lease_queue import LeaseQueue
+from umg_grpc.access.limit_errors import WINDOW_SECONDS
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.redis import Redis, RedisUnavailable
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
     from redis.commands.core import AsyncScript
 
 PREFIX = "umg:requests:"
+LEASE_SECONDS = 0.5
+SLICES = 50
+"""Smallest quotient of a limit and a slice."""
+REPORT_SECONDS = 0.1
+"""Time after the end of a slice until its requests are reported, unless the next call does so before."""
+GRACE_SECONDS = 0.3
+"""Time after the end of a slice in which its process is expected to report its requests."""
+POLL_SECONDS = 0.05
+REFUSED_SECONDS = 1.0
+"""Longest time for which a refusal of Redis applies to later calls without a command."""
+EXACT_REQUESTS = 1000
+"""Largest limit whose requests are counted by their exact time; those of a larger one by a tenth of a second, rounded
+up, which bounds the memory and time that they take in Redis.
+"""
+COARSE_STEP = 100_000
+"""A tenth of a second in microseconds."""
+CLOSE_SECONDS = 1.0
+MAX_ENDED = 16
+"""Most slices that wait to be reported: several only if Redis does not answer."""
 
-# Atomic, and by the server's clock, which is the same for all replicas; the library `limits` uses the clock of each
-# process. KEYS[1]: the times of the requests, the newest first. ARGV: the limit, and the seconds of the window. Returns
-# the milliseconds until the next request is admitted, 0 if this one was, and the number of requests that remain.
-HIT = """
+# Atomic, and by the server's clock, which is the same for all replicas. Times are microseconds. KEYS[1]: a hash of the
+# numbers of requests by their time (`u<time>`), and of the leased slices (`l<id>`, as `<requests>:<end>`). ARGV: the
+# limit, the window, the step of the times, the requests that wait, the size of a slice, its lifetime, its id, and the
+# time after its end in which it may still be returned. Then slices that have ended: the id, and the number of times
+# that follow with their requests. Returns the number of admitted requests, the size of the new slice, the time, the
+# requests that remain, the time until another one is admitted, and whether slices of others may be returned before.
+LEASE = """
 local time = redis.call('TIME')
-local now = time[1] + time[2] / 1000000
-local limit, span = tonumber(ARGV[1]), tonumber(ARGV[2])
-local last = redis.call('LINDEX', KEYS[1], limit - 1)
-if last and now - tonumber(last) < span then
-  return {math.max(1, math.ceil((tonumber(last) + span - now) * 1000)), 0}
+local now = time[1] * 1000000 + time[2]
+local limit, span, step, need = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local place = 9
+while place <= #ARGV do
+  local known = redis.call('HDEL', KEYS[1], 'l' .. ARGV[place]) == 1
+  local last = place + 1 + 2 * tonumber(ARGV[place + 1])
+  for at = place + 2, last, 2 do
+    if known then
+      redis.call('HINCRBY', KEYS[1], 'u' .. ARGV[at], ARGV[at + 1])
+    end
+  end
+  place = last + 1
 end
-redis.call('LPUSH', KEYS[1], string.format('%.6f', now))
-redis.call('LTRIM', KEYS[1], 0, limit - 1)
-redis.call('EXPIRE', KEYS[1], span)
-while now - tonumber(redis.call('LINDEX', KEYS[1], -1)) >= span do
-  redis.call('RPOP', KEYS[1])
+local total, open, ends, counted = 0, 0, {}, redis.call('HGETALL', KEYS[1])
+for at = 1, #counted, 2 do
+  local requests, over = tonumber(counted[at + 1]), nil
+  if string.sub(counted[at], 1, 1) == 'u' then
+    over = tonumber(string.sub(counted[at], 2)) + span
+  else
+    local leased, last = string.match(counted[at + 1], '(%d+):(%d+)')
+    requests, over = tonumber(leased), tonumber(last) + span
+    if tonumber(last) + tonumber(ARGV[8]) > now then
+      open = 1
+    end
+  end
+  if over <= now then
+    redis.call('HDEL', KEYS[1], counted[at])
+  else
+    total = total + requests
+    table.insert(ends, {over, requests})
+  end
 end
-return {0, limit - redis.call('LLEN', KEYS[1])}
+local admitted = math.max(0, math.min(need, limit - total))
+if admitted > 0 then
+  local used = math.ceil(now / step) * step
+  redis.call('HINCRBY', KEYS[1], 'u' .. string.format('%.0f', used), admitted)
+  total = total + admitted
+  table.insert(ends, {used + span, admitted})
+end
+local slice = 0
+if admitted == need then
+  slice = math.max(0, math.min(tonumber(ARGV[5]), math.floor((limit - total) / 4)))
+end
+if slice > 0 then
+  redis.call('HSET', KEYS[1], 'l' .. ARGV[7], slice .. ':' .. string.format('%.0f', now + ARGV[6]))
+  total = total + slice
+end
+redis.call('PEXPIRE', KEYS[1], math.ceil((span + ARGV[6] + step) / 1000))
+local retry = 0
+if admitted < need then
+  local left = total
+  table.sort(ends, function(one, other) return one[1] < other[1] end)
+  for _, entry in ipairs(ends) do
+    left = left - entry[2]
+    if left < limit then
+      retry = entry[1] - now
+      break
+    end
+  end
+end
+return {admitted, slice, now, math.max(0, limit - total), retry, open}
 """
 
 
-class SharedWindows:
-    """Rate limit windows of all callers, by the ids of their keys."""
+ADMITTED, UNAVAILABLE = 0.0, -1.0
+"""Outcomes of a request that is admitted, and of one for which Redis did not answer. Any other outcome is the number of
+seconds until the next request is admitted.
+"""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
-        self._script: AsyncScript | None = None
 
-    async def hit(self, key_id: str, limit: int, span: int) -> tuple[float, int]:
-        """Count a request, with at most `limit` requests in `span` seconds. Return 0 if it is admitted, otherwise the
-        seconds until the next one is, and the number of requests that remain. Raises RedisUnavailable.
+class _Reply(NamedTuple):
+    admitted: int
+    slice: int
+    server_time: int
+    remaining: int
+    retry: int
+    is_open: int
+
+
+@dataclass(slots=True)
+class _Slice:
+    """Requests that this process may admit without a command."""
+
+    slice_id: str
+    began_at: float
+    """Time before the command that leased it, on this process's clock."""
+    left: int = 0
+    server_time: int = 0
+    """Time of the server at the command, in microseconds."""
+    step: int = 1
+    used: Counter[int] = field(default_factory=Counter)
+    """Requests by their time on the server's clock, which is rounded up."""
+
+    def is_current(self, now: float) -> bool:
+        """Return whether the slice has not expired."""
+        return now < self.began_at + LEASE_SECONDS
+
+    def is_usable(self, now: float) -> bool:
+        """Return whether a request may be taken."""
+        return self.left > 0 and now < self.began_at + LEASE_SECONDS
+
+    def take(self, now: float) -> None:
+        """Take a request. The command was executed after `began_at`: the computed time is not before the actual one."""
+        self.left -= 1
+        elapsed = (now - self.began_at) * 1e6
+        self.used[math.ceil((self.server_time + elapsed) / self.step) * self.step] += 1
+
+
+class _Refusal(NamedTuple):
+    """Refusal by Redis, which applies to later calls for a moment."""
+
+    until: float
+    free_at: float
+
+
+@dataclass(slots=True)
+class _Key:
+    """State of one key in this process."""
+
+    limit: int
+    slice: _Slice | None = None
+    ended: list[_Slice] = field(default_factory=list)
+    """Slices that Redis has to receive the times of."""
+    size: int = 0
+    """Wanted size of the next slice; 0 while calls are rare."""
+    taken: int = 0
+    """Requests that were taken from the last slice."""
+    leased_at: float = -math.inf
+    remaining: int = 0
+    refusal: _Refusal | None = None
+    queue: LeaseQueue[float] = field(default_factory=LeaseQueue)
+
+    def end_slice(self) -> None:
+        """End the slice, whose requests Redis receives with the next command."""
+        if self.slice is not None:
+            self.taken = self.slice.used.total()
+            self.ended.append(self.slice)
+            self.slice = None
+
+    def next_size(self, now: float) -> int:
+        """Return the size of the next slice: twice that of a slice that was used up before its end, or the requests
+        that were taken from it by its end; 0 after a pause.
         """
-        milliseconds, remaining = await self._redis.run(lambda client: self._hit(client, key_id, limit, span))
-        return milliseconds / 1000, remaining
+        if now < self.leased_at + LEASE_SECONDS:
+            return max(1, 2 * self.size)
+        return self.taken if now < self.leased_at + 2 * LEASE_SECONDS else 0
 
-    async def _hit(self, client: "Client", key_id: str, limit: int, span: int) -> tuple[int, int]:
+
+class SharedRequestLimits:
+    """Requests per minute of all keys over all processes that share a Redis, until `aclose`."""
+
+    def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
+        self._redis = redis
+        self._now = now
+        self._keys: dict[str, _Key] = {}
+        self._unchecked: set[str] = set()  # ids of keys whose slice has expired
+        self._search_at = -math.inf
+        self._process, self._numbers = secrets.token_hex(8), count()
+        self._script: AsyncScript | None = None
+        self._reports: Background | None = None
+
+    async def hit(self, key_id: str, limit: int) -> float:
+        """Count a request. Return 0 if it is admitted, otherwise the seconds until the next one is. Raises
+        RedisUnavailable.
+        """
+        now, key = self._now(), self._keys.get(key_id)
+        if key is None or key.limit != limit:
+            key = self._changed_key(key_id, limit)
+        elif (leased := key.slice) is not None and leased.is_usable(now):
+            leased.take(now)
+            return ADMITTED
+        elif (refusal := key.refusal) is not None and now < refusal.until:
+            return refusal.free_at - now
+        outcome = await key.queue.wait(lambda: self._decide(key_id, key), lambda _: None)
+        if outcome == UNAVAILABLE:
+            raise RedisUnavailable
+        return outcome
+
+    def remaining(self, key_id: str, limit: int) -> int:
+        """Return the requests that remain, as of the last command of this process."""
+        key = self._keys.get(key_id)
+        if key is None or key.limit != limit:
+            return limit
+        return key.remaining + (key.slice.left if key.slice is not None else 0)
+
+    async def report(self) -> None:
+        """Report the requests of the slices that have expired, which returns the rest of them."""
+        keys, self._unchecked = self._unchecked, set()
+        now = self._now()
+        if now >= self._search_at:
+            self._search_at = now + WINDOW_SECONDS
+            keys = keys | self._keys.keys()
+        for key_id in keys:
+            key = self._keys.get(key_id)
+            if key is None or key.queue.is_busy:
+                continue  # the next command reports them
+            if key.slice is not None and not key.slice.is_current(now):
+                key.end_slice()
+            if key.ended:
+                if await key.queue.send(partial(self._lease, key_id, key, 0)) is None:
+                    return
+            elif key.slice is None and now >= key.leased_at + WINDOW_SECONDS and not len(key.queue):
+                del self._keys[key_id]
+
+    async def aclose(self) -> None:
+        """Report the requests of all slices within a bounded time."""
+        for key in self._keys.values():
+            key.end_slice()
+        self._search_at = -math.inf
+        if self._reports is not None:
+            await self._reports.aclose(CLOSE_SECONDS)
+
+    def _changed_key(self, key_id: str, limit: int) -> _Key:
+        """Return the state of a key that is new or has another limit than before."""
+        key = self._keys.setdefault(key_id, _Key(limit))
+        key.limit, key.refusal, key.remaining = limit, None, limit
+        key.end_slice()
+        return key
+
+    async def _decide(self, key_id: str, key: _Key) -> None:
+        """Admit or refuse the requests that wait, by one command."""
+        now = self._now()
+        while len(key.queue) and key.slice is not None and key.slice.is_usable(now):
+            key.slice.take(now)
+            key.queue.settle(ADMITTED, 1)
+        if not len(key.queue):
+            return
+        reply = await self._lease(key_id, key, len(key.queue))
+        if reply is None:
+            key.queue.settle(UNAVAILABLE)
+            return
+        key.queue.settle(ADMITTED, reply.admitted)
+        if not reply.retry:
+            return
+        seconds = reply.retry / 1e6
+        if not reply.is_open:
+            key.refusal = _Refusal(now + min(seconds, REFUSED_SECONDS), now + seconds)
+            key.queue.settle(seconds)
+            return
+        key.queue.settle_late(seconds, LEASE_SECONDS + GRACE_SECONDS)
+        if len(key.queue):
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _lease(self, key_id: str, key: _Key, need: int) -> _Reply | None:
+        """Report the requests of the ended slices, and lease another slice if requests wait. Return None without an
+        answer of Redis.
+        """
+        key.end_slice()
+        now = self._now()
+        if need:
+            key.size = min(key.next_size(now), key.limit // SLICES)
+            key.leased_at = now
+        new = _Slice(f"{self._process}:{next(self._numbers)}", now, step=_step(key.limit))
+        sent, key.ended = key.ended, []
+        try:
+            reply = await self._redis.run(
+                partial(self._run_script, key_id=key_id, key=key, need=need, new=new, sent=sent)
+            )
+        except BaseException as error:
+            key.ended = [*sent, new, *key.ended][-MAX_ENDED:]  # Redis may have leased the new one
+            if isinstance(error, RedisUnavailable):
+                return None
+            raise
+        key.remaining = reply.remaining
+        if reply.slice:
+            new.left, new.server_time = reply.slice, reply.server_time
+            key.slice = new
+            asyncio.get_running_loop().call_later(LEASE_SECONDS + REPORT_SECONDS, self._check, key_id)
+        return reply
+
+    async def _run_script(
+        self, client: "Client", *, key_id: str, key: _Key, need: int, new: _Slice, sent: Sequence[_Slice]
+    ) -> _Reply:
         if self._script is None:
-            self._script = client.register_script(HIT)
-        milliseconds, remaining = await self._script([PREFIX + key_id], [limit, span])
-        return milliseconds, remaining
+            self._script = client.register_script(LEASE)
+        arguments: list[int | str] = [
+            *(key.limit, _micros(WINDOW_SECONDS), new.step),
+            *(need, key.size if need else 0, _micros(LEASE_SECONDS), new.slice_id, _micros(GRACE_SECONDS)),
+        ]
+        for ended in sent:
+            arguments += [ended.slice_id, len(ended.used), *(each for pair in ended.used.items() for each in pair)]
+        return _Reply(*await self._script([PREFIX + key_id], arguments))
+
+    def _check(self, key_id: str) -> None:
+        """Check in the background whether a key has requests to report."""
+        self._unchecked.add(key_id)
+        if self._reports is None:
+            self._reports = Background("report of requests", self.report, every=WINDOW_SECONDS, at_end=True)
+        self._reports.wake()
+
+
+def _step(limit: int) -> int:
+    """Return the microseconds to whose multiples the times of requests are rounded up."""
+    return 1 if limit <= EXACT_REQUESTS else COARSE_STEP
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1e6)
