@@ -10,11 +10,12 @@ from jsonschema import Draft202012Validator, SchemaError
 from tests.upstream.sandbox.steps import MAX_CALLS, counted
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox.schema_instances import instance, json_of
-from umg_grpc.upstream.sandbox.schemas import KNOWN, NAMED
+from umg_grpc.upstream.sandbox.schemas import NAMES
 from umg_grpc.upstream.sandbox.vocabulary import Words
 from umg_grpc.v1 import pb
 
 IGNORED = {"$id", "$schema", "$anchor", "$defs", "definitions", "dependencies", "unevaluatedProperties", "nullable"}
+SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 names = st.sampled_from(["a", "b", "x1", "", "$ref", "properties", "é"])
 numbers = (
     st.sampled_from([0, 1, -1, 3, 0.1, 1e308, -1e308, 5e-324, 10**15, 10**400, -(10**400), 2**53, 12, 500, 10**12])
@@ -48,8 +49,8 @@ def fitting(inner: SearchStrategy[object]) -> dict[str, SearchStrategy[object]]:
     """Return well-formed values, by keyword."""
     kinds = st.sampled_from(["string", "number", "integer", "boolean", "object", "array", "null"])
     schemas = st.lists(inner, min_size=1, max_size=3)
-    made: dict[str, SearchStrategy[object]] = dict.fromkeys(KNOWN, inner)
-    made |= {name: st.dictionaries(names, inner, max_size=3) for name in (*NAMED, "$defs")}
+    made: dict[str, SearchStrategy[object]] = dict.fromkeys(NAMES, inner)
+    made |= {name: st.dictionaries(names, inner, max_size=3) for name in SCHEMAS_BY_NAME}
     made |= dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), schemas)
     made |= dict.fromkeys(("minLength", "minItems", "minProperties", "minContains"), st.integers(0, 6))
     made |= dict.fromkeys(("maxLength", "maxItems", "maxProperties", "maxContains"), st.integers(0, 9))
@@ -73,7 +74,7 @@ def schema_of(inner: SearchStrategy[object]) -> SearchStrategy[object]:
     pairs = st.sampled_from(sorted(replace_invalid_utf8)).flatmap(
         lambda name: st.tuples(st.just(name), replace_invalid_utf8[name])
     )
-    malformed = st.tuples(st.sampled_from(sorted(KNOWN | IGNORED)), keyword_values(inner))
+    malformed = st.tuples(st.sampled_from(sorted(NAMES.keys() | IGNORED)), keyword_values(inner))
     return st.lists(pairs, max_size=5).map(dict) | st.lists(pairs | malformed, max_size=5).map(dict)
 
 
@@ -86,6 +87,7 @@ schemas = st.recursive(st.booleans() | st.just({"type": "string"}) | references.
 @example({"type": "object", "dependentRequired": {"e": [[{}]]}}, {}, "")
 @example({"type": "object", "required": [["t"]]}, {}, "")
 @example({"type": "string", "minLength": int("1" * 401)}, {}, "")
+@example({"multipleOf": 1e300}, {}, "a")
 def test_any_schema_makes_a_valid_value_or_is_refused(schema: object, defs: dict[str, object], prompt: str) -> None:
     root = {**schema, "$defs": defs} if isinstance(schema, dict) else schema
     with counted() as calls:

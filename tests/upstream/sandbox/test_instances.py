@@ -31,6 +31,7 @@ class Case:
     schema: object
     prompt: str = PROMPT
     made: object = field(default=...)  # where the exact value matters
+    unfit: str = ""  # path of the keyword that the error names
 
 
 def an_object(*required: str, **properties: object) -> dict[str, object]:
@@ -137,21 +138,23 @@ def test_the_same_prompt_makes_the_same_value(case: Case) -> None:
 
 
 OUTSIDE = [
-    Case(id="one property requires another", schema={"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"], "b": ["c"]}}),
-    Case(id="a password", schema={"type": "string", "pattern": PASSWORD}),
-    Case(id="if, then", schema=an_object("a", a={"const": 1}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}}),
-    Case(id="if, else", schema=an_object("a", a={"const": 2}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}),
-    Case(id="a look-ahead beside a format whose values are too long", schema={"type": "string", "format": "email", "pattern": "^(?!x)", "maxLength": 3}),
-    Case(id="a back reference", schema={"type": "string", "pattern": r"^(a)\1$"}),
-    Case(id="an item of a kind", schema={"type": "array", "items": {"type": "string"}, "contains": {"type": "integer"}}),
+    Case(id="one property requires another", schema={"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"], "b": ["c"]}}, unfit="dependentRequired"),
+    Case(id="a password", schema={"type": "string", "pattern": PASSWORD}, unfit="pattern"),
+    Case(id="if, then", schema=an_object("a", a={"const": 1}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}}, unfit="then.required"),
+    Case(id="if, else", schema=an_object("a", a={"const": 2}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}, unfit="else.required"),
+    Case(id="a look-ahead beside a format whose values are too long", schema={"type": "string", "format": "email", "pattern": "^(?!x)", "maxLength": 3}, unfit="maxLength"),
+    Case(id="a back reference", schema={"type": "string", "pattern": r"^(a)\1$"}, unfit="pattern"),
+    Case(id="a back reference inside", schema=an_object("a", a={"type": "string", "pattern": r"^(a)\1$"}), unfit="properties.a.pattern"),
+    Case(id="an item of a kind", schema={"type": "array", "items": {"type": "string"}, "contains": {"type": "integer"}}, unfit="contains"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", OUTSIDE, ids=lambda case: case.id)
-def test_a_schema_for_which_no_value_is_found_is_refused(case: Case) -> None:
+def test_a_schema_for_which_no_value_is_found_is_refused_by_the_keyword_that_none_fits(case: Case) -> None:
     error = made_or_refused(case.schema)
     assert isinstance(error, UmgError), error
     assert (error.reason, error.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "at"})
+    assert f"fits `{case.unfit}` of the JSON schema" in error.message
 
 
 SELF = {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"n": {"$ref": "#/$defs/x"}}}]}

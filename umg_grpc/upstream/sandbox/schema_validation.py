@@ -12,8 +12,9 @@ from referencing import Registry
 
 from umg_grpc.upstream.sandbox.budget import MAX_NESTED, STEP_SIZE, Budget
 from umg_grpc.upstream.sandbox.patterns import compiled, matches
-from umg_grpc.upstream.sandbox.schemas import CHOICES, Reference, Schema, key, members, pattern_schemas
+from umg_grpc.upstream.sandbox.schemas import CHOICES, Schema, key, members
 from umg_grpc.upstream.sandbox.string_formats import FORMATS
+from umg_grpc.wire.core.json import echo
 
 _BUDGET: ContextVar[Budget] = ContextVar("budget of the validation")
 
@@ -32,18 +33,18 @@ Check = Callable[[Validator, object, object, Schema], Iterable[ValidationError] 
 """Function of a keyword: (validator, value of the keyword, instance, schema) -> errors."""
 
 
-def fits(value: object, schema: object, budget: Budget) -> bool:
-    """Return whether the value is valid. Formats are not checked: they are annotations. Raise Exhausted,
-    RecursionError.
+def unfit(value: object, schema: Schema, budget: Budget) -> str:
+    """Return the path of a keyword that the value does not fit, in backticks; "" for a valid value. Formats are not
+    checked: they are annotations. Raise Exhausted, RecursionError.
     """
     before = _BUDGET.set(budget)
     try:
-        valid: bool = _VALIDATOR.evolve(schema=schema).is_valid(value)
+        error = next(_VALIDATOR.evolve(schema=schema).iter_errors(value), None)
     except OverflowError:  # an integer beyond the range of doubles, divided by a fraction
-        return False
+        return "`multipleOf`"
     finally:
         _BUDGET.reset(before)
-    return valid
+    return "" if error is None else f"`{echo('.'.join(map(str, error.schema_path)))}`"
 
 
 def _metered(name: str, check: Check) -> Check:
@@ -65,11 +66,6 @@ def _metered(name: str, check: Check) -> Check:
     return metered
 
 
-def _reference(validator: Validator, reference: object, instance: object, schema: Schema) -> Errors:
-    if isinstance(reference, Reference):
-        yield from validator.descend(instance, reference.target)
-
-
 def _pattern(validator: Validator, pattern: object, instance: object, schema: Schema) -> Errors:
     if not isinstance(instance, str) or matches(str(pattern), instance, _BUDGET.get()):
         return
@@ -80,14 +76,14 @@ def _pattern(validator: Validator, pattern: object, instance: object, schema: Sc
 
 def _pattern_properties(validator: Validator, value: object, instance: object, schema: Schema) -> Errors:
     for name, inner in instance.items() if isinstance(instance, dict) else ():
-        for each in pattern_schemas(name, schema.keywords, _BUDGET.get()):
+        for each in schema.keywords.of_pattern(name, _BUDGET.get()):
             yield from validator.descend(inner, each)
 
 
 def _additional_properties(validator: Validator, value: object, instance: object, schema: Schema) -> Errors:
     known = schema.keywords
     for name, inner in instance.items() if isinstance(instance, dict) else ():
-        if name not in known.properties and not pattern_schemas(name, known, _BUDGET.get()):
+        if name not in known.properties and not known.of_pattern(name, _BUDGET.get()):
             yield from validator.descend(inner, value)
 
 
@@ -98,7 +94,7 @@ def _unique_items(validator: Validator, unique: object, instance: object, schema
 
 _CHECKS: dict[str, Check] = {
     **Draft202012Validator.VALIDATORS,
-    "$ref": _reference,
+    "$ref": lambda validator, target, instance, _: validator.descend(instance, target),
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,

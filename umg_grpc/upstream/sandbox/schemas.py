@@ -5,7 +5,7 @@ the generator; `$id`, `$anchor`, `$dynamicRef` and `unevaluated*` have no effect
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Literal
 from urllib.parse import unquote
@@ -13,7 +13,6 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import UNSET, Meta, field
 
-from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox.budget import Budget
 from umg_grpc.upstream.sandbox.patterns import MAX_PATTERN, MAX_PATTERNS, matches, problem
 from umg_grpc.wire.core.json import convert, echo, invalid
@@ -23,30 +22,61 @@ MAX_LEVELS = 100
 MAX_PATH = 200
 """Maximum characters of a path inside a schema in an error."""
 
+EXACT = 2**53
+"""Least integer from which a float may stand for several."""
+
 Kind = Literal["string", "number", "integer", "boolean", "object", "array", "null"]
 Count = Annotated[int, Meta(ge=0)]
 Number = int | float
-Branches = Annotated[list[object], Meta(min_length=1)]
+Pattern = Annotated[str, Meta(max_length=MAX_PATTERN)]
+
+
+class Schema(dict[str, object]):
+    """Keywords of one schema as jsonschema reads them, with the target of `$ref` as a schema."""
+
+    def __init__(self, raw: object = None, **keywords: object) -> None:
+        super().__init__(keywords)
+        self.raw = raw  # the caller's value, from which a document reads the keywords
+        self.target: Schema | None = None  # of `$ref`
+        self.height = math.inf  # nesting depth of the flattest valid value; infinite if every value contains itself
+
+    @cached_property
+    def keywords(self) -> "Keywords":
+        """The keywords with their types."""
+        return msgspec.convert(dict(self), Keywords)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of the budget's steps in which the keywords are read."""
+        return 1 + sum(members(value) for value in self.values()) // 16
+
+    def __repr__(self) -> str:
+        return "Schema"  # short, since jsonschema writes it into messages, which are never shown
+
+
+ANY = Schema()
+ANY.height = 0
+Branches = Annotated[list[Schema], Meta(min_length=1)]
 
 
 class Keywords(msgspec.Struct, rename="camel", kw_only=True):
-    """Keywords of one schema that have an effect, with their defaults. Inner schemas are `object`."""
+    """Keywords of one schema that have an effect, with their defaults."""
 
     type: Kind | Annotated[list[Kind], Meta(min_length=1, max_length=7)] | None = None
     enum: list[object] | None = None
     const: object = UNSET
-    properties: dict[str, object] = {}
+    properties: dict[str, Schema] = {}
     required: list[str] = []
-    additional_properties: object = True
-    pattern_properties: dict[Annotated[str, Meta(max_length=MAX_PATTERN)], object] = {}
-    property_names: object = True
+    additional_properties: Schema = ANY
+    pattern_properties: dict[Pattern, Schema] = {}
+    property_names: Schema = ANY
     dependent_required: dict[str, list[str]] = {}
-    dependent_schemas: dict[str, object] = {}
+    dependent_schemas: dict[str, Schema] = {}
     min_properties: Count = 0
     max_properties: Count | None = None
-    items: object = True
-    prefix_items: list[object] = []
-    contains: object = True
+    items: Schema = ANY
+    prefix_items: list[Schema] = []
+    contains: Schema = ANY
     min_contains: Count = 1
     max_contains: Count | None = None
     unique_items: bool = False
@@ -59,85 +89,57 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
     multiple_of: Number | None = None
     min_length: Count = 0
     max_length: Count | None = None
-    pattern: Annotated[str, Meta(max_length=MAX_PATTERN)] | None = None
+    pattern: Pattern | None = None
     format: str | None = None
     all_of: Branches = []
     any_of: Branches = []
     one_of: Branches = []
-    not_: object = field(default=False, name="not")
-    if_: object = field(default=True, name="if")
-    then: object = True
-    else_: object = field(default=True, name="else")
+    not_: Schema = field(default=ANY, name="not")
+    if_: Schema = field(default=ANY, name="if")
+    then: Schema = ANY
+    else_: Schema = field(default=ANY, name="else")
     ref: object = field(default=None, name="$ref")
+    defs: dict[str, Schema] = field(default_factory=dict, name="$defs")
+    definitions: dict[str, Schema] = {}
 
     @property
     def types(self) -> list[Kind]:
         """`type` as a list, empty by default."""
         return self.type if isinstance(self.type, list) else [self.type] if self.type else []
 
+    def of_pattern(self, name: str, budget: Budget) -> list[Schema]:
+        """Return the schemas of `patternProperties` that apply to a property of that name. Raise Exhausted."""
+        return [inner for pattern, inner in self.pattern_properties.items() if matches(pattern, name, budget)]
 
-KNOWN = frozenset(Keywords.__struct_encode_fields__)
-SINGLE = {"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"}
-SEVERAL = {"allOf", "anyOf", "oneOf", "prefixItems"}
+    def of_property(self, name: str, budget: Budget) -> list[Schema]:
+        """Return all schemas that apply to the value of a property. Raise Exhausted."""
+        found = self.of_pattern(name, budget)
+        if name in self.properties:
+            return [*found, self.properties[name]]
+        return found or [self.additional_properties]
+
+    def height(self, target: Schema | None) -> float:
+        """Return the height of the schema by the heights of the schemas inside. `target`: of its `$ref`."""
+        if self.const is not UNSET or self.enum is not None:
+            return 0 if self.enum != [] else math.inf
+        heights = [part.height for part in self.all_of]
+        heights += [min(branch.height for branch in branches) for branches in (self.any_of, self.one_of) if branches]
+        if target is not None:
+            heights.append(target.height)
+        if "null" not in self.types:
+            heights += [1 + self.properties.get(name, ANY).height for name in self.required]
+            heights += [1 + self.items.height] if self.min_items else []
+        return max(heights, default=0)
+
+
+NAMES = dict(zip(Keywords.__struct_encode_fields__, Keywords.__struct_fields__, strict=True))
+"""Name of a keyword -> attribute of `Keywords`."""
 CHOICES = ("anyOf", "oneOf")
-DEFINITIONS = ("$defs", "definitions")
-NAMED = {"properties", "patternProperties", "dependentSchemas"}
-
-
-class Schema(dict[str, object]):
-    """Parsed keywords of one schema; `$ref` is a Reference."""
-
-    @cached_property
-    def keywords(self) -> Keywords:
-        """The keywords with their types."""
-        return msgspec.convert(self, Keywords)
-
-    def __repr__(self) -> str:
-        return "Schema"  # short, since jsonschema writes it into messages, which are never shown
-
-
-@dataclass(eq=False)
-class Reference:
-    """Resolved `$ref`: the target schema, and the nesting depth of the flattest value of that schema."""
-
-    target: object = True
-    height: float = math.inf
-
-
-def keywords(schema: object) -> Keywords:
-    """Return the keywords of a schema that was read; none for a boolean."""
-    return schema.keywords if isinstance(schema, Schema) else Keywords()
 
 
 def members(value: object) -> int:
     """Return the number of members of a list or an object; 0 for another value."""
     return len(value) if isinstance(value, list | dict) else 0
-
-
-def height(schema: object, budget: Budget) -> float:
-    """Return the nesting depth of the flattest valid value; infinite if every value contains itself. Raise
-    Exhausted.
-    """
-    budget.spend(1)
-    known = keywords(schema)
-    if schema is False or known.const is not UNSET or known.enum is not None:
-        return math.inf if schema is False else 0
-    heights = [height(part, budget) for part in known.all_of]
-    heights += [
-        min(height(branch, budget) for branch in branches) for branches in (known.any_of, known.one_of) if branches
-    ]
-    if isinstance(known.ref, Reference):
-        heights.append(known.ref.height)
-    if "null" not in known.types:
-        heights += [1 + height(known.properties.get(name, True), budget) for name in known.required]
-        if known.min_items:
-            heights.append(1 + height(known.items, budget))
-    return max(heights, default=0)
-
-
-def pattern_schemas(name: str, known: Keywords, budget: Budget) -> list[object]:
-    """Return the schemas of `patternProperties` that apply to a property of that name. Raise Exhausted."""
-    return [inner for pattern, inner in known.pattern_properties.items() if matches(pattern, name, budget)]
 
 
 def key(value: object) -> object:
@@ -150,113 +152,100 @@ def key(value: object) -> object:
 
 
 class Document:
-    """Schema with all targets of its references."""
+    """Schema with all schemas inside it and all targets of its references."""
 
     def __init__(self, raw: object, field: str, budget: Budget) -> None:
         """Read the schema in the field of that path. Raise UmgError(INVALID_FIELD) with the path of a malformed
         keyword, Exhausted.
         """
-        self.references = dict[str, Reference]()
-        self._raw = raw
+        self.root = Schema(raw)
         self._field = field
         self._budget = budget
-        self._read = dict[int, Schema]()
         self._patterns = set[str]()
-        self._pending = list[tuple[str, str]]()
-        self.root = self._schema(raw, field, 0)
-        while self._pending:
-            self._resolve(*self._pending.pop())
-        self._measure()
+        self._schemas = {id(raw): self.root}  # by the identity of the caller's value
+        self._unread = [(self.root, field)]
+        schemas = list[Schema]()
+        while self._unread:
+            schema, at = self._unread.pop()
+            self._read(schema, at)
+            schemas.append(schema)
+        self._measure(schemas)
 
-    def _measure(self) -> None:
-        """Compute the heights of all references, repeatedly until none changes: the height of a reference is that of
-        its target.
-        """
-        references = self.references.values()
+    def _measure(self, schemas: list[Schema]) -> None:
+        """Compute the heights, repeatedly until none changes; the schemas inside another were read after it."""
         for _ in range(MAX_LEVELS):
-            before = [reference.height for reference in references]
-            for reference in references:
-                reference.height = height(reference.target, self._budget)
-            if before == [reference.height for reference in references]:
+            before = [schema.height for schema in schemas]
+            for schema in reversed(schemas):
+                self._budget.spend(schema.size)
+                schema.height = schema.keywords.height(schema.target)
+            if before == [schema.height for schema in schemas]:
                 break
 
-    def _schema(self, raw: object, at: str, level: int) -> object:
-        self._budget.spend(1)
-        if isinstance(raw, bool):
-            return raw
+    def _read(self, schema: Schema, at: str) -> None:
+        raw = ({} if schema.raw else {"enum": []}) if isinstance(schema.raw, bool) else schema.raw
         if not isinstance(raw, dict):
             raise invalid(at, "expected a JSON schema, which is an object or a boolean; correct it")
-        if level > MAX_LEVELS:
-            raise invalid(self._field, "the schema is nested too deeply; simplify it")
-        if id(raw) in self._read:
-            return self._read[id(raw)]
-        self._read[id(raw)] = schema = Schema()
         modern = _modern(raw)
-        known = convert(Keywords, modern, at)
+        schema.keywords = known = convert(Keywords, modern, at, _unread)
+        for name, attribute in NAMES.items():
+            if name in modern:
+                schema[name] = value = getattr(known, attribute)
+                for place, inner in _inner(value):
+                    self._schemas[id(inner.raw)] = inner
+                    self._unread.append((inner, _path(at, name + place)))
+        self._budget.spend(schema.size)
+        self._check_numbers_and_patterns(known, at)
+        if known.ref is not None:
+            schema["$ref"] = schema.target = self._target(str(known.ref), _path(at, "$ref"))
+
+    def _check_numbers_and_patterns(self, known: Keywords, at: str) -> None:
         if known.multiple_of is not None and known.multiple_of <= 0:
             raise invalid(_path(at, "multipleOf"), "expected a number above 0; correct its value")
-        self._check_patterns({pattern: _path(at, "patternProperties") for pattern in known.pattern_properties})
-        self._check_patterns({known.pattern: _path(at, "pattern")} if known.pattern else {})
-        for name in DEFINITIONS:
-            self._definitions(raw.get(name), _path(at, name), level + 1)
-        for name, value in modern.items():
-            self._budget.spend(1 + members(value) // 16)
-            schema[name] = self._keyword(name, value, _path(at, name), level + 1)
-        return schema
-
-    def _check_patterns(self, places: dict[str, str]) -> None:
-        """Check patterns, each with its path. Raise UmgError(INVALID_FIELD) for a malformed one or too many."""
-        for pattern, at in places.items():
-            if pattern in self._patterns:
-                continue
+        names = dict.fromkeys(known.pattern_properties, "patternProperties")
+        names |= {known.pattern: "pattern"} if known.pattern else {}
+        for pattern in [each for each in names if each not in self._patterns]:
             self._patterns.add(pattern)
             self._budget.spend(100 + len(pattern) // 10)
             if len(self._patterns) > MAX_PATTERNS:
                 raise invalid(self._field, f"expected at most {MAX_PATTERNS} different patterns; simplify the schema")
             if (why := problem(pattern)) is not None:
-                raise invalid(at, why)
+                raise invalid(_path(at, names[pattern]), why)
 
-    def _definitions(self, definitions: object, at: str, level: int) -> None:
-        """Read the schemas to which references may point, also those to which none points."""
-        if definitions is None:
-            return
-        if not isinstance(definitions, dict):
-            raise invalid(at, "expected an object of JSON schemas; correct its type")
-        for name, inner in definitions.items():
-            self._schema(inner, _path(at, echo(str(name))), level)
+    def _target(self, reference: str, at: str) -> Schema:
+        """Return the target of a reference, which is a JSON pointer (`#/$defs/x`)."""
+        found, place = self.root.raw, self._field
+        beginning, *steps = unquote(reference).split("/")
+        try:
+            if beginning != "#":
+                raise LookupError(beginning)
+            for step in steps:
+                self._budget.spend(1)
+                name = step.replace("~1", "/").replace("~0", "~")
+                is_index = isinstance(found, list) and name.isdecimal()
+                found = found[int(name) if is_index else name]  # type: ignore[index]  # a TypeError is caught
+                place = f"{place}[{name}]" if is_index else _path(place, echo(name))
+        except (LookupError, TypeError, ValueError):
+            message = "expected a reference to a schema in the same document, such as `#/$defs/name`; correct it"
+            raise invalid(at, message) from None
+        if id(found) not in self._schemas:
+            self._schemas[id(found)] = Schema(found)
+            self._unread.append((self._schemas[id(found)], place))
+        return self._schemas[id(found)]
 
-    def _keyword(self, name: str, value: object, at: str, level: int) -> object:
-        if name in SINGLE:
-            return self._schema(value, at, level)
-        if name in SEVERAL and isinstance(value, list):
-            return [self._schema(inner, f"{at}[{index}]", level) for index, inner in enumerate(value)]
-        if name in NAMED and isinstance(value, dict):
-            return {key: self._schema(inner, _path(at, echo(str(key))), level) for key, inner in value.items()}
-        if name == "$ref":
-            return self._reference(value, at)
-        return [value] if name == "type" and isinstance(value, str) else value
 
-    def _reference(self, value: object, at: str) -> Reference:
-        if not isinstance(value, str) or (value != "#" and not value.startswith("#/")):
-            raise _unresolved(at)
-        if value not in self.references:
-            self.references[value] = Reference()
-            self._pending.append((value, at))
-        return self.references[value]
+def _unread(kind: type, raw: object) -> object:
+    """Return the value for a field of a type: a schema that is read later, or any value as it is."""
+    return Schema(raw) if kind is Schema else raw
 
-    def _resolve(self, pointer: str, at: str) -> None:
-        """Read the target of a JSON pointer (`#/$defs/x`)."""
-        target, place = self._raw, self._field
-        for step in pointer.split("/")[1:]:
-            self._budget.spend(1)
-            name = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(target, dict) and name in target:
-                target, place = target[name], _path(place, echo(name))
-            elif isinstance(target, list) and name.isdecimal() and len(name) < 10 and int(name) < len(target):
-                target, place = target[int(name)], f"{place}[{name}]"
-            else:
-                raise _unresolved(at)
-        self.references[pointer].target = self._schema(target, place, 0)
+
+def _inner(value: object) -> Iterator[tuple[str, Schema]]:
+    """Yield (place, schema) for each schema in the value of a keyword."""
+    if isinstance(value, Schema):
+        yield "", value
+    elif isinstance(value, dict):
+        yield from ((f".{echo(name)}", inner) for name, inner in value.items() if isinstance(inner, Schema))
+    elif isinstance(value, list):
+        yield from ((f"[{index}]", inner) for index, inner in enumerate(value) if isinstance(inner, Schema))
 
 
 def _modern(raw: dict[str, object]) -> dict[str, object]:
@@ -272,15 +261,11 @@ def _modern(raw: dict[str, object]) -> dict[str, object]:
         for keyword, kind in (("dependentRequired", list), ("dependentSchemas", dict | bool)):
             modern[keyword] = {name: needs for name, needs in dependencies.items() if isinstance(needs, kind)}
     return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        name: int(value) if isinstance(value, float) and value.is_integer() and abs(value) < EXACT else value
         for name, value in modern.items()
-        if name in KNOWN
+        if name in NAMES
     }
 
 
 def _path(at: str, name: str) -> str:
     return f"{at}.{name}" if len(at) + len(name) < MAX_PATH else at
-
-
-def _unresolved(at: str) -> UmgError:
-    return invalid(at, "expected a reference to a schema in the same document, such as `#/$defs/name`; correct it")

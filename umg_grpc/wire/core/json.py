@@ -1,7 +1,7 @@
 """Decoding of JSON bodies into typed structs, with errors that name the field by the sender's path."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache, lru_cache
 from typing import Annotated, TypeVar
 
@@ -79,10 +79,10 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not valid JSON: {reason}") from None
 
 
-def convert(kind: type[T], value: object, at: str) -> T:
+def convert(kind: type[T], value: object, at: str, dec_hook: Callable[[type, object], object] | None = None) -> T:
     """Return a JSON value as a `kind`; `at` is its path within the sender's document. Raise UmgError as `parse`."""
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, dec_hook=dec_hook)
     except msgspec.ValidationError as error:
         raise _invalid(kind, str(error), at) from None
 
