@@ -54,7 +54,7 @@ def listener(served: Served) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class Listener:
     id: str
     metrics: str
     apart: bool
@@ -63,15 +63,15 @@ class Place:
     arguments: tuple[str, ...] = ()
 
 
-PLACES = [
-    Place("an address", "{address: '127.0.0.1:0'}", apart=True, keyed=False),
-    Place("a key", "{key: '${METRICS_KEY}'}", apart=False, keyed=True),
-    Place("both, and workers", "{address: '127.0.0.1:0', key: '${METRICS_KEY}'}", True, True, ("--workers", "2")),
+LISTENERS = [
+    Listener("an address", "{address: '127.0.0.1:0'}", apart=True, keyed=False),
+    Listener("a key", "{key: '${METRICS_KEY}'}", apart=False, keyed=True),
+    Listener("both, and workers", "{address: '127.0.0.1:0', key: '${METRICS_KEY}'}", True, True, ("--workers", "2")),
 ]
 
 
-@pytest.mark.parametrize("case", PLACES, ids=lambda case: case.id)
-async def test_metrics_are_served_at_their_address_for_their_key(setting: Setting, case: Place) -> None:
+@pytest.mark.parametrize("case", LISTENERS, ids=lambda case: case.id)
+async def test_metrics_are_served_at_their_address_for_their_key(setting: Setting, case: Listener) -> None:
     config = setting.write(case.metrics)
     async with serve(setting.folder / "data", *config, *case.arguments, environment=ENVIRONMENT) as served:
         assert await setting.call(served) == 200

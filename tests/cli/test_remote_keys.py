@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(frozen=True)
-class Place:
+class Source:
     """Database or gateway, by the flags and variables of a command."""
 
     flags: tuple[str, ...]
@@ -48,20 +48,20 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tu
 
 
 @pytest_asyncio.fixture(params=["database", "gateway"], loop_scope="module")
-async def place(gateway: tuple[Running, Path], request: pytest.FixtureRequest) -> Place:
+async def source(gateway: tuple[Running, Path], request: pytest.FixtureRequest) -> Source:
     running_, data = gateway
     if request.param == "database":
-        return Place(("--config", str(data / "umg.yaml"), "--data", str(data)))
-    return Place(("--api-key-file", str(data / "admin.key")), {"UMG_GATEWAY": f"{running_.url}/"})
+        return Source(("--config", str(data / "umg.yaml"), "--data", str(data)))
+    return Source(("--api-key-file", str(data / "admin.key")), {"UMG_GATEWAY": f"{running_.url}/"})
 
 
-async def test_a_key_is_created_changed_rotated_and_revoked(place: Place) -> None:
-    out = await place.keys(
+async def test_a_key_is_created_changed_rotated_and_revoked(source: Source) -> None:
+    out = await source.keys(
         "create", "app one", "--models", "famG-*", "--rpm", "7", "--tag", "a=1", "--expires", "2099-01-01"
     )
     secret = out.splitlines()[-1]
     assert secret.startswith("sk-umg-")
-    shown = await place.fields("app one")
+    shown = await source.fields("app one")
     assert (shown["models"], shown["rpm"], shown["tags"], shown["expires"]) == (
         "famG-*",
         "7",
@@ -99,8 +99,8 @@ async def test_a_key_is_created_changed_rotated_and_revoked(place: Place) -> Non
         "--operations",
         "embed",
     )
-    changed = fields_of(await place.keys("update", "app one", *flags, *more))
-    assert changed == await place.fields("app/2")
+    changed = fields_of(await source.keys("update", "app one", *flags, *more))
+    assert changed == await source.fields("app/2")
     expected = {
         "models": "all",
         "channels": "sandbox",
@@ -115,13 +115,13 @@ async def test_a_key_is_created_changed_rotated_and_revoked(place: Place) -> Non
         "spent": "0.000000 credits",
     }
     assert {name: changed[name] for name in expected} == expected
-    again = fields_of(await place.keys("update", shown["id"], "--budget", "none", "--no-admin", "--operations", "*"))
+    again = fields_of(await source.keys("update", shown["id"], "--budget", "none", "--no-admin", "--operations", "*"))
     assert (again["budget"], again["operations"], again["tpm"], again["owner"]) == ("no limit", "all", "900", "search")
-    rotated = (await place.keys("rotate", "app/2", "--overlap", "0")).splitlines()[-1]
+    rotated = (await source.keys("rotate", "app/2", "--overlap", "0")).splitlines()[-1]
     assert rotated.startswith("sk-umg-")
     assert rotated != secret
-    assert "revoked" in await place.keys("revoke", "app/2")
-    listed = await place.keys("list")
+    assert "revoked" in await source.keys("revoke", "app/2")
+    listed = await source.keys("list")
     assert listed.splitlines()[1].split()[1] == "bootstrap"  # the oldest first
     assert (shown["id"] in listed, secret in listed) == (True, False)
 
@@ -152,7 +152,7 @@ FAILURES = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def places(gateway: tuple[Running, Path]) -> AsyncGenerator[dict[str, str], None]:
+async def sources(gateway: tuple[Running, Path]) -> AsyncGenerator[dict[str, str], None]:
     """Yield addresses and keys by their names in the cases."""
     running_, data = gateway
     code, out, _ = await run("keys", "create", "plain", "--data", str(data))
@@ -172,9 +172,9 @@ async def places(gateway: tuple[Running, Path]) -> AsyncGenerator[dict[str, str]
 
 
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
-async def test_a_failure_names_the_remedy(case: Failure, places: dict[str, str]) -> None:
-    flags = [flag.format(**places) for flag in case.flags]
-    environment = {name: value.format(**places) for name, value in case.environment.items()}
+async def test_a_failure_names_the_remedy(case: Failure, sources: dict[str, str]) -> None:
+    flags = [flag.format(**sources) for flag in case.flags]
+    environment = {name: value.format(**sources) for name, value in case.environment.items()}
     code, out, err = await run(*case.arguments, *flags, environment={"UMG_ADMIN_KEY": "", **environment})
     assert (code, out) == (1, ""), err
     assert all(part in err for part in case.expected_parts), err

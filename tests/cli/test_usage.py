@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(frozen=True)
-class Place:
+class Source:
     """Database or gateway, by the flags of a command."""
 
     flags: tuple[str, ...]
@@ -54,9 +54,9 @@ async def call(gateway: Running, request_id: str, model: str, text: str) -> None
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["database", "gateway"])
-async def place(
+async def source(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> AsyncGenerator[Place, None]:
+) -> AsyncGenerator[Source, None]:
     """Yield the place of the records of three calls; a gateway that ends writes its records."""
     data = tmp_path_factory.mktemp("usage")
     (data / "umg.yaml").write_text(CONFIG)
@@ -64,18 +64,18 @@ async def place(
         for each in CALLS:
             await call(gateway, *each)
     if request.param == "database":
-        yield Place(("--config", str(data / "umg.yaml"), "--data", str(data)))
+        yield Source(("--config", str(data / "umg.yaml"), "--data", str(data)))
     else:
         async with running(CONFIG, data) as gateway:
-            yield Place(("--gateway", gateway.url))
+            yield Source(("--gateway", gateway.url))
 
 
-async def test_usage_is_printed_as_json_lines_csv_and_a_table(place: Place) -> None:
+async def test_usage_is_printed_as_json_lines_csv_and_a_table(source: Source) -> None:
     outputs = await asyncio.gather(
-        place.output("usage", "--by", "model,key", "--format", "jsonl"),
-        place.output("usage", "--by", "model,key", "--format", "csv"),
-        place.output("usage", "--by", "day,channel,model"),
-        place.output("usage", "--by", "model", "--chart"),
+        source.output("usage", "--by", "model,key", "--format", "jsonl"),
+        source.output("usage", "--by", "model,key", "--format", "csv"),
+        source.output("usage", "--by", "day,channel,model"),
+        source.output("usage", "--by", "model", "--chart"),
     )
     rows = [json.loads(line) for line in outputs[0].splitlines()]
     assert [(row["model"], row["key_name"], row["requests"], row["failed"]) for row in rows] == [
@@ -106,13 +106,13 @@ async def test_usage_is_printed_as_json_lines_csv_and_a_table(place: Place) -> N
     assert "█" not in outputs[2]
 
 
-async def test_usage_is_selected_by_time_key_model_and_channel(place: Place) -> None:
+async def test_usage_is_selected_by_time_key_model_and_channel(source: Source) -> None:
     flags = ("usage", "--by", "hour", "--format", "jsonl")
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
     outputs = await asyncio.gather(
-        place.output(*flags, "--model", "famX-4", "--key", "bootstrap", "--channel", "sandbox", "--until", tomorrow),
-        place.output(*flags, "--since", "1d", "--until", "1h"),
-        place.run(*flags, "--key", "nobody"),
+        source.output(*flags, "--model", "famX-4", "--key", "bootstrap", "--channel", "sandbox", "--until", tomorrow),
+        source.output(*flags, "--since", "1d", "--until", "1h"),
+        source.run(*flags, "--key", "nobody"),
     )
     [row] = map(json.loads, outputs[0].splitlines())
     assert row["requests"] == 1
@@ -125,11 +125,11 @@ def fields(out: str) -> dict[str, str]:
     return {line[:19].strip(): line[19:] for line in out.partition("attempts:")[0].splitlines()}
 
 
-async def test_the_record_of_a_call_is_found_by_its_request_id(place: Place) -> None:
+async def test_the_record_of_a_call_is_found_by_its_request_id(source: Source) -> None:
     streamed, failed, unknown = await asyncio.gather(
-        place.output("requests", "show", "two"),
-        place.output("requests", "show", "three"),
-        place.run("requests", "show", "four"),
+        source.output("requests", "show", "two"),
+        source.output("requests", "show", "three"),
+        source.run("requests", "show", "four"),
     )
     found = fields(streamed)
     assert (found["request"], found["model"], found["outcome"], found["channel"]) == (
@@ -147,11 +147,11 @@ async def test_the_record_of_a_call_is_found_by_its_request_id(place: Place) -> 
     assert "there is no record of four" in unknown[2]
 
 
-async def test_records_are_listed_newest_first(place: Place) -> None:
+async def test_records_are_listed_newest_first(source: Source) -> None:
     outputs = await asyncio.gather(
-        place.output("requests", "list"),
-        place.output("requests", "list", "--limit", "2", "--format", "jsonl"),
-        place.output("requests", "list", "--failed", "--format", "csv"),
+        source.output("requests", "list"),
+        source.output("requests", "list", "--limit", "2", "--format", "jsonl"),
+        source.output("requests", "list", "--failed", "--format", "csv"),
     )
     listed = [line.split()[1:3] for line in outputs[0].splitlines()]
     assert listed == [["request", "key"], ["three", "bootstrap"], ["two", "bootstrap"], ["one", "bootstrap"]]
@@ -162,8 +162,8 @@ async def test_records_are_listed_newest_first(place: Place) -> None:
     assert (row["request_id"], row["model"], row["attempts"], row["micro_credits"]) == ("three", "famX-4", "2", "0")
 
 
-async def test_models_are_listed_with_their_channels(place: Place) -> None:
-    flags = place.flags if "--gateway" in place.flags else (*place.flags, "--http", "127.0.0.1:1")
+async def test_models_are_listed_with_their_channels(source: Source) -> None:
+    flags = source.flags if "--gateway" in source.flags else (*source.flags, "--http", "127.0.0.1:1")
     code, out, err = await run("models", *flags, environment={"UMG_ADMIN_KEY": KEY})
     assert (code, err) == (0, "")
     table, _, failures = out.partition("last failures")

@@ -28,64 +28,64 @@ class EventGrowth:
         return [pb.StreamGenerateResponse(events=events)]
 
 
-def _started(place: int, **kind: object) -> pb.GenerateEvent:
-    return pb.GenerateEvent(part_index=place, part_started=pb.Part(**kind))
+def _started(part: int, **kind: object) -> pb.GenerateEvent:
+    return pb.GenerateEvent(part_index=part, part_started=pb.Part(**kind))
 
 
-def _ended(place: int) -> pb.GenerateEvent:
-    return pb.GenerateEvent(part_index=place, part_ended=pb.PartEnded())
+def _ended(part: int) -> pb.GenerateEvent:
+    return pb.GenerateEvent(part_index=part, part_ended=pb.PartEnded())
 
 
-def _call(place: int, name: str = "f") -> pb.GenerateEvent:
-    return _started(place, tool_call=pb.ToolCall(call_id=f"c{place}", name=name, arguments_json=""))
+def _call(part: int, name: str = "f") -> pb.GenerateEvent:
+    return _started(part, tool_call=pb.ToolCall(call_id=f"c{part}", name=name, arguments_json=""))
 
 
-def _argued(place: int, text: str = "{}") -> pb.GenerateEvent:
-    return pb.GenerateEvent(part_index=place, arguments_delta=text)
+def _argued(part: int, text: str = "{}") -> pb.GenerateEvent:
+    return pb.GenerateEvent(part_index=part, arguments_delta=text)
 
 
-def _text_delta(place: int, text: str = "word ") -> pb.GenerateEvent:
-    return pb.GenerateEvent(part_index=place, text_delta=text)
+def _text_delta(part: int, text: str = "word ") -> pb.GenerateEvent:
+    return pb.GenerateEvent(part_index=part, text_delta=text)
 
 
 def _calls(size: int) -> Events:
-    for place in range(size):
-        yield _call(place)
-        yield _argued(place)
-        yield _ended(place)
+    for part in range(size):
+        yield _call(part)
+        yield _argued(part)
+        yield _ended(part)
 
 
 def _signed_calls(size: int) -> Events:
-    for place in range(size):
-        yield _call(place)
-        yield _argued(place)
-        yield pb.GenerateEvent(part_index=place, state=STATE)
-        yield _ended(place)
+    for part in range(size):
+        yield _call(part)
+        yield _argued(part)
+        yield pb.GenerateEvent(part_index=part, state=STATE)
+        yield _ended(part)
 
 
 def _calls_side_by_side(size: int) -> Events:
     """Yield the pieces of many calls in turn; all calls end at the end."""
-    yield from (_call(place) for place in range(size))
-    yield from (_argued(place, '{"a":') for place in range(size))
-    yield from (_argued(place, "1}") for place in range(size))
-    yield from (_ended(place) for place in range(size))
+    yield from (_call(part) for part in range(size))
+    yield from (_argued(part, '{"a":') for part in range(size))
+    yield from (_argued(part, "1}") for part in range(size))
+    yield from (_ended(part) for part in range(size))
 
 
 def _calls_behind_an_open_one(size: int) -> Events:
     """Yield many complete calls before the first call has any arguments."""
-    yield from (_call(place) for place in range(size))
-    yield from (_argued(place) for place in range(1, size))
-    yield from (_ended(place) for place in reversed(range(1, size)))
+    yield from (_call(part) for part in range(size))
+    yield from (_argued(part) for part in range(1, size))
+    yield from (_ended(part) for part in reversed(range(1, size)))
     yield _argued(0)
     yield _ended(0)
 
 
 def _custom_calls(size: int) -> Events:
-    for place in range(size):
-        yield _started(place, tool_call=pb.ToolCall(call_id=f"c{place}", name="f", text=""))
-    for place in range(size):
-        yield _argued(place, "free")
-        yield _ended(place)
+    for part in range(size):
+        yield _started(part, tool_call=pb.ToolCall(call_id=f"c{part}", name="f", text=""))
+    for part in range(size):
+        yield _argued(part, "free")
+        yield _ended(part)
 
 
 def _pieces_of_a_call(size: int) -> Events:
@@ -102,25 +102,25 @@ def _pieces_of_a_call(size: int) -> Events:
 
 
 def _texts(size: int) -> Events:
-    for place in range(size):
-        yield _started(place, text=pb.TextPart())
-        yield _text_delta(place)
-        yield _ended(place)
+    for part in range(size):
+        yield _started(part, text=pb.TextPart())
+        yield _text_delta(part)
+        yield _ended(part)
 
 
 def _texts_side_by_side(size: int) -> Events:
-    yield from (_started(place, text=pb.TextPart()) for place in range(size))
-    yield from (_text_delta(place) for place in reversed(range(size)))
-    yield from (_ended(place) for place in reversed(range(size)))
+    yield from (_started(part, text=pb.TextPart()) for part in range(size))
+    yield from (_text_delta(part) for part in reversed(range(size)))
+    yield from (_ended(part) for part in reversed(range(size)))
 
 
 def _texts_and_calls_in_turn(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
-    for place in range(1, size):
+    for part in range(1, size):
         yield _text_delta(0)
-        yield _call(place)
-        yield _argued(place)
-    yield from (_ended(place) for place in range(size))
+        yield _call(part)
+        yield _argued(part)
+    yield from (_ended(part) for part in range(size))
 
 
 def _refusals(size: int) -> Events:
@@ -150,7 +150,7 @@ def _citations(size: int) -> Events:
     yield _ended(0)
 
 
-def _pages_of_one_place(size: int) -> Events:
+def _pages_of_one_span(size: int) -> Events:
     yield _started(0, text=pb.TextPart())
     yield _text_delta(0)
     for number in range(size):
@@ -160,11 +160,11 @@ def _pages_of_one_place(size: int) -> Events:
 
 
 def _cited_texts(size: int) -> Events:
-    for place in range(size):
-        yield _started(place, text=pb.TextPart())
-        yield _text_delta(place, "é word")
-        yield pb.GenerateEvent(part_index=place, citation=PAGE)
-        yield _ended(place)
+    for part in range(size):
+        yield _started(part, text=pb.TextPart())
+        yield _text_delta(part, "é word")
+        yield pb.GenerateEvent(part_index=part, citation=PAGE)
+        yield _ended(part)
 
 
 def _likelihoods(size: int) -> Events:
@@ -177,11 +177,11 @@ def _likelihoods(size: int) -> Events:
 
 
 def _thoughts(size: int) -> Events:
-    for place in range(size):
-        yield _started(place, reasoning=pb.ReasoningPart())
-        yield pb.GenerateEvent(part_index=place, reasoning_delta="hm")
-        yield pb.GenerateEvent(part_index=place, state=STATE)
-        yield _ended(place)
+    for part in range(size):
+        yield _started(part, reasoning=pb.ReasoningPart())
+        yield pb.GenerateEvent(part_index=part, reasoning_delta="hm")
+        yield pb.GenerateEvent(part_index=part, state=STATE)
+        yield _ended(part)
 
 
 def _texts_of_a_thought(size: int) -> Events:
@@ -206,26 +206,26 @@ def _states(size: int) -> Events:
 
 def _searches(size: int) -> Events:
     """Yield many search calls before all their results."""
-    for place in range(size):
-        call = pb.ServerToolCall(call_id=f"s{place}", name="web_search", queries=["q"], input_json='{"query":"q"}')
-        yield _started(place, server_tool_call=call)
-        yield pb.GenerateEvent(part_index=place, part_updated=pb.Part(server_tool_call=call))
-        yield _ended(place)
-    for place in range(size):
+    for part in range(size):
+        call = pb.ServerToolCall(call_id=f"s{part}", name="web_search", queries=["q"], input_json='{"query":"q"}')
+        yield _started(part, server_tool_call=call)
+        yield pb.GenerateEvent(part_index=part, part_updated=pb.Part(server_tool_call=call))
+        yield _ended(part)
+    for part in range(size):
         found = [pb.SearchResult(url="https://pages.test/1", title="t")]
-        result = pb.ServerToolResult(call_id=f"s{place}", name="web_search", results=found)
-        yield _started(size + place, server_tool_result=result)
-        yield _ended(size + place)
+        result = pb.ServerToolResult(call_id=f"s{part}", name="web_search", results=found)
+        yield _started(size + part, server_tool_result=result)
+        yield _ended(size + part)
 
 
 def _open_searches(size: int) -> Events:
-    for place in range(size):
-        yield _started(place, server_tool_call=pb.ServerToolCall(call_id=f"s{place}", name="web_search"))
-    for place in range(size):
-        result = pb.ServerToolResult(call_id=f"s{place}", name="web_search")
-        yield _started(size + place, server_tool_result=result)
-        yield _ended(size + place)
-    yield from (_ended(place) for place in range(size))
+    for part in range(size):
+        yield _started(part, server_tool_call=pb.ServerToolCall(call_id=f"s{part}", name="web_search"))
+    for part in range(size):
+        result = pb.ServerToolResult(call_id=f"s{part}", name="web_search")
+        yield _started(size + part, server_tool_result=result)
+        yield _ended(size + part)
+    yield from (_ended(part) for part in range(size))
 
 
 def _sound(size: int) -> Events:
@@ -242,19 +242,19 @@ def _picture(size: int) -> Events:
 
 
 def _pictures(size: int) -> Events:
-    for place in range(size):
-        yield _started(place, media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=b"i", mime_type="image/png"))
-        yield _ended(place)
+    for part in range(size):
+        yield _started(part, media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=b"i", mime_type="image/png"))
+        yield _ended(part)
 
 
 def _opaque(wire_format: str) -> Callable[[int], Events]:
     kept = pb.OpaquePart(format=wire_format, type="x", json='{"type":"x","n":1.0}')
 
     def events(size: int) -> Events:
-        for place in range(size):
-            yield _started(place, opaque=kept)
-            yield pb.GenerateEvent(part_index=place, opaque=kept)
-            yield _ended(place)
+        for part in range(size):
+            yield _started(part, opaque=kept)
+            yield pb.GenerateEvent(part_index=part, opaque=kept)
+            yield _ended(part)
 
     return events
 
@@ -271,10 +271,10 @@ def _usages(size: int) -> Events:
 
 
 def _events_of_no_part(size: int) -> Events:
-    for place in range(size):
-        yield _text_delta(place)
-        yield _argued(size + place)
-        yield _ended(place)
+    for part in range(size):
+        yield _text_delta(part)
+        yield _argued(size + part)
+        yield _ended(part)
 
 
 GROWTHS = [
@@ -291,7 +291,7 @@ GROWTHS = [
     EventGrowth("pieces of a text", _deltas),
     EventGrowth("characters of one piece", _one_delta),
     EventGrowth("citations", _citations),
-    EventGrowth("pages of one place", _pages_of_one_place),
+    EventGrowth("pages of one place", _pages_of_one_span),
     EventGrowth("cited texts", _cited_texts),
     EventGrowth("logprobs", _likelihoods),
     EventGrowth("signed thoughts", _thoughts),

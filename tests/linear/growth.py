@@ -17,7 +17,7 @@ IDS = frozenset({
     "tool_use_id", "uri", "url",
 })  # fmt: skip
 """Members whose values identify elements."""
-PLACES = frozenset({"index", "output_index", "content_index", "summary_index", "annotation_index", "sequence_number"})
+INDEXES = frozenset({"index", "output_index", "content_index", "summary_index", "annotation_index", "sequence_number"})
 """Members that contain the position of an event in the answer."""
 DEEPEST = 400
 
@@ -67,7 +67,7 @@ def _numbered_events(event: bytes, size: int) -> bytes:
     except ValueError:
         return event * size
     return b"".join(
-        b"%bdata: %b\n\n" % (head, msgspec.json.encode(_numbered(value, number, PLACES | IDS)))
+        b"%bdata: %b\n\n" % (head, msgspec.json.encode(_numbered(value, number, INDEXES | IDS)))
         for number in range(1, size)
     )
 
@@ -140,7 +140,7 @@ def _numbered(value: Json, number: int, names: frozenset[str]) -> Json:
         name: f"{inner}_{number}"
         if name in names and isinstance(inner, str)
         else inner + number
-        if name in PLACES & names and isinstance(inner, int)
+        if name in INDEXES & names and isinstance(inner, int)
         else _numbered(inner, number, names)
         for name, inner in value.items()
     }

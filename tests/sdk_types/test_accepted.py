@@ -117,7 +117,7 @@ class Rule:
 
 
 def _named(*names: str) -> Callable[[Variant], bool]:
-    return lambda variant: any(name in variant.place for name in names)
+    return lambda variant: any(name in variant.path for name in names)
 
 
 RULES = [
@@ -182,9 +182,9 @@ async def test_every_body_of_the_sdk_reaches_a_provider_of_its_format(
             if (rule := rule_of(kind, variant)) is not None:
                 refused.update([rule.why] if answer.status in (400, 404) else [])
             elif answer.status != 200:
-                wrong.append(f"{variant.place}: {answer.status} {text[:200]}")
+                wrong.append(f"{variant.path}: {answer.status} {text[:200]}")
             elif not kind.counts and provider.bodies != [sent(body, kind)]:
-                wrong.append(f"{variant.place}: {body} arrived as {provider.bodies}")
+                wrong.append(f"{variant.path}: {body} arrived as {provider.bodies}")
     assert wrong == [], "\n".join(wrong)
     assert refused == {rule.why for rule in RULES if kind.id in rule.kinds}
     assert len(variants) > FEWEST[kind.id]

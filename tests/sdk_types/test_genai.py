@@ -68,14 +68,14 @@ FEWEST = 400
 class Call:
     """Arguments of `generate_content`."""
 
-    place: str
+    path: str
     arguments: Mapping[str, Any]
 
 
 def calls() -> Iterator[Call]:
     for one in Walker(SAMPLES, COMPLETIONS).variants(types.Part):
         part = one.value if one.value.keys() - BESIDE else {**one.value, "text": "x"}
-        yield Call(f"part{one.place}", {"contents": [{"role": "user", "parts": [part]}]})
+        yield Call(f"part{one.path}", {"contents": [{"role": "user", "parts": [part]}]})
     for role in ("user", "model"):
         yield Call(f"role={role}", {"contents": [{"role": role, "parts": [{"text": "x"}]}]})
     for one in Walker(SAMPLES, COMPLETIONS, REPLACED).variants(types.GenerateContentConfig):
@@ -84,7 +84,7 @@ def calls() -> Iterator[Call]:
         config = dict(one.value)
         if "tool_config" in config:  # a tool choice is refused without tools
             config["tools"] = [{"function_declarations": [{"name": "f"}]}]
-        yield Call(f"config{one.place}", {"contents": "x", "config": config})
+        yield Call(f"config{one.path}", {"contents": "x", "config": config})
 
 
 async def test_every_body_of_the_sdk_reaches_a_native_provider(tmp_path: Path) -> None:
@@ -101,11 +101,11 @@ async def test_every_body_of_the_sdk_reaches_a_native_provider(tmp_path: Path) -
             try:
                 await through.aio.models.generate_content(model="m", **call.arguments)
             except errors.APIError as error:
-                wrong.append(f"{call.place}: {error}")
+                wrong.append(f"{call.path}: {error}")
                 continue
             *_, sent, arrived = provider.bodies
             if arrived != sent:
-                wrong.append(f"{call.place}: {sent} arrived as {arrived}")
+                wrong.append(f"{call.path}: {sent} arrived as {arrived}")
         await direct.aio.aclose()
         await through.aio.aclose()
     assert wrong == [], "\n".join(wrong)

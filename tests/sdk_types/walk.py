@@ -18,7 +18,7 @@ SAMPLES: Mapping[type, object] = {str: "x", bool: True, int: 1, float: 1.0, byte
 class Variant:
     """A value of a type."""
 
-    place: str
+    path: str
     """Path of the alternative that the value covers, for example `.messages[]{user}.content[]{image}.source{url}`."""
     value: Any
 
@@ -38,55 +38,55 @@ class Walker:
     expanded: set[tuple[str, Any]] = field(default_factory=set)
     expands: bool = True
 
-    def variants(self, kind: Any, place: str = "", name: str = "") -> Iterator[Variant]:
+    def variants(self, kind: Any, path: str = "", name: str = "") -> Iterator[Variant]:
         """Yield values that together contain every alternative of the type, the smallest one first."""
         kind = _bare(kind)
         if name in self.samples and not _is_object(kind):
-            yield Variant(place, self.samples[name])
+            yield Variant(path, self.samples[name])
             return
         origin, arguments = get_origin(kind), get_args(kind)
         if origin in (Union, types.UnionType):
             for member in arguments:
                 if member is not type(None) and _is_data(member):
-                    yield from self.variants(member, place, name)
+                    yield from self.variants(member, path, name)
         elif origin is Literal:
-            yield from (Variant(f"{place}={value}", value) for value in arguments)
+            yield from (Variant(f"{path}={value}", value) for value in arguments)
         elif isinstance(kind, type) and issubclass(kind, Enum):
-            yield from (Variant(f"{place}={member.value}", member.value) for member in kind)
+            yield from (Variant(f"{path}={member.value}", member.value) for member in kind)
         elif _is_object(kind):
-            yield from self._object(kind, place)
+            yield from self._object(kind, path)
         elif isinstance(origin, type) and issubclass(origin, Mapping) and f"{name}{{}}" in self.samples:
-            yield Variant(f"{place}{{}}", self.samples[f"{name}{{}}"])
+            yield Variant(f"{path}{{}}", self.samples[f"{name}{{}}"])
         elif isinstance(origin, type) and issubclass(origin, Mapping):
             yield from (
-                Variant(f"{place}{one.place}", {"key": one.value}) for one in self.variants(arguments[1], "{}", name)
+                Variant(f"{path}{one.path}", {"key": one.value}) for one in self.variants(arguments[1], "{}", name)
             )
         elif isinstance(origin, type) and arguments:  # lists and other sequences
-            yield from (Variant(one.place, [one.value]) for one in self.variants(arguments[0], f"{place}[]", name))
+            yield from (Variant(one.path, [one.value]) for one in self.variants(arguments[0], f"{path}[]", name))
         else:
-            yield Variant(place, SAMPLES.get(kind, {}))
+            yield Variant(path, SAMPLES.get(kind, {}))
 
     def _least(self, kind: Any, name: str) -> Any:
         least = Walker(self.samples, self.completions, self.replaced, expands=False)
         return next(iter(least.variants(kind, "", name))).value
 
-    def _object(self, kind: Any, place: str) -> Iterator[Variant]:
+    def _object(self, kind: Any, path: str) -> Iterator[Variant]:
         fields = {name: (self.replaced.get(name, hint), required) for name, (hint, required) in _fields(kind).items()}
         tags = [get_args(_bare(hint))[0] for name, (hint, _) in fields.items() if name == "type" and _is_literal(hint)]
-        root = place.partition(".")[2].partition(".")[0].partition("[")[0].partition("{")[0]
-        place = f"{place}{{{tags[0] if tags else kind.__name__}}}" if place else place
+        root = path.partition(".")[2].partition(".")[0].partition("[")[0].partition("{")[0]
+        path = f"{path}{{{tags[0] if tags else kind.__name__}}}" if path else path
         least = {name: self._least(hint, name) for name, (hint, required) in fields.items() if required}
         least |= self.completions.get(kind.__name__, {})
-        yield Variant(place, least)
+        yield Variant(path, least)
         if not self.expands or (root, kind) in self.expanded:
             return
         self.expanded.add((root, kind))
         for name, (hint, _) in fields.items():
-            for one in self.variants(hint, f"{place}.{name}", name):
+            for one in self.variants(hint, f"{path}.{name}", name):
                 if least.get(name, _ABSENT) != one.value:
                     instead = self.completions.get(kind.__name__, {}).keys() if name in ALTERNATIVES else ()
                     rest = {key: value for key, value in least.items() if key not in instead}
-                    yield Variant(one.place, {**rest, name: one.value})
+                    yield Variant(one.path, {**rest, name: one.value})
 
 
 _ABSENT = object()

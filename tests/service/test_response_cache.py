@@ -17,7 +17,7 @@ from umg_grpc.store.redis import Redis
 from umg_grpc.v1 import pb
 
 KEY, OTHER_KEY = "a1" * 32, "b2" * 32
-PLACE, OTHER_PLACE = f"EmbedResponse:{KEY}", f"EmbedResponse:{OTHER_KEY}"
+ENTRY_KEY, OTHER_ENTRY_KEY = f"EmbedResponse:{KEY}", f"EmbedResponse:{OTHER_KEY}"
 TTL = 60.0
 
 
@@ -82,7 +82,7 @@ async def answer_of(cache: ResponseCache, upstream: Callable[[], Awaitable[pb.Em
     return f"{message.model}{' hit' * hit}"
 
 
-async def kept(cache: ResponseCache, ttl: float = TTL, key: str = KEY) -> str | None:
+async def cached_answer(cache: ResponseCache, ttl: float = TTL, key: str = KEY) -> str | None:
     found = await cache.get(key, ttl, pb.EmbedResponse)
     return None if found is None else found.model
 
@@ -108,7 +108,7 @@ async def test_a_returned_response_is_a_copy(cache: ResponseCache) -> None:
     assert taken is not None
     assert taken.model == "answer"
     taken.model = "changed"
-    assert await kept(cache) == "answer"
+    assert await cached_answer(cache) == "answer"
 
 
 async def test_a_cached_response_expires_by_its_lifetime_and_by_the_maximum_age_of_the_reader(
@@ -116,9 +116,9 @@ async def test_a_cached_response_expires_by_its_lifetime_and_by_the_maximum_age_
 ) -> None:
     cache.put(KEY, embedded("answer"), 60)
     clock.seconds += 30
-    assert [await kept(cache, ttl) for ttl in (29, 30, 3600)] == [None, "answer", "answer"]
+    assert [await cached_answer(cache, ttl) for ttl in (29, 30, 3600)] == [None, "answer", "answer"]
     clock.seconds += 30
-    assert await kept(cache, 3600) is None
+    assert await cached_answer(cache, 3600) is None
 
 
 async def test_a_response_too_old_for_a_call_is_made_again(
@@ -134,7 +134,7 @@ async def test_a_response_too_old_for_a_call_is_made_again(
 async def test_a_clock_set_back_does_not_extend_a_lifetime(cache: ResponseCache, clock: Clock) -> None:
     cache.put(KEY, embedded("answer"), 60)
     clock.seconds -= 3600
-    assert await kept(cache) is None
+    assert await cached_answer(cache) is None
 
 
 async def test_memory_is_bounded_and_the_least_recently_used_response_is_evicted_first(clock: Clock) -> None:
@@ -143,10 +143,10 @@ async def test_memory_is_bounded_and_the_least_recently_used_response_is_evicted
     keys = [f"{number:064x}" for number in range(5)]
     for number, key in enumerate(keys[:3]):
         cache.put(key, embedded(str(number), 1000), TTL)
-    await kept(cache, key=keys[0])
+    await cached_answer(cache, key=keys[0])
     for number, key in enumerate(keys[3:], 3):
         cache.put(key, embedded(str(number), 1000), TTL)
-    assert [await kept(cache, key=key) for key in keys] == ["0", None, None, "3", "4"]
+    assert [await cached_answer(cache, key=key) for key in keys] == ["0", None, None, "3", "4"]
     assert cache.size == 3 * size
 
 
@@ -163,7 +163,7 @@ async def test_a_large_response_is_not_cached_but_shared_with_waiting_calls(
     calls = await under_way(3, lambda: answer_of(cache, upstream))
     upstream.answered.set()
     assert sorted(await asyncio.gather(*calls)) == ["answer 1", "answer 1 hit", "answer 1 hit"]
-    assert await kept(cache) is None
+    assert await cached_answer(cache) is None
     assert cache.size == 0
 
 
@@ -305,7 +305,7 @@ async def test_a_response_that_is_not_exact_is_neither_cached_nor_shared(
     calls = await under_way(5, alone)
     upstream.answered.set()
     assert sorted(await asyncio.gather(*calls)) == [f"answer {number}" for number in range(1, 6)]
-    assert await kept(cache) is None
+    assert await cached_answer(cache) is None
 
 
 async def leads(cache: ResponseCache, message: pb.StreamGenerateResponse | None, go: asyncio.Event) -> str:
@@ -345,8 +345,8 @@ async def test_calls_do_not_wait_long_for_a_slow_client_of_another_stream(
     assert isinstance(found, CacheFill)
     with found:
         found.keep(stream(pb.FINISH_REASON_LENGTH))
-    kept = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
-    assert kept == stream(pb.FINISH_REASON_LENGTH)
+    cached_answer = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
+    assert cached_answer == stream(pb.FINISH_REASON_LENGTH)
     go.set()
     assert await leader == "led"
     assert await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse) == stream(pb.FINISH_REASON_STOP)
@@ -386,9 +386,9 @@ async def test_responses_are_shared_between_processes(
     await first.written()
     clock.seconds += 30
     assert await answer_of(second, upstream) == "answer 1 hit"
-    assert await kept(second, 29) is None
+    assert await cached_answer(second, 29) is None
     clock.seconds += 30
-    assert await kept(second, 3600) is None  # its lifetime in the other's memory is no longer
+    assert await cached_answer(second, 3600) is None  # its lifetime in the other's memory is no longer
 
 
 async def test_a_newer_one_of_another_process_is_found(
@@ -400,13 +400,13 @@ async def test_a_newer_one_of_another_process_is_found(
     clock.seconds += 30
     second.put(KEY, embedded("newer"), 60)
     await second.written()
-    assert [await kept(first, ttl) for ttl in (10, 60)] == ["newer", "newer"]
+    assert [await cached_answer(first, ttl) for ttl in (10, 60)] == ["newer", "newer"]
 
 
 async def test_responses_expire_in_redis(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
     replicas[0].put(KEY, embedded("answer"), 60)
     await replicas[0].written()
-    assert 0 < await redis.run(lambda client: client.pttl(PREFIX + PLACE)) <= 60_000
+    assert 0 < await redis.run(lambda client: client.pttl(PREFIX + ENTRY_KEY)) <= 60_000
 
 
 async def test_without_redis_the_memory_is_used(
@@ -416,12 +416,12 @@ async def test_without_redis_the_memory_is_used(
     redis_server.stop()
     assert [await answer_of(replicas[0], upstream) for _ in range(2)] == ["answer 1", "answer 1 hit"]
     await replicas[0].written()
-    assert await kept(replicas[1]) is None
+    assert await cached_answer(replicas[1]) is None
     redis_server.start()
     clock.seconds += 1
     replicas[0].put(OTHER_KEY, embedded("answer"), TTL)
     await replicas[0].written()
-    assert await kept(replicas[1], key=OTHER_KEY) == "answer"
+    assert await cached_answer(replicas[1], key=OTHER_KEY) == "answer"
 
 
 async def test_no_answer_waits_until_redis_has_it(redis_server: RedisServer, clock: Clock, upstream: Upstream) -> None:
@@ -431,12 +431,12 @@ async def test_no_answer_waits_until_redis_has_it(redis_server: RedisServer, clo
         with redis_server.silent():
             async with asyncio.timeout(PATIENCE_SECONDS / 2):
                 first.put(KEY, embedded("answer"), TTL)
-                assert await kept(first) == "answer"
+                assert await cached_answer(first) == "answer"
         await first.aclose()
-        assert await kept(second) == "answer"
+        assert await cached_answer(second) == "answer"
         first.put(OTHER_KEY, embedded("late"), TTL)  # after the end of the cache
         await first.written()
-        assert await kept(second, key=OTHER_KEY) is None
+        assert await cached_answer(second, key=OTHER_KEY) is None
 
 
 @dataclass(frozen=True)
@@ -451,26 +451,26 @@ def head(place: str, made: float, until: float) -> bytes:
 
 NOW = Clock().seconds
 FOREIGN = [
-    Foreign("of another key", head(OTHER_PLACE, NOW, NOW + 60) + embedded("x").SerializeToString()),
+    Foreign("of another key", head(OTHER_ENTRY_KEY, NOW, NOW + 60) + embedded("x").SerializeToString()),
     Foreign("too short", b"x"),
-    Foreign("no message", head(PLACE, NOW, NOW + 60) + b"\xff\xff"),
-    Foreign("from the future", head(PLACE, NOW + 3600, NOW + 7200) + embedded("x").SerializeToString()),
-    Foreign("too old", head(PLACE, NOW - 120, NOW - 60) + embedded("x").SerializeToString()),
+    Foreign("no message", head(ENTRY_KEY, NOW, NOW + 60) + b"\xff\xff"),
+    Foreign("from the future", head(ENTRY_KEY, NOW + 3600, NOW + 7200) + embedded("x").SerializeToString()),
+    Foreign("too old", head(ENTRY_KEY, NOW - 120, NOW - 60) + embedded("x").SerializeToString()),
 ]
 
 
 async def test_a_valid_entry_in_redis_is_a_response(
     replicas: tuple[ResponseCache, ResponseCache], redis: Redis
 ) -> None:
-    value = head(PLACE, NOW, NOW + 60) + embedded("x").SerializeToString()
-    await redis.run(lambda client: client.set(PREFIX + PLACE, value))
-    assert await kept(replicas[0]) == "x"
+    value = head(ENTRY_KEY, NOW, NOW + 60) + embedded("x").SerializeToString()
+    await redis.run(lambda client: client.set(PREFIX + ENTRY_KEY, value))
+    assert await cached_answer(replicas[0]) == "x"
 
 
 @pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.id)
 async def test_an_invalid_entry_in_redis_is_ignored(
     replicas: tuple[ResponseCache, ResponseCache], redis: Redis, case: Foreign, upstream: Upstream
 ) -> None:
-    await redis.run(lambda client: client.set(PREFIX + PLACE, case.value))
+    await redis.run(lambda client: client.set(PREFIX + ENTRY_KEY, case.value))
     upstream.answered.set()
     assert await answer_of(replicas[0], upstream) == "answer 1"

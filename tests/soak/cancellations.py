@@ -20,7 +20,7 @@ from tests.soak.gateway import KEY, Figures, Gateway, gateway
 from tests.soak.provider import Provider, ProviderCounts, provider
 from tests.soak.questions import GRPC, QUESTIONS, Question, nonce
 from tests.soak.report import Report, Verdict
-from tests.soak.soak import as_before, files_kept
+from tests.soak.soak import as_before, files_open
 
 MODELS = {"fast": "none", "waits": "none+300", "stalls": "stalls-in-body,stalls-mid,rest-drips"}
 """Model -> behaviour of its provider. Where the provider stalls, only a caller that leaves ends the call."""
@@ -155,7 +155,7 @@ def report(seen: CancelledCalls) -> Report:
             timed=True,
         ),
         Verdict("sockets of callers afterwards", str(seen.after.clients), "0", seen.after.clients == 0),
-        files_kept(seen.before, seen.after),
+        files_open(seen.before, seen.after),
         Verdict(
             "tasks", f"{seen.before.tasks} -> {seen.after.tasks}", "no more", seen.after.tasks <= seen.before.tasks
         ),

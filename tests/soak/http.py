@@ -28,7 +28,7 @@ class Connection(asyncio.Protocol):
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._answer: asyncio.Future[Response] | None = None
-        self.kept = True  # whether another call may follow
+        self.pooled = True  # whether another call may follow
 
     async def call(self, request: bytes) -> Response:
         """Send a request. Return the answer. Raises ConnectionError if there is none, or if it is not HTTP."""
@@ -46,7 +46,7 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the connection, also during a call."""
-        self.kept = False
+        self.pooled = False
         self.transport.abort()
 
     # --- called by the event loop
@@ -61,11 +61,11 @@ class Connection(asyncio.Protocol):
             self._fail(f"no HTTP: {error}: {data[:100]!r}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.kept = False
+        self.pooled = False
         self._fail("closed before the answer was whole")
 
     def _fail(self, message: str) -> None:
-        self.kept = False
+        self.pooled = False
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError(message))
 
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
         if self._answer is None or self._answer.done():
             self._fail("more than one answer")
             return
-        self.kept = self.kept and self._parser.should_keep_alive()
+        self.pooled = self.pooled and self._parser.should_keep_alive()
         self._answer.set_result(Response(self._parser.get_status_code(), self._headers, b"".join(self._body)))
 
 
@@ -101,7 +101,7 @@ class Client:
         async with asyncio.timeout(self._patience):
             connection = await self._connection()
             answer = await connection.call(head.encode() + body)
-        if connection.kept:
+        if connection.pooled:
             self._idle.append(connection)
         else:
             connection.transport.close()
@@ -109,7 +109,7 @@ class Client:
 
     async def _connection(self) -> Connection:
         while self._idle:
-            if (connection := self._idle.pop()).kept:
+            if (connection := self._idle.pop()).pooled:
                 return connection
         loop = asyncio.get_running_loop()
         return (await loop.create_connection(Connection, self._host, self._port))[1]

@@ -188,7 +188,7 @@ def report(seen: Soaked) -> Report:
             growth <= GROWTH,
         ),
         Verdict("memory meanwhile", " ".join(f"{each / 2**20:.0f}" for each in seen.memory) + " MiB"),
-        files_kept(seen.before, seen.after),
+        files_open(seen.before, seen.after),
         *_same("sockets of its own", seen.before.others, seen.after.others),
         *_same("sockets of callers", 0, seen.after.clients),
         *_same("sockets to the provider that ended", 0, seen.alone.upstreams),
@@ -222,7 +222,7 @@ def as_before(before: Figures) -> Callable[[Figures], bool]:
     return holds
 
 
-def files_kept(before: Figures, after: Figures) -> Verdict:
+def files_open(before: Figures, after: Figures) -> Verdict:
     """Return the verdict on file descriptors other than sockets."""
     more = ", ".join(f"{count} x {name}" for name, count in _more_files(before, after).items())
     measured = f"{before.files.total()} -> {after.files.total()}{f' ({more})' if more else ''}"

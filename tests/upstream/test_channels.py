@@ -167,18 +167,18 @@ async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
     """
     reported: list[Endpoint | None] = []
     async with provider() as upstream, Client.opened() as client:
-        place = Endpoint(upstream.base_url, {})
+        provider_path = Endpoint(upstream.base_url, {})
 
         async def endpoint(broken: Endpoint | None) -> Endpoint:
             reported.append(broken)
-            return place
+            return provider_path
 
         channel = HttpText(HttpChannel(client, endpoint, Deadlines(1, 1, 1, 1)), [FORMATS["chat"]])
         for model in ("drops", "plain", "plain"):
             request = FORMATS["chat"].decode_request(BODY, {}).canonical
             with contextlib.suppress(UmgError):
                 await channel.prepare(request, model, stream=False).send(1)
-    assert reported == [None, place, None]
+    assert reported == [None, provider_path, None]
 
 
 # --- embedding and reranking
@@ -228,7 +228,7 @@ def config_of(base_url: str, protocols: str, more: str = "", rest: str = "") -> 
 
 
 @dataclass(frozen=True)
-class Place:
+class ProviderPath:
     """Path of a protocol's provider, and the header of its key."""
 
     protocol: str
@@ -237,27 +237,29 @@ class Place:
     base: str = "/v1"
 
 
-PLACES = [
-    Place("embeddings", "/v1/embeddings", "authorization: Bearer k"),
-    Place("native_embeddings", "/v1beta/models/m:batchEmbedContents", "x-goog-api-key: k", base="/v1beta"),
-    Place("rerank", "/v1/rerank", "authorization: Bearer k"),
-    Place("rerank", "/v2/rerank", "authorization: Bearer k", base="/v2"),
+PROVIDER_PATHS = [
+    ProviderPath("embeddings", "/v1/embeddings", "authorization: Bearer k"),
+    ProviderPath("native_embeddings", "/v1beta/models/m:batchEmbedContents", "x-goog-api-key: k", base="/v1beta"),
+    ProviderPath("rerank", "/v1/rerank", "authorization: Bearer k"),
+    ProviderPath("rerank", "/v2/rerank", "authorization: Bearer k", base="/v2"),
 ]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.path)
+@pytest.mark.parametrize("provider_path", PROVIDER_PATHS, ids=lambda provider_path: provider_path.path)
 @pytest.mark.parametrize("more", [", api_key: k", ", api_key: k, auth: {kind: header, header: api-key}", ""])
-async def test_each_format_has_its_path_and_its_header_for_the_key(place: Place, more: str, tmp_path: Path) -> None:
+async def test_each_format_has_its_path_and_its_header_for_the_key(
+    provider_path: ProviderPath, more: str, tmp_path: Path
+) -> None:
     async with serve_provider(Vendor()) as vendor:
-        config = config_of(vendor.url + place.base, place.protocol, more)
+        config = config_of(vendor.url + provider_path.base, provider_path.protocol, more)
         async with running(config, tmp_path) as gateway:
-            if place.protocol == "rerank":
+            if provider_path.protocol == "rerank":
                 status, _ = await post(gateway, "/v1/rerank", query="q", documents=["a"])
             else:
                 status, _ = await post(gateway, "/v1/embeddings", input="a")
         assert status == 200
-        assert [request.path for request in vendor.received] == [place.path]
-        assert vendor.keys == ([] if not more else ["api-key: k"] if "auth" in more else [place.header])
+        assert [request.path for request in vendor.received] == [provider_path.path]
+        assert vendor.keys == ([] if not more else ["api-key: k"] if "auth" in more else [provider_path.header])
 
 
 async def test_the_keys_of_a_channel_take_turns_for_every_operation(tmp_path: Path) -> None:

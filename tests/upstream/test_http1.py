@@ -31,7 +31,7 @@ class Answered:
     body: bytes = b"hello"
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    kept: bool = True  # the connection is reused
+    pooled: bool = True  # the connection is reused
     ends: bool = False  # the answer ends with the connection
 
 
@@ -50,9 +50,9 @@ ANSWERS = [
     Answered("with a length", HELLO),
     Answered("in chunks", chunked()),
     Answered("in chunks, with trailers", chunked()[:-2] + b"x-a: 2\r\n\r\n", headers={"transfer-encoding": "chunked"}),
-    Answered("until the connection ends", LINE + b"\r\nhello", kept=False, ends=True),
-    Answered("encoded until the connection ends", LINE + b"Transfer-Encoding: x\r\n\r\nhello", kept=False, ends=True),
-    Answered("empty until the connection ends", LINE + b"\r\n", body=b"", kept=False, ends=True),
+    Answered("until the connection ends", LINE + b"\r\nhello", pooled=False, ends=True),
+    Answered("encoded until the connection ends", LINE + b"Transfer-Encoding: x\r\n\r\nhello", pooled=False, ends=True),
+    Answered("empty until the connection ends", LINE + b"\r\n", body=b"", pooled=False, ends=True),
     Answered("after a hint", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + HELLO),
     Answered("of no length", LINE + b"Content-Length: 0\r\n\r\n", body=b""),
     Answered("204", b"HTTP/1.1 204 No Content\r\n\r\n", status=204, body=b""),
@@ -64,13 +64,13 @@ ANSWERS = [
     Answered("spaces around a value", sized(b"hello", LINE + b"X-A: \t 1 \t\r\n"), headers={"x-a": "1"}),
     Answered("a value beyond ASCII", sized(b"hello", LINE + "X-A: ü\r\n".encode()), headers={"x-a": "ü"}),
     Answered("a head of 60 KiB", sized(b"hello", LINE + b"X-A: 1\r\n" + b"".join(b"x-%d: %b\r\n" % (i, b"y" * 4000) for i in range(15)))),
-    Answered("it closes", sized(b"hello", LINE + b"Connection: close\r\n"), kept=False),
-    Answered("HTTP/1.0", sized(b"hello", b"HTTP/1.0 200 OK\r\n"), kept=False),
+    Answered("it closes", sized(b"hello", LINE + b"Connection: close\r\n"), pooled=False),
+    Answered("HTTP/1.0", sized(b"hello", b"HTTP/1.0 200 OK\r\n"), pooled=False),
     Answered("HTTP/1.0 that keeps", sized(b"hello", b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n")),
-    Answered("more than the answer", HELLO + b"garbage", kept=False),
-    Answered("two answers", HELLO + HELLO, kept=False),
+    Answered("more than the answer", HELLO + b"garbage", pooled=False),
+    Answered("two answers", HELLO + HELLO, pooled=False),
     Answered("an offer of another protocol", sized(b"hello", LINE + b"Upgrade: h2\r\nConnection: Upgrade, Keep-Alive\r\n")),
-    Answered("another protocol", b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nxyz", status=101, body=b"", kept=False),
+    Answered("another protocol", b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nxyz", status=101, body=b"", pooled=False),
     Answered("gzip", sized(gzip.compress(b"hello", mtime=0), GZIP)),
     Answered("gzip, twice", sized(gzip.compress(b"he", mtime=0) + gzip.compress(b"llo", mtime=0), GZIP)),
     Answered("gzip in deflate", sized(zlib.compress(gzip.compress(b"hello", mtime=0)), LINE + b"Content-Encoding: gzip, Deflate\r\n")),
@@ -79,9 +79,9 @@ ANSWERS = [
     Answered("deflate", sized(zlib.compress(b"hello"), DEFLATE)),
     Answered("deflate without its head", sized(deflated(b"hello"), DEFLATE)),
     Answered("an encoding that is none", sized(b"hello", LINE + b"Content-Encoding: identity\r\n")),
-    Answered("a long refusal", sized(LONG, SORRY), body=LONG[:-1], status=500, kept=False),
+    Answered("a long refusal", sized(LONG, SORRY), body=LONG[:-1], status=500, pooled=False),
     Answered("a long refusal, in gzip", sized(gzip.compress(LONG, mtime=0), SORRY + b"Content-Encoding: gzip\r\n"), body=LONG[:-1], status=500),
-    Answered("a long refusal without end", SORRY + b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + LONG, body=LONG[:-1], status=500, kept=False),
+    Answered("a long refusal without end", SORRY + b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + LONG, body=LONG[:-1], status=500, pooled=False),
 ]  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_an_answer_is_read_to_its_end_and_no_further(case: Answered, run: Run) -
                     status, headers, body = await client.fetch(outgoing(made))
                     assert (status, body) == (case.status, case.body)
                     assert {name: headers.get(name) for name in case.headers} == case.headers
-            assert len(made.links) == (1 if case.kept else 2)
+            assert len(made.links) == (1 if case.pooled else 2)
 
     run(main())
 

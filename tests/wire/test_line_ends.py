@@ -60,7 +60,7 @@ def filled(message: Message, path: tuple[str, ...], text: str, face: str, tool: 
 
 
 @dataclass(frozen=True)
-class Place:
+class JsonField:
     """A field that keeps JSON: of an answer, of an event, or of a request that an answer repeats."""
 
     root: type[Message]
@@ -114,8 +114,8 @@ class Place:
         return events
 
 
-PLACES = [
-    Place(root, path)
+JSON_FIELDS = [
+    JsonField(root, path)
     for root in (pb.GenerateRequest, pb.GenerateResponse, pb.GenerateEvent)
     for path in json_paths(root.DESCRIPTOR)
 ]
@@ -205,36 +205,38 @@ def marked(value: object) -> set[str]:
             return set()
 
 
-def streamed(name: str, place: Place, text: str, tool: str) -> object:
+def streamed(name: str, json_field: JsonField, text: str, tool: str) -> object:
     """Return the result of the reader for a stream that has the text in that place."""
-    request, events = place.stream(text, name.removesuffix(" array"), tool)
+    request, events = json_field.stream(text, name.removesuffix(" array"), tool)
     encoder = ENCODERS[name](request)
     return read(name, encoder.feed(pb.StreamGenerateResponse(events=events)) + encoder.close())
 
 
 @pytest.mark.parametrize("name", ENCODERS)
 @settings(modest, max_examples=400)
-@given(place=st.sampled_from(PLACES), value=objects, around=blanks, tool=st.sampled_from(TOOLS))
+@given(json_field=st.sampled_from(JSON_FIELDS), value=objects, around=blanks, tool=st.sampled_from(TOOLS))
 def test_raw_json_with_line_breaks_is_encoded_on_one_line_of_a_stream(
-    name: str, place: Place, value: dict[str, object], around: list[str], tool: str
+    name: str, json_field: JsonField, value: dict[str, object], around: list[str], tool: str
 ) -> None:
-    assert marked(streamed(name, place, written(value, cycle(around)), tool)) <= marked(value)
+    assert marked(streamed(name, json_field, written(value, cycle(around)), tool)) <= marked(value)
 
 
-@pytest.mark.parametrize("place", [p for p in PLACES if p.root is not pb.GenerateEvent], ids=lambda place: place.id)
+@pytest.mark.parametrize(
+    "json_field", [p for p in JSON_FIELDS if p.root is not pb.GenerateEvent], ids=lambda json_field: json_field.id
+)
 @pytest.mark.parametrize("name", FORMATS)
-def test_raw_json_with_line_breaks_is_valid_in_an_unstreamed_answer(place: Place, name: str) -> None:
+def test_raw_json_with_line_breaks_is_valid_in_an_unstreamed_answer(json_field: JsonField, name: str) -> None:
     for tool in TOOLS:
-        request, response = place.whole(written(WORST, cycle(BLANKS)), name, tool)
+        request, response = json_field.whole(written(WORST, cycle(BLANKS)), name, tool)
         body = json.loads(FORMATS[name].encode_response(response, request))
         assert marked(body) <= marked(WORST)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_every_field_is_read_back_from_the_streams_that_show_it(place: Place) -> None:
+@pytest.mark.parametrize("json_field", JSON_FIELDS, ids=lambda json_field: json_field.id)
+def test_every_field_is_read_back_from_the_streams_that_show_it(json_field: JsonField) -> None:
     text = written(WORST, cycle(BLANKS))
-    encoders = {name for name in ENCODERS for tool in TOOLS if marked(streamed(name, place, text, tool))}
-    assert bool(encoders) == (place.id not in UNSHOWN and place.path[0] not in PROMPT), encoders
+    encoders = {name for name in ENCODERS for tool in TOOLS if marked(streamed(name, json_field, text, tool))}
+    assert bool(encoders) == (json_field.id not in UNSHOWN and json_field.path[0] not in PROMPT), encoders
 
 
 @given(objects, blanks)

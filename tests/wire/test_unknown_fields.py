@@ -35,7 +35,7 @@ LEAST: Mapping[str, Json] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class UnknownField:
     """A body with one unknown field."""
 
     format: str
@@ -59,67 +59,67 @@ DOCUMENT = {"type": "document", "source": {"type": "content", "content": [{"type
 PNG = {"type": "base64", "data": "aGk=", "media_type": "image/png"}
 
 # fmt: off
-PLACES = [
-    Place("chat", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
-    Place("chat", "messages[0].content[0].cache_control", message_with({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}})),
-    Place("chat", "messages[0].content[1].image_url.zork", message_with({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://a.test", "zork": 1}})),
-    Place("chat", "messages[0].content[0].input_audio.zork", message_with({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
-    Place("chat", "messages[0].tool_calls[0].zork", {"messages": [{"role": "assistant", "tool_calls": [{**CALL, "zork": 1}]}]}),
-    Place("chat", "messages[0].tool_calls[0].function.zork", {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "zork": 1}}]}]}),
-    Place("chat", "tools[0].function.zork", {"tools": [{"type": "function", "function": {**FUNCTION, "zork": 1}}]}),
-    Place("chat", "tools[0].zork", {"tools": [{"type": "function", "function": FUNCTION, "zork": 1}]}),
-    Place("chat", "tools[0].custom.zork", {"tools": [{"type": "custom", "custom": {"name": "f", "zork": 1}}]}),
-    Place("chat", "functions[0].zork", {"functions": [{**FUNCTION, "zork": 1}]}),
-    Place("chat", "tool_choice.zork", {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": {"type": "function", "function": {"name": "f"}, "zork": 1}}),
-    Place("chat", "tool_choice.allowed_tools.tools[0].zork", {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}, "zork": 1}]}}}),
-    Place("chat", "web_search_options.zork", {"web_search_options": {"zork": 1}}),
-    Place("chat", "web_search_options.user_location.approximate.zork", {"web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": "Uri", "zork": 1}}}}),
-    Place("chat", "response_format.json_schema.zork", {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "zork": 1}}}),
-    Place("chat", "parameters.zork", {"parameters": {"zork": 1}}),
-    Place("chat", "parameters.search_options.zork", {"parameters": {"search_options": {"zork": 1}}}),
-    Place("chat", "search_parameters.zork", {"search_parameters": {"mode": "on", "zork": 1}}),
-    Place("chat", "extra_body.zork", {"extra_body": {"zork": 1}}),
-    Place("chat", "extra_body.google.thinking_config.zork", {"extra_body": {"google": {"thinking_config": {"zork": 1}}}}),
-    Place("chat", "extra_body.google.tools[0].zork", {"extra_body": {"google": {"tools": [{"zork": {}}]}}}),
-    Place("chat", "stream_options.zork", {"stream": True, "stream_options": {"zork": 1}}),
-    Place("messages", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
-    Place("messages", "system[0].zork", {"system": [{"type": "text", "text": "a", "zork": 1}]}),
-    Place("messages", "messages[0].content[0].cache_control.zork", message_with({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "zork": 1}})),
-    Place("messages", "messages[0].content[0].source.zork", message_with({"type": "image", "source": {**PNG, "zork": 1}})),
-    Place("messages", "messages[0].content[0].source.content[0].zork", message_with(DOCUMENT)),
-    Place("messages", "messages[0].content[0].zork", message_with({"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "zork": 1}, role="assistant")),
-    Place("messages", "messages[0].content[0].content[0].zork", message_with({"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "a", "zork": 1}]})),
-    Place("messages", "tools[0].defer_loading", {"tools": [{"name": "f", "input_schema": SCHEMA, "defer_loading": True}]}),
-    Place("messages", "tools[0].user_location.zork", {"tools": [{"type": "web_search_20250305", "name": "web_search", "user_location": {"type": "approximate", "zork": 1}}]}),
-    Place("messages", "output_config.zork", {"output_config": {"zork": 1}}),
-    Place("messages", "output_config.format.zork", {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA, "zork": 1}}}),
-    Place("messages", "cache_control.zork", {"cache_control": {"type": "ephemeral", "zork": 1}}),
-    Place("messages", "thinking.zork", {"thinking": {"type": "disabled", "zork": 1}}),
-    Place("messages", "tool_choice.zork", {"tool_choice": {"type": "auto", "zork": 1}}),
-    Place("responses", "input[0].zork", items({**USER, "zork": 1})),
-    Place("responses", "input[0].content[0].zork", items({"role": "user", "content": [{"type": "input_text", "text": "a", "zork": 1}]})),
-    Place("responses", "input[1].input_audio.zork", items(USER, {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
-    Place("responses", "input[0].zork", items({"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"zork":1}', "zork": 1})),
-    Place("responses", "input[1].output[0].zork", items({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "a", "zork": 1}]})),
-    Place("responses", "input[0].summary[0].zork", items({"type": "reasoning", "summary": [{"type": "summary_text", "text": "a", "zork": 1}]}, USER)),
-    Place("responses", "tools[0].zork", {"tools": [{"type": "function", **FUNCTION, "zork": 1}]}),
-    Place("responses", "tools[0].function.zork", {"tools": [{"type": "function", "function": {**FUNCTION, "zork": 1}}]}),
-    Place("responses", "tools[0].filters.zork", {"tools": [{"type": "web_search", "filters": {"zork": 1}}]}),
-    Place("responses", "tool_choice.function.zork", {"tools": [{"type": "function", **FUNCTION}], "tool_choice": {"type": "function", "function": {"name": "f", "zork": 1}}}),
-    Place("responses", "tool_choice.tools[0].zork", {"tools": [{"type": "function", **FUNCTION}], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f", "zork": 1}]}}),
-    Place("responses", "reasoning.zork", {"reasoning": {"effort": "low", "zork": 1}}),
-    Place("responses", "text.zork", {"text": {"zork": 1}}),
-    Place("responses", "text.format.zork", {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "zork": 1}}}),
-    Place("native", "contents[0].parts[1].zork", {"contents": [{"parts": [{"text": "a"}, {"text": "b", "zork": 1}]}]}),
-    Place("native", "generation_config.thinkingConfig.zork", {"generation_config": {"thinkingConfig": {"zork": 1}}}),
-    Place("native", "generationConfig.speechConfig.voiceConfig.zork", {"generationConfig": {"speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}, "zork": 1}}}}),
-    Place("native", "tools[0].functionDeclarations[0].zork", {"tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}, "zork": 1}]}]}),
+UNKNOWN_FIELDS = [
+    UnknownField("chat", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
+    UnknownField("chat", "messages[0].content[0].cache_control", message_with({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}})),
+    UnknownField("chat", "messages[0].content[1].image_url.zork", message_with({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://a.test", "zork": 1}})),
+    UnknownField("chat", "messages[0].content[0].input_audio.zork", message_with({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
+    UnknownField("chat", "messages[0].tool_calls[0].zork", {"messages": [{"role": "assistant", "tool_calls": [{**CALL, "zork": 1}]}]}),
+    UnknownField("chat", "messages[0].tool_calls[0].function.zork", {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "zork": 1}}]}]}),
+    UnknownField("chat", "tools[0].function.zork", {"tools": [{"type": "function", "function": {**FUNCTION, "zork": 1}}]}),
+    UnknownField("chat", "tools[0].zork", {"tools": [{"type": "function", "function": FUNCTION, "zork": 1}]}),
+    UnknownField("chat", "tools[0].custom.zork", {"tools": [{"type": "custom", "custom": {"name": "f", "zork": 1}}]}),
+    UnknownField("chat", "functions[0].zork", {"functions": [{**FUNCTION, "zork": 1}]}),
+    UnknownField("chat", "tool_choice.zork", {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": {"type": "function", "function": {"name": "f"}, "zork": 1}}),
+    UnknownField("chat", "tool_choice.allowed_tools.tools[0].zork", {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}, "zork": 1}]}}}),
+    UnknownField("chat", "web_search_options.zork", {"web_search_options": {"zork": 1}}),
+    UnknownField("chat", "web_search_options.user_location.approximate.zork", {"web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": "Uri", "zork": 1}}}}),
+    UnknownField("chat", "response_format.json_schema.zork", {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "zork": 1}}}),
+    UnknownField("chat", "parameters.zork", {"parameters": {"zork": 1}}),
+    UnknownField("chat", "parameters.search_options.zork", {"parameters": {"search_options": {"zork": 1}}}),
+    UnknownField("chat", "search_parameters.zork", {"search_parameters": {"mode": "on", "zork": 1}}),
+    UnknownField("chat", "extra_body.zork", {"extra_body": {"zork": 1}}),
+    UnknownField("chat", "extra_body.google.thinking_config.zork", {"extra_body": {"google": {"thinking_config": {"zork": 1}}}}),
+    UnknownField("chat", "extra_body.google.tools[0].zork", {"extra_body": {"google": {"tools": [{"zork": {}}]}}}),
+    UnknownField("chat", "stream_options.zork", {"stream": True, "stream_options": {"zork": 1}}),
+    UnknownField("messages", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
+    UnknownField("messages", "system[0].zork", {"system": [{"type": "text", "text": "a", "zork": 1}]}),
+    UnknownField("messages", "messages[0].content[0].cache_control.zork", message_with({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "zork": 1}})),
+    UnknownField("messages", "messages[0].content[0].source.zork", message_with({"type": "image", "source": {**PNG, "zork": 1}})),
+    UnknownField("messages", "messages[0].content[0].source.content[0].zork", message_with(DOCUMENT)),
+    UnknownField("messages", "messages[0].content[0].zork", message_with({"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "zork": 1}, role="assistant")),
+    UnknownField("messages", "messages[0].content[0].content[0].zork", message_with({"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "a", "zork": 1}]})),
+    UnknownField("messages", "tools[0].defer_loading", {"tools": [{"name": "f", "input_schema": SCHEMA, "defer_loading": True}]}),
+    UnknownField("messages", "tools[0].user_location.zork", {"tools": [{"type": "web_search_20250305", "name": "web_search", "user_location": {"type": "approximate", "zork": 1}}]}),
+    UnknownField("messages", "output_config.zork", {"output_config": {"zork": 1}}),
+    UnknownField("messages", "output_config.format.zork", {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA, "zork": 1}}}),
+    UnknownField("messages", "cache_control.zork", {"cache_control": {"type": "ephemeral", "zork": 1}}),
+    UnknownField("messages", "thinking.zork", {"thinking": {"type": "disabled", "zork": 1}}),
+    UnknownField("messages", "tool_choice.zork", {"tool_choice": {"type": "auto", "zork": 1}}),
+    UnknownField("responses", "input[0].zork", items({**USER, "zork": 1})),
+    UnknownField("responses", "input[0].content[0].zork", items({"role": "user", "content": [{"type": "input_text", "text": "a", "zork": 1}]})),
+    UnknownField("responses", "input[1].input_audio.zork", items(USER, {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
+    UnknownField("responses", "input[0].zork", items({"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"zork":1}', "zork": 1})),
+    UnknownField("responses", "input[1].output[0].zork", items({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "a", "zork": 1}]})),
+    UnknownField("responses", "input[0].summary[0].zork", items({"type": "reasoning", "summary": [{"type": "summary_text", "text": "a", "zork": 1}]}, USER)),
+    UnknownField("responses", "tools[0].zork", {"tools": [{"type": "function", **FUNCTION, "zork": 1}]}),
+    UnknownField("responses", "tools[0].function.zork", {"tools": [{"type": "function", "function": {**FUNCTION, "zork": 1}}]}),
+    UnknownField("responses", "tools[0].filters.zork", {"tools": [{"type": "web_search", "filters": {"zork": 1}}]}),
+    UnknownField("responses", "tool_choice.function.zork", {"tools": [{"type": "function", **FUNCTION}], "tool_choice": {"type": "function", "function": {"name": "f", "zork": 1}}}),
+    UnknownField("responses", "tool_choice.tools[0].zork", {"tools": [{"type": "function", **FUNCTION}], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f", "zork": 1}]}}),
+    UnknownField("responses", "reasoning.zork", {"reasoning": {"effort": "low", "zork": 1}}),
+    UnknownField("responses", "text.zork", {"text": {"zork": 1}}),
+    UnknownField("responses", "text.format.zork", {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "zork": 1}}}),
+    UnknownField("native", "contents[0].parts[1].zork", {"contents": [{"parts": [{"text": "a"}, {"text": "b", "zork": 1}]}]}),
+    UnknownField("native", "generation_config.thinkingConfig.zork", {"generation_config": {"thinkingConfig": {"zork": 1}}}),
+    UnknownField("native", "generationConfig.speechConfig.voiceConfig.zork", {"generationConfig": {"speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}, "zork": 1}}}}),
+    UnknownField("native", "tools[0].functionDeclarations[0].zork", {"tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}, "zork": 1}]}]}),
 ]
 # fmt: on
 
 
-def body_of(place: Place) -> bytes:
-    return msgspec.json.encode({**LEAST[place.format], **place.body})
+def body_of(case: UnknownField) -> bytes:
+    return msgspec.json.encode({**LEAST[case.format], **case.body})
 
 
 def reports(face: str, body: bytes) -> list[Report]:
@@ -132,30 +132,30 @@ def reports(face: str, body: bytes) -> list[Report]:
     return made
 
 
-TOP = [Place(face, "zork", {"zork": 1}) for face in LEAST]
+TOP = [UnknownField(face, "zork", {"zork": 1}) for face in LEAST]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_a_nested_unknown_field_is_reported_once_by_its_path(place: Place) -> None:
-    for report in reports(place.format, body_of(place)):
+@pytest.mark.parametrize("case", UNKNOWN_FIELDS, ids=lambda case: case.id)
+def test_a_nested_unknown_field_is_reported_once_by_its_path(case: UnknownField) -> None:
+    for report in reports(case.format, body_of(case)):
         report.rename(lambda name: name.removeprefix(BODY))
-        assert report.times[place.path] == 1
-        assert header_name(place.path) in report.header().split(", ")
+        assert report.times[case.path] == 1
+        assert header_name(case.path) in report.header().split(", ")
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_a_strict_call_is_refused_with_the_path_of_its_unknown_field(place: Place) -> None:
+@pytest.mark.parametrize("case", UNKNOWN_FIELDS, ids=lambda case: case.id)
+def test_a_strict_call_is_refused_with_the_path_of_its_unknown_field(case: UnknownField) -> None:
     report = Report()
-    request, _, notes = FORMATS[place.format].decode_request(body_of(place), {})
+    request, _, notes = FORMATS[case.format].decode_request(body_of(case), {})
     for path in notes.uncarried:
         report.drop(path)
     note_nested(request.source, report)
-    wire_path = FORMATS[place.format].wire_path
+    wire_path = FORMATS[case.format].wire_path
     report.rename(lambda name: name if name in notes.uncarried else wire_path(name))
     with pytest.raises(UmgError) as caught:
         report.refuse(wire_path)
-    assert wire_path(caught.value.metadata["field"]) == place.path
-    assert header_name(place.path) in caught.value.message
+    assert wire_path(caught.value.metadata["field"]) == case.path
+    assert header_name(case.path) in caught.value.message
 
 
 CANONICAL = [
@@ -190,21 +190,21 @@ def test_a_strict_call_is_refused_by_the_own_name_of_a_field_with_a_canonical_na
     assert wire_path(caught.value.metadata["field"]) == "messages"
 
 
-@pytest.mark.parametrize("place", TOP, ids=lambda place: place.id)
-def test_an_unknown_field_of_the_top_level_is_refused_by_name_towards_another_format(place: Place) -> None:
-    request, _, notes = FORMATS[place.format].decode_request(body_of(place), {})
-    for name in FORMATS.keys() - {place.format}:
+@pytest.mark.parametrize("case", TOP, ids=lambda case: case.id)
+def test_an_unknown_field_of_the_top_level_is_refused_by_name_towards_another_format(case: UnknownField) -> None:
+    request, _, notes = FORMATS[case.format].decode_request(body_of(case), {})
+    for name in FORMATS.keys() - {case.format}:
         with pytest.raises(UmgError) as caught:
             FORMATS[name].encode_request(request, "m", False, notes=notes)
         assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "zork"})
         assert "`zork`" in caught.value.message
 
 
-@pytest.mark.parametrize("place", PLACES + TOP, ids=lambda place: place.id)
-def test_null_is_not_reported_as_an_unknown_field(place: Place) -> None:
-    name = place.path.rpartition(".")[2]
-    body = msgspec.json.encode(nulled(msgspec.json.decode(body_of(place)), name, own=SCHEMA))
-    assert all(place.path not in report.dropped for report in reports(place.format, body))
+@pytest.mark.parametrize("case", UNKNOWN_FIELDS + TOP, ids=lambda case: case.id)
+def test_null_is_not_reported_as_an_unknown_field(case: UnknownField) -> None:
+    name = case.path.rpartition(".")[2]
+    body = msgspec.json.encode(nulled(msgspec.json.decode(body_of(case)), name, own=SCHEMA))
+    assert all(case.path not in report.dropped for report in reports(case.format, body))
 
 
 def nulled(value: object, name: str, own: object) -> object:
@@ -261,10 +261,10 @@ def unknown(face: str, body: bytes) -> list[str]:
 
 @pytest.mark.parametrize("face", FORMATS)
 def test_every_field_is_forwarded_to_a_provider_of_the_same_format(face: str) -> None:
-    for place in PLACES + TOP:
-        if place.format == face and not place.path.startswith("extra_body"):
-            request, _, notes = FORMATS[face].decode_request(body_of(place), {})
-            assert not FORMATS[face].encode_request(request, "m", True, notes=notes).report.lost, place.id
+    for case in UNKNOWN_FIELDS + TOP:
+        if case.format == face and not case.path.startswith("extra_body"):
+            request, _, notes = FORMATS[face].decode_request(body_of(case), {})
+            assert not FORMATS[face].encode_request(request, "m", True, notes=notes).report.lost, case.id
 
 
 def test_a_name_is_shortened_and_loses_unprintable_characters() -> None:

@@ -338,7 +338,7 @@ def _thought_back(messages: list[Json]) -> bool:
     if not signed:
         return False
     thought = last.get("reasoning_content")
-    if thought is None or any(_thought_id(thought, place) != name for place, name in enumerate(signed)):
+    if thought is None or any(_thought_id(thought, position) != name for position, name in enumerate(signed)):
         at = f"messages[{messages.index(last)}].reasoning_content"
         raise RefusedError(f"Missing or changed `reasoning_content` of an assistant message with tool calls: {at}", at)
     return True
@@ -347,19 +347,21 @@ def _thought_back(messages: list[Json]) -> bool:
 # --- the answer
 
 
-def _thought_id(thought: str, place: int) -> str:
+def _thought_id(thought: str, position: int) -> str:
     """Return the id of a call after reasoning: it identifies that reasoning, with any white space between its pieces."""
-    return f"call_t{place}{letters(''.join(thought.split()))}"
+    return f"call_t{position}{letters(''.join(thought.split()))}"
 
 
 def _calls(request: ScenarioRequest, answer: Answer) -> list[Json]:
     return [
         {
-            "id": _thought_id(answer.thought, place) if answer.signed else f"call_{place}{letters(str(request.turns))}",
+            "id": _thought_id(answer.thought, position)
+            if answer.signed
+            else f"call_{position}{letters(str(request.turns))}",
             "type": "function",
             "function": {"name": call.name, "arguments": call.text},
         }
-        for place, call in enumerate(answer.calls)
+        for position, call in enumerate(answer.calls)
     ]
 
 
@@ -373,8 +375,8 @@ def _finish(answer: Answer) -> str:
 
 
 def _annotation(source: Source) -> Json:
-    place = {"start_index": source.start, "end_index": source.end}
-    return {"type": "url_citation", "url_citation": {"url": source.url, "title": source.title, **place}}
+    position = {"start_index": source.start, "end_index": source.end}
+    return {"type": "url_citation", "url_citation": {"url": source.url, "title": source.title, **position}}
 
 
 def _usage(usage: Usage) -> Json:

@@ -164,8 +164,8 @@ def _judge_messages(merged: list[tuple[str, list[Json]]]) -> None:
             raise RefusedError(
                 f"{at}: all messages must have non-empty content except for the optional final assistant message"
             )
-        for place, block in enumerate(blocks):
-            _judge_block(block, f"{at}.content.{place}")
+        for position, block in enumerate(blocks):
+            _judge_block(block, f"{at}.content.{position}")
         called = [block["id"] for block in merged[index - 1][1] if block["type"] == "tool_use"] if index else []
         given = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         if role == "user" and (foreign := [name for name in given if name not in called]):
@@ -212,8 +212,8 @@ def _judge_block(block: Json, at: str) -> None:
                 raise RefusedError(f"{at}.{block['type']}.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
         case "tool_result":
             content = block.get("content")
-            for place, inner in enumerate(content if isinstance(content, list) else ()):
-                _judge_block(inner, f"{at}.content.{place}")
+            for position, inner in enumerate(content if isinstance(content, list) else ()):
+                _judge_block(inner, f"{at}.content.{position}")
         case "image" | "document":
             media(block, at)
         case "thinking":

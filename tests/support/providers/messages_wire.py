@@ -44,8 +44,8 @@ def _blocks(request: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json
         blocks += _search(answer)
     elif answer.words:
         blocks.append({"type": "text", "text": answer.text, "words": answer.words})
-    for place, call in enumerate(answer.calls):
-        name = f"toolu_{place}{letters(str(request.turns))}"
+    for position, call in enumerate(answer.calls):
+        name = f"toolu_{position}{letters(str(request.turns))}"
         blocks.append({"type": "tool_use", "id": name, "name": call.name, "input": dict(call.arguments)})
     return blocks
 

@@ -20,7 +20,7 @@ from tests.support.providers.native_rules import (
     is_question,
     judge_config,
     judge_contents,
-    judge_place,
+    judge_position,
     judge_tools,
     medium_of,
     paired,
@@ -74,7 +74,7 @@ class Native:
 
     def read(self, received: ReceivedRequest) -> ScenarioRequest:
         request = parsed(received)
-        judge_place(request)
+        judge_position(request)
         judge_config(request.generation_config or Config())
         judge_tools(request)
         judge_contents(request.contents, alternates=self.alternates)

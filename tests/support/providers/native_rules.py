@@ -73,11 +73,11 @@ def parsed(received: ReceivedRequest) -> Request:
         raise RefusedError(f"Invalid value at '{at}.{name}': {first['msg']}") from error
 
 
-def judge_place(value: Any) -> None:
+def judge_position(value: Any) -> None:
     """Raise RefusedError for fields of the types that belong to another API than this one."""
     if isinstance(value, list):
         for each in value:
-            judge_place(each)
+            judge_position(each)
     elif isinstance(value, _Base):
         for kind, names in CLOUD_ONLY.items():
             for name in names if isinstance(value, kind) else ():
@@ -86,7 +86,7 @@ def judge_place(value: Any) -> None:
                         f'Invalid JSON payload received. Unknown name "{to_camel(name)}": Cannot find field.'
                     )
         for name in type(value).model_fields:
-            judge_place(getattr(value, name))
+            judge_position(getattr(value, name))
 
 
 def judge_config(config: Config) -> None:

@@ -89,10 +89,10 @@ def _signature(request: ScenarioRequest) -> str:
 
 def _calls(request: ScenarioRequest, answer: Answer, ids: bool) -> list[Json]:
     parts: list[Json] = []
-    for place, call in enumerate(answer.calls):
+    for position, call in enumerate(answer.calls):
         made: Json = {"name": call.name, "args": dict(call.arguments)}
         if ids:
-            made["id"] = f"f{place}{letters(str(request.turns))}"
+            made["id"] = f"f{position}{letters(str(request.turns))}"
         parts.append({"functionCall": made})
     if answer.signed and parts:
         parts[0]["thoughtSignature"] = _signature(request)
@@ -105,15 +105,15 @@ def _grounding(answer: Answer) -> Json:
         "searchEntryPoint": {"renderedContent": "<div>search</div>"},
         "groundingChunks": [{"web": {"uri": source.url, "title": source.title}} for source in answer.sources],
         "groundingSupports": [
-            {"segment": _segment(answer.text, source), "groundingChunkIndices": [place]}
-            for place, source in enumerate(answer.sources)
+            {"segment": _segment(answer.text, source), "groundingChunkIndices": [position]}
+            for position, source in enumerate(answer.sources)
         ],
     }
 
 
 def _segment(text: str, source: Source) -> Json:
     """Return the span in bytes of UTF-8; a start of 0 is left out."""
-    start, end = (len(text[:place].encode()) for place in (source.start, source.end))
+    start, end = (len(text[:position].encode()) for position in (source.start, source.end))
     return ({"startIndex": start} if start else {}) | {"endIndex": end, "text": text[source.start : source.end]}
 
 

@@ -138,11 +138,11 @@ class Responses:
     def _judge_reasoning(self, items: list[Json]) -> None:
         """Check that reasoning is followed by its result, is the provider's own, and precedes items that require it."""
         kept = {item["id"] for items in self.contexts.values() for item in items if item.get("type") == "reasoning"}
-        for place, item in enumerate(items):
+        for position, item in enumerate(items):
             if item.get("type") != "reasoning":
                 continue
             name = item.get("id", "")
-            follower = items[place + 1] if place + 1 < len(items) else {}
+            follower = items[position + 1] if position + 1 < len(items) else {}
             ours = follower.get("type", "message" if follower else "") in FOLLOWERS and follower.get("role") in (
                 None,
                 "assistant",
@@ -156,11 +156,11 @@ class Responses:
                 raise RefusedError(message, "input", "invalid_encrypted_content")
             if state is None and name not in kept:
                 raise _not_found(name)
-        for place, item in enumerate(items):
+        for position, item in enumerate(items):
             if (
                 item.get("type") == "function_call"
                 and item.get("id", "").startswith("fc_t")
-                and not wire.thought_before(items, place)
+                and not wire.thought_before(items, position)
             ):
                 message = (
                     f"Item '{item['id']}' of type 'function_call' was provided without its required 'reasoning' item."
@@ -272,9 +272,9 @@ def _judge_message(item: Json, at: str) -> None:
         if item["role"] == "assistant"
         else ("input_text", "input_image", "input_file", "input_audio")
     )
-    for place, part in enumerate(item["content"]):
+    for position, part in enumerate(item["content"]):
         if part["type"] not in own:
-            path = f"{at}.content[{place}]"
+            path = f"{at}.content[{position}]"
             supported = ", ".join(f"'{name}'" for name in own)
             raise RefusedError(
                 f"Invalid value: '{part['type']}'. Supported values are: {supported}.", path, "invalid_value"
@@ -360,10 +360,12 @@ def _last_calls(items: list[Json]) -> tuple[list[Json], int]:
     while end and (items[end - 1].get("type") in PAIRS or items[end - 1].get("role") in ("system", "developer")):
         end -= 1
     answered = {item["call_id"] for item in items[end:] if "call_id" in item}
-    places = [
-        place for place, item in enumerate(items) if item.get("call_id") in answered and item["type"] in PAIRS.values()
+    positions = [
+        position
+        for position, item in enumerate(items)
+        if item.get("call_id") in answered and item["type"] in PAIRS.values()
     ]
-    return [items[place] for place in places], places[0] if places else 0
+    return [items[position] for position in positions], positions[0] if positions else 0
 
 
 def _result(call: Json, items: list[Json]) -> Result:

@@ -68,29 +68,31 @@ def _output(request: ScenarioRequest, answer: Answer, body: Json, name: str) -> 
         status = "incomplete" if answer.finish in UNFINISHED else "completed"
         head = {"id": f"msg_{own}", "type": "message", "status": status, "role": "assistant"}
         items.append(head | {"content": parts})
-    for place, call in enumerate(answer.calls):
+    for position, call in enumerate(answer.calls):
         thought = "t" if answer.signed else ""
         namespace, _, called = call.name.rpartition(".")
         named = {"name": called} | ({"namespace": namespace} if namespace else {})
-        named["call_id"] = f"call_{thought}{place}{letters(f'{own} {request.turns}')}"
+        named["call_id"] = f"call_{thought}{position}{letters(f'{own} {request.turns}')}"
         if call.free is None:
-            item = {"id": f"fc_{thought}{own}_{place}", "type": "function_call", "arguments": call.text}
+            item = {"id": f"fc_{thought}{own}_{position}", "type": "function_call", "arguments": call.text}
         else:
-            item = {"id": f"ctc_{thought}{own}_{place}", "type": "custom_tool_call", "input": call.free}
+            item = {"id": f"ctc_{thought}{own}_{position}", "type": "custom_tool_call", "input": call.free}
         items.append(item | named | {"status": "completed"})
     return items
 
 
-def thought_before(items: list[Json], place: int) -> bool:
-    """Return whether reasoning precedes the group of calls at `place`; the assistant's text may be between them."""
-    while place and (items[place - 1].get("type") == "function_call" or items[place - 1].get("role") == "assistant"):
-        place -= 1
-    return place > 0 and items[place - 1].get("type") == "reasoning"
+def thought_before(items: list[Json], position: int) -> bool:
+    """Return whether reasoning precedes the group of calls at `position`; the assistant's text may be between them."""
+    while position and (
+        items[position - 1].get("type") == "function_call" or items[position - 1].get("role") == "assistant"
+    ):
+        position -= 1
+    return position > 0 and items[position - 1].get("type") == "reasoning"
 
 
 def _annotation(source: Source) -> Json:
-    place = {"start_index": source.start, "end_index": source.end}
-    return {"type": "url_citation", "url": source.url, "title": source.title, **place}
+    position = {"start_index": source.start, "end_index": source.end}
+    return {"type": "url_citation", "url": source.url, "title": source.title, **position}
 
 
 def _usage(usage: Usage) -> Json:
@@ -149,8 +151,8 @@ def _reasoning(item: Json, answer: Answer) -> Iterator[Json]:
     if "encrypted_content" in item:
         started["encrypted_content"] = item["encrypted_content"][:8]  # real streams begin with a shorter state
     yield {"type": "response.output_item.added", "item": started}
-    for place, part in enumerate(item["summary"]):
-        at = {"item_id": item["id"], "summary_index": place}
+    for position, part in enumerate(item["summary"]):
+        at = {"item_id": item["id"], "summary_index": position}
         empty = {"type": "summary_text", "text": ""}
         yield {"type": "response.reasoning_summary_part.added", **at, "part": empty}
         for piece in answer.thoughts:
@@ -170,8 +172,8 @@ def _search(item: Json) -> Iterator[Json]:
 
 def _message(item: Json, answer: Answer) -> Iterator[Json]:
     yield {"type": "response.output_item.added", "item": item | {"status": "in_progress", "content": []}}
-    for place, part in enumerate(item["content"]):
-        at = {"item_id": item["id"], "content_index": place}
+    for position, part in enumerate(item["content"]):
+        at = {"item_id": item["id"], "content_index": position}
         name, key = ("output_text", "text") if part["type"] == "output_text" else ("refusal", "refusal")
         empty = part | {key: ""} | ({"annotations": []} if key == "text" else {})
         more: Json = {"logprobs": []} if key == "text" else {}

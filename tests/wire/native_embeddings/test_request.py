@@ -51,7 +51,7 @@ READINGS = [
     Reading("a task in snake_case", {"content": TEXT, "task_type": "RETRIEVAL_QUERY"}, QUERY),
     Reading("a task in small letters", {"content": TEXT, "taskType": "retrieval_query"}, QUERY),
     Reading("a task in the config", {"content": TEXT, "embedContentConfig": {"taskType": "RETRIEVAL_QUERY"}}, QUERY),
-    Reading("a task in either place", {"content": TEXT, "taskType": "CLUSTERING", "embed_content_config": {"task_type": "RETRIEVAL_QUERY"}}, QUERY),
+    Reading("a task in either unknown_field", {"content": TEXT, "taskType": "CLUSTERING", "embed_content_config": {"task_type": "RETRIEVAL_QUERY"}}, QUERY),
     Reading("no task", {"content": TEXT, "taskType": "TASK_TYPE_UNSPECIFIED"}),
     Reading("a title", {"content": TEXT, "title": "t"}, titled("t")),
     Reading("an empty title", {"content": TEXT, "title": ""}, titled("")),
@@ -186,7 +186,7 @@ def test_a_model_id_cannot_change_the_path(model: str, path: str) -> None:
 
 
 @dataclass(frozen=True)
-class Place:
+class UnknownField:
     path: str
     body: Json  # body of a single call
     count: int = 1
@@ -196,12 +196,12 @@ class Place:
         return self.path
 
 
-PLACES = [
-    Place("zork", {"content": TEXT, "zork": 1}),
-    Place("content.zork", {"content": {**TEXT, "zork": 1}}),
-    Place("content.parts[1].zork", {"content": {"parts": [{"text": "a"}, {"text": "b", "zork": 1}]}}),
-    Place("embedContentConfig.zork", {"content": TEXT, "embedContentConfig": {"zork": 1}}),
-    Place(
+UNKNOWN_FIELDS = [
+    UnknownField("zork", {"content": TEXT, "zork": 1}),
+    UnknownField("content.zork", {"content": {**TEXT, "zork": 1}}),
+    UnknownField("content.parts[1].zork", {"content": {"parts": [{"text": "a"}, {"text": "b", "zork": 1}]}}),
+    UnknownField("embedContentConfig.zork", {"content": TEXT, "embedContentConfig": {"zork": 1}}),
+    UnknownField(
         "embed_content_config.zork", {"content": TEXT, "embed_content_config": {"zork": 1, "null": None}, "zork": 2}, 2
     ),
 ]
@@ -213,16 +213,16 @@ def reports(face: Codec, body: Json) -> Report:
     return EMBEDDINGS.encode_request(request, "m", notes).report
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_an_unknown_field_is_reported_by_its_path(place: Place) -> None:
-    report = reports(NATIVE_EMBEDDING, place.body)
-    assert (report.lost, next(iter(report.dropped))) == (place.count, place.path)
+@pytest.mark.parametrize("unknown_field", UNKNOWN_FIELDS, ids=lambda unknown_field: unknown_field.id)
+def test_an_unknown_field_is_reported_by_its_path(unknown_field: UnknownField) -> None:
+    report = reports(NATIVE_EMBEDDING, unknown_field.body)
+    assert (report.lost, next(iter(report.dropped))) == (unknown_field.count, unknown_field.path)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_an_unknown_field_of_an_item_is_reported_by_its_path(place: Place) -> None:
-    report = reports(NATIVE_EMBEDDINGS, {"requests": [{"content": TEXT}, place.body], "zork": None})
-    assert (report.lost, next(iter(report.dropped))) == (place.count, f"requests[1].{place.path}")
+@pytest.mark.parametrize("unknown_field", UNKNOWN_FIELDS, ids=lambda unknown_field: unknown_field.id)
+def test_an_unknown_field_of_an_item_is_reported_by_its_path(unknown_field: UnknownField) -> None:
+    report = reports(NATIVE_EMBEDDINGS, {"requests": [{"content": TEXT}, unknown_field.body], "zork": None})
+    assert (report.lost, next(iter(report.dropped))) == (unknown_field.count, f"requests[1].{unknown_field.path}")
 
 
 def test_unsupported_options_are_reported_by_their_path_in_the_callers_spelling() -> None:

@@ -26,18 +26,18 @@ class AnswerAggregator(ABC):
 
     def __init__(self, max_bytes: int | None) -> None:
         self._max_bytes = max_bytes
-        self._kept = 0
+        self._retained = 0
         self._seen = 0
 
     @property
     def retained_bytes(self) -> int:
         """Size of the kept messages in bytes. Building a large response takes a while and belongs in a thread."""
-        return self._kept
+        return self._retained
 
     @property
     def share(self) -> float:
         """Ratio of the received bytes to the kept bytes; 1 for a complete response."""
-        return self._seen / self._kept if self._kept else 1.0
+        return self._seen / self._retained if self._retained else 1.0
 
     @abstractmethod
     def limit(self, max_bytes: int) -> None:
@@ -62,16 +62,16 @@ class StreamAggregator(AnswerAggregator):
 
     def limit(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        if self._kept > max_bytes:
+        if self._retained > max_bytes:
             for candidate in self._candidates.values():
-                candidate.shorten(max_bytes / self._kept)
-            self._kept = max_bytes
+                candidate.shorten(max_bytes / self._retained)
+            self._retained = max_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
         size = message.ByteSize()
         self._seen += size
-        if self._max_bytes is None or self._kept < self._max_bytes:
-            self._kept += size
+        if self._max_bytes is None or self._retained < self._max_bytes:
+            self._retained += size
             for event in message.events:
                 self._add(event)
             return
@@ -141,23 +141,23 @@ class FrameAggregator(AnswerAggregator):
 
     @property
     def retained_bytes(self) -> int:
-        return self._kept + self._events_size
+        return self._retained + self._events_size
 
     def limit(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        while self._frames and self._kept > max_bytes:
+        while self._frames and self._retained > max_bytes:
             last = self._frames.pop()
-            self._kept -= len(last)
-            if self._kept < max_bytes:
-                self._frames.append(last[: max_bytes - self._kept])
-                self._kept = max_bytes
+            self._retained -= len(last)
+            if self._retained < max_bytes:
+                self._frames.append(last[: max_bytes - self._retained])
+                self._retained = max_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
         if message.source_frames:
             self._seen += len(message.source_frames)
-            if self._max_bytes is None or self._kept < self._max_bytes:
+            if self._max_bytes is None or self._retained < self._max_bytes:
                 self._frames.append(message.source_frames)
-                self._kept += len(message.source_frames)
+                self._retained += len(message.source_frames)
         for event in message.events:  # few messages have events: the frames carry the whole response
             if event.HasField("usage"):
                 self._usage = event.SerializeToString()
@@ -278,14 +278,14 @@ class _Part:
         self._reasoning_texts = defaultdict[int, Pieces](Pieces)
         self._summaries = defaultdict[int, Pieces](Pieces)
         self._data: list[bytes] = []
-        self._kept = pb.TextPart()  # citations and log probabilities
+        self._retained = pb.TextPart()  # citations and log probabilities
 
     def shorten(self, share: float) -> None:
         """Cut the part's texts to the fraction `share`, and remove media, citations and logprobs, to free memory."""
         for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
             pieces.shorten(int(pieces.size * share))
         self._data.clear()
-        self._kept.Clear()
+        self._retained.Clear()
 
     def apply(self, event: pb.GenerateEvent) -> None:  # noqa: PLR0912 - one case a kind
         match event.WhichOneof("kind"):
@@ -307,9 +307,9 @@ class _Part:
             case "part_updated":
                 self._update(event.part_updated)
             case "citation":
-                self._kept.citations.append(event.citation)
+                self._retained.citations.append(event.citation)
             case "logprobs":
-                self._kept.logprobs.extend(event.logprobs.logprobs)
+                self._retained.logprobs.extend(event.logprobs.logprobs)
             case "state":
                 self._part.state.CopyFrom(event.state)
             case "started" | "usage" | "finished" | "opaque" | "part_ended" | None:
@@ -330,7 +330,7 @@ class _Part:
         match part.WhichOneof("kind"):
             case "refusal":
                 part.refusal.text += text
-                part.refusal.logprobs.extend(self._kept.logprobs)
+                part.refusal.logprobs.extend(self._retained.logprobs)
             case "reasoning":
                 _append_texts(part.reasoning.texts, self._reasoning_texts)
                 _append_texts(part.reasoning.summaries, self._summaries)
@@ -343,7 +343,7 @@ class _Part:
                 part.media.transcript += text
             case "text":
                 part.text.text += text
-                part.text.MergeFrom(self._kept)
+                part.text.MergeFrom(self._retained)
             case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
                 pass  # complete in its start or in its last update
             case unhandled:
