@@ -119,7 +119,7 @@ class Service:
         self._call_log = CallLog(self.metrics, process.usage, process.telemetry)
         self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder)
         self._config = self._started_config = config
-        self._fetcher = process.fetcher
+        self.fetcher = process.fetcher
         self.blobs, self.links = process.blobs, process.links
         self._channel_factory = channel_factory
         self._local = local
@@ -197,7 +197,7 @@ class Service:
         """
         self._channels.replace(self._channel_factory.channels(config))
         self._shared.take(config)
-        self._fetcher.configure(config.egress)
+        self.fetcher.configure(config.egress)
         found = changes(self._started_config, self._config, config)
         self._config = config
         return found
