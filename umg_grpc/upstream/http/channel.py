@@ -14,12 +14,12 @@ from typing import Protocol, TypeVar
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.decoding import DecodeError, decoded, refusal
-from umg_grpc.upstream.http.failure_facts import NO_HEADERS, add_facts, request_id_of
+from umg_grpc.upstream.http.failure_facts import add_facts, request_id_of
 from umg_grpc.upstream.http.keys import Keys
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing
-from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.upstream_answer import ANSWER
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -154,7 +154,8 @@ class HttpChannel:
         endpoint, outgoing = await self.outgoing(
             encoded, key_header, seconds, repeatable=repeatable, max_bytes=max_bytes
         )
-        status, headers = 0, NO_HEADERS
+        status = 0
+        headers: Mapping[str, str] = NO_HEADERS
         try:
             status, headers, body = await self.client.fetch(outgoing)
             self.record_reachable(endpoint)

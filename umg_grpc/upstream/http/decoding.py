@@ -12,7 +12,7 @@ from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.core.surrogates import replace_invalid_utf8
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider, unreadable
-from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder
+from umg_grpc.wire.text_format import BIG_BYTES
 
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -44,26 +44,6 @@ def refusal(decode_error: DecodeError, status: int, headers: Mapping[str, str], 
         return guarded(decode_error, status, known, body)
     except UmgError:
         return from_provider(status, ProviderError())  # the status is sufficient
-
-
-class GuardedDecoder:
-    """Decoder of one stream that raises only UmgError."""
-
-    def __init__(self, decoder: StreamDecoder) -> None:
-        self._decoder = decoder
-
-    @property
-    def done(self) -> bool:
-        """Whether the end of the response was received."""
-        return self._decoder.done
-
-    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Decode the next bytes, see `StreamDecoder`."""
-        return guarded(self._decoder.feed, data)
-
-    def close(self) -> pb.StreamGenerateResponse | None:
-        """Finish decoding, see `StreamDecoder`."""
-        return guarded(self._decoder.close)
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
+from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
@@ -22,7 +23,6 @@ MIN_SECRET_CHARACTERS = 6
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "x-amzn-requestid")
 _REQUEST_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
-NO_HEADERS: Mapping[str, str] = {}
 
 
 def add_facts(

@@ -1,17 +1,16 @@
 """Text generation by a provider with a text format over HTTP: combines a codec and the HTTP client."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import GuardedDecoder, decoded, refusal
+from umg_grpc.upstream.http.decoding import decoded, guarded, refusal
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.faults import too_large
-from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
@@ -80,38 +79,35 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         endpoint, outgoing = await channel.outgoing(self.encoded, codec.key_header, seconds)
         try:
             exchange = await channel.client.open(outgoing)
-            channel.record_reachable(endpoint)
             response = exchange.response
+            channel.record_reachable(endpoint)
             if response.status != 200:
                 raise refusal(codec.decode_error, response.status, response.headers, await exchange.refusal())
-            async with aclosing(exchange.chunks()) as chunks:
-                chunk: bytes | None = await anext(chunks, b"")
-                if response.content_type == JSON and chunk and chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{":
-                    exchange.deadline.record_start()
-                    body = await _joined(chunk, chunks)
-                    yield response_to_events(await decoded(body, self._decode_whole))
-                    channel.record_success(endpoint, response.headers)
-                    return
-                decoder = GuardedDecoder(codec.stream_decoder(self.request, self.passes))
-                begun = False
-                while chunk is not None:
-                    if len(chunk) > SMALL_BYTES:
-                        await channel.client.streams.take(len(chunk))
-                    if (message := decoder.feed(chunk)) is not None:
-                        if not begun and (begun := _has_events(message)):
-                            exchange.deadline.record_start()
-                            channel.record_success(endpoint, response.headers)
-                        yield message
-                    chunk = None if decoder.done else await anext(chunks, None)
-            if (message := decoder.close()) is not None:
+            chunk = await exchange.read()
+            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
+                exchange.deadline.record_start()
+                body = await _joined(chunk, exchange)
+                yield response_to_events(await decoded(body, self._decode_whole))
+                channel.record_success(endpoint, response.headers)
+                return
+            decoder, begun = codec.stream_decoder(self.request, self.passes), False
+            while chunk:
+                if len(chunk) > SMALL_BYTES:
+                    await channel.client.streams.take(len(chunk))
+                if (message := guarded(decoder.feed, chunk)) is not None:
+                    if not begun and (begun := _has_events(message)):
+                        exchange.deadline.record_start()
+                        channel.record_success(endpoint, response.headers)
+                    yield message
+                if decoder.done:
+                    break
+                chunk = await exchange.read()
+            if (message := guarded(decoder.close)) is not None:
                 yield message
             await exchange.finish()
         except UmgError as error:
-            if exchange is None:
-                channel.record_failure(error, endpoint, self.encoded.path)
-            else:
-                response = exchange.response
-                channel.record_failure(error, endpoint, self.encoded.path, response.status, response.headers)
+            status, headers = (0, NO_HEADERS) if exchange is None else (response.status, response.headers)
+            channel.record_failure(error, endpoint, self.encoded.path, status, headers)
             raise
         finally:
             if exchange is not None:
@@ -141,10 +137,10 @@ def _has_events(message: pb.StreamGenerateResponse) -> bool:
     return False
 
 
-async def _joined(beginning: bytes, chunks: AsyncIterable[bytes]) -> bytes:
-    """Return the beginning and the chunks as one body. Raise UmgError(UPSTREAM_FAILED) for a body that is too large."""
+async def _joined(beginning: bytes, exchange: Exchange) -> bytes:
+    """Return the beginning and the rest of a body as one. Raise UmgError(UPSTREAM_FAILED) if it is too large."""
     parts, size = [beginning], len(beginning)
-    async for chunk in chunks:
+    while chunk := await exchange.read():
         parts.append(chunk)
         size += len(chunk)
         if size > MAX_RESPONSE_BYTES:

@@ -94,6 +94,7 @@ class Client:
         return context
 
     async def _send(self, call: Outgoing, *, streams: bool) -> Exchange:
+        """Send the request. Return the exchange with its head, or all of its response."""
         started = self._loop.time()
         deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
         origin, head = request_of(call)
@@ -101,18 +102,31 @@ class Client:
             head = b"%bContent-Length: %d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
         else:
             head = b"%b%b\r\n" % (head, call.head_lines)
-        if (pooled := self._take(origin)) is not None:
+        pooled = self._take(origin)
+        connection = pooled or await self._connect(origin, deadline, call.addresses, streams=streams)
+        while True:
+            if streams:
+                deadline.start_read(self._loop.time())
+            exchange = connection.begin(deadline, None if streams else call.max_bytes, has_body=call.method != "HEAD")
             try:
-                return await _exchange(pooled, call, head, deadline, streams=streams)
+                if call.on_send is not None:
+                    call.on_send()
+                await exchange.send(head, call.body)
+                await (exchange.receive_head() if streams else exchange.receive_all())
+                return exchange
             except UmgError as fault:
-                is_cut = fault.reason == pb.ERROR_REASON_UPSTREAM_CUT and not pooled.answered
-                if not is_cut or self._loop.time() - started > STALE_SECONDS or self._closed is not None:
+                exchange.close()
+                is_cut = fault.reason == pb.ERROR_REASON_UPSTREAM_CUT and not connection.answered
+                is_stale = is_cut and connection is pooled and self._loop.time() - started <= STALE_SECONDS
+                if not is_stale or self._closed is not None:
                     raise
                 self._close_pooled(origin)
                 if not call.repeatable:
                     raise disconnected(f"stale: {fault.cause}") from None
-        connection = await self._connect(origin, deadline, call.addresses, streams=streams)
-        return await _exchange(connection, call, head, deadline, streams=streams)
+            except BaseException:
+                exchange.close()
+                raise
+            connection = await self._connect(origin, deadline, call.addresses, streams=streams)
 
     def _take(self, origin: Origin) -> Connection | None:
         """Return the idle connection that was used last, so that the others can expire."""
@@ -226,21 +240,3 @@ class Client:
             del self._pooled[connection.origin]
         if self._closed is not None and not self._all and not self._closed.done():
             self._closed.set_result(None)
-
-
-async def _exchange(
-    connection: Connection, call: Outgoing, head: bytes, deadline: ExchangeDeadline, *, streams: bool
-) -> Exchange:
-    """Send the request. Return the exchange with its head, or all of its response."""
-    if streams:
-        deadline.start_read(deadline.first)
-    exchange = connection.begin(deadline, None if streams else call.max_bytes, has_body=call.method != "HEAD")
-    if call.on_send is not None:
-        call.on_send()
-    try:
-        await exchange.send(head, call.body)
-        await (exchange.receive_head() if streams else exchange.receive_all())
-    except BaseException:
-        exchange.close()
-        raise
-    return exchange

@@ -2,8 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import suppress
+from math import inf
 from typing import Protocol, runtime_checkable
 
 from umg_grpc.errors import UmgError
@@ -64,18 +65,20 @@ class Exchange:
         self._loop = connection.loop
         self._fault: UmgError | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._inflater: Inflater | None = None  # of a compressed body that is read in parts
+        self._pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
 
     async def send(self, head: bytes, body: bytes) -> None:
         """Write the request, a long one as fast as the provider reads it and until the provider has responded."""
         connection = self._connection
         if len(body) <= PART_BYTES:
-            connection.write(head + body)
+            connection.transport.write(head + body)
             return
         connection.sending = True  # a response before the end of the request leaves the connection unusable
-        connection.write(head)
+        connection.transport.write(head)
         view = memoryview(body)
         for start in range(0, len(body), PART_BYTES):
-            connection.write(view[start : start + PART_BYTES])
+            connection.transport.write(view[start : start + PART_BYTES])
             while connection.writing_paused and not self.done:
                 await self._event()
             if self.done:
@@ -86,7 +89,7 @@ class Exchange:
         """Wait until the head was received. Raise the fault of the connection if it was not or is too large."""
         while not (self.response.has_head or self.done):
             await self._event()
-        self.deadline.end_read()
+        self.deadline.read_end = inf
         if not self.response.has_head:
             self._raise_fault()
 
@@ -94,33 +97,30 @@ class Exchange:
         """Wait until the response is complete. Raise the fault of the connection."""
         while not self.done:
             await self._event()
-        self._raise_fault()
+        if self._fault is not None:
+            self._raise_fault()
 
     async def refusal(self) -> bytes:
         """Return the body of an error response, as far as it arrives and within its size limit. A success with another
         status than the caller expects is an error response too.
         """
         response = self.response
-        response.is_unexpected, response.limit = True, MAX_ERROR_BODY_BYTES
+        response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
         if response.size <= MAX_ERROR_BODY_BYTES:
             self._connection.resume_reading()
             await self.receive_all()
         return (await inflate(response, MAX_ERROR_BODY_BYTES)).body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives, decompressed, one item for each read. Raise UmgError when the connection breaks
-        or a read is too late.
-        """
-        encodings = self.response.encodings
-        inflater = Inflater(encodings, READ_BYTES) if encodings else None
+        """Yield the body as it arrives, one item for each `read`."""
         while chunk := await self.read():
-            if inflater is None:
-                yield chunk
-                continue
-            for piece in inflater.feed(chunk):
-                yield piece
-        if inflater is not None:
-            inflater.close()
+            yield chunk
+
+    def read(self) -> Coroutine[None, None, bytes]:
+        """Return the next part of the body as soon as one was received, decompressed; b"" at its end. Raise UmgError
+        when the connection breaks, after the bytes that were received before, or a read is too late.
+        """
+        return self._read_inflated() if self.response.encodings else self._receive()
 
     async def finish(self) -> None:
         """Read the end of the body after its last event, so that its connection can be reused. The connection is not
@@ -130,27 +130,39 @@ class Exchange:
             return
         with suppress(UmgError, TimeoutError):
             async with asyncio.timeout(END_SECONDS):
-                while await self.read():
+                while await self._receive():
                     pass
 
-    async def read(self) -> bytes:
-        """Return the next part of the body as soon as one was received, b"" at its end. Raise the fault of the
-        connection, after the bytes that were received before.
-        """
-        body = self.response.body
+    async def _receive(self) -> bytes:
+        """Return the next part of the body as it was sent, see `read`."""
+        response, connection = self.response, self._connection
+        body = response.body
         if not (body or self.done):
-            self.deadline.start_read(self._loop.time())
-            self._connection.set_deadline(self.deadline.next)
+            due = self.deadline.start_read(self._loop.time())
+            if due < connection.timer_due:
+                connection.set_timer(due)
             while not (body or self.done):
                 await self._event()
-            self.deadline.end_read()
+            self.deadline.read_end = inf
         if not body:
-            self._raise_fault()
+            if self._fault is not None:
+                self._raise_fault()
             return b""
-        data = self.response.take(READ_BYTES)
-        if not (body or self.done):
-            self._connection.resume_reading()
+        data = response.take(READ_BYTES)
+        if connection.reading_paused and not (body or self.done):
+            connection.resume_reading()
         return data
+
+    async def _read_inflated(self) -> bytes:
+        """Return the next decompressed piece of the body, see `read`."""
+        if self._inflater is None:
+            self._inflater = Inflater(self.response.encodings, READ_BYTES)
+        while not (piece := next(self._pieces, b"")):
+            if not (data := await self._receive()):
+                self._inflater.close()
+                return b""
+            self._pieces = iter(self._inflater.feed(data))
+        return piece
 
     def close(self) -> None:
         """Release the response. Close the connection if the response is not complete, which stops the provider."""
@@ -160,8 +172,7 @@ class Exchange:
 
     def end(self, fault: UmgError | None) -> None:
         """Record the end of the response, or the fault of the connection."""
-        self.done = True
-        self._fault = fault
+        self.done, self._fault = True, fault
         self.wake()
 
     def wake(self) -> None:
@@ -175,32 +186,34 @@ class Exchange:
         return self._waiter
 
     def _raise_fault(self) -> None:
-        if self._fault is not None:
+        """Raise the fault of the connection, once."""
+        fault, self._fault = self._fault, None
+        if fault is not None:
             try:
-                raise self._fault
+                raise fault
             finally:
-                self._fault = None  # its traceback references this frame, which references it
+                del fault  # its traceback references this frame
 
 
 class Connection(asyncio.Protocol):
     """One connection to a provider, for one exchange at a time."""
 
-    _transport: Transport
+    transport: Transport
+    timer_due: float  # when the timer fires, on the event loop's clock; not all timers of uvloop report it
     _timer: asyncio.TimerHandle | None = None
-    _fires: float  # when the timer fires, on the event loop's clock; not all timers of uvloop report it
     _idle_end: float  # end of the time in the pool
 
     def __init__(self, owner: Owner, origin: Origin, idle: float) -> None:
         self.origin = origin
         self.closed = False
         self.sending = False
+        self.reading_paused = False
         self.writing_paused = False
+        self.loop = asyncio.get_running_loop()
         self._owner = owner
         self._idle = idle
-        self.loop = asyncio.get_running_loop()
         self._parser = ResponseParser()
         self._exchange: Exchange | None = None
-        self._reading_paused = False
 
     @property
     def answered(self) -> bool:
@@ -209,7 +222,7 @@ class Connection(asyncio.Protocol):
 
     async def start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
         """Begin TLS with the provider, over a connection of its proxy. Raise OSError."""
-        self._transport = transport
+        self.transport = transport
         secured = await self.loop.start_tls(transport, self, tls, server_hostname=self.origin.server.tls_name)
         if secured is None:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
@@ -222,24 +235,16 @@ class Connection(asyncio.Protocol):
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
         self._exchange = exchange = Exchange(self, self._parser.start(max_bytes, has_body=has_body), deadline)
-        self.set_deadline(deadline.next)
+        if (due := deadline.next) < self.timer_due:
+            self.set_timer(due)
         return exchange
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Write a part of a request."""
-        self._transport.write(data)
 
     def resume_reading(self) -> None:
         """Continue to read the body, after its read-ahead buffer was full."""
-        if self._reading_paused:
-            self._reading_paused = False
+        if self.reading_paused:
+            self.reading_paused = False
             if not self.closed:
-                self._transport.resume_reading()
-
-    def set_deadline(self, due: float) -> None:
-        """Make the timer fire at this time at the latest."""
-        if due < self._fires:
-            self._set_timer(due)
+                self.transport.resume_reading()
 
     def abandon(self) -> None:
         """Close the connection, whose response is not wanted any more."""
@@ -249,11 +254,12 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close the connection at once, in any state."""
         self.closed = True
-        self._transport.abort()
+        self.transport.abort()
 
-    def _set_timer(self, due: float) -> None:
+    def set_timer(self, due: float) -> None:
+        """Make the timer fire at this time, which is earlier than before."""
         self._stop_timer()
-        self._fires = due
+        self.timer_due = due
         self._timer = self.loop.call_at(due, self._on_timer)
 
     def _stop_timer(self) -> None:
@@ -269,11 +275,11 @@ class Connection(asyncio.Protocol):
             if now >= self._idle_end:
                 self.close()
             else:
-                self._set_timer(self._idle_end)
-        elif name := self._exchange.deadline.expired(now, self._fires):
+                self.set_timer(self._idle_end)
+        elif name := self._exchange.deadline.expired(now, self.timer_due):
             self._end(None if self._parser.response.refused else self._exchange.deadline.deadlines.late(name))
         else:
-            self._set_timer(self._exchange.deadline.next)
+            self.set_timer(self._exchange.deadline.next)
 
     def _end(self, fault: UmgError | None = None) -> None:
         """End the exchange, with a fault or a complete response. Return the connection to the pool if it can be
@@ -283,9 +289,10 @@ class Connection(asyncio.Protocol):
         if exchange is not None:
             exchange.end(fault)
         keeps = fault is None and self._parser.response.keep and not (self.closed or self.sending)
-        if keeps and not self._transport.get_write_buffer_size():
+        if keeps and not self.transport.get_write_buffer_size():
             self._idle_end = self.loop.time() + self._idle
-            self.set_deadline(self._idle_end)
+            if self._idle_end < self.timer_due:
+                self.set_timer(self._idle_end)
             self._owner.keep(self)
         else:
             self.close()
@@ -295,10 +302,10 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if not isinstance(transport, Transport):
             raise TypeError("expected a stream's transport")
-        self._transport = transport
+        self.transport = transport
         if not self.closed:
             self._idle_end = self.loop.time() + self._idle
-            self._set_timer(self._idle_end)
+            self.set_timer(self._idle_end)
 
     def data_received(self, data: bytes) -> None:
         exchange = self._exchange
@@ -316,10 +323,11 @@ class Connection(asyncio.Protocol):
         response = exchange.response
         if response.refused:
             exchange.deadline.end = min(exchange.deadline.end, self.loop.time() + ERROR_BODY_SECONDS)
-            self.set_deadline(exchange.deadline.end)
-        elif response.limit is None and len(response.body) > BUFFER_BYTES and not self._reading_paused:
-            self._reading_paused = True
-            self._transport.pause_reading()
+            if exchange.deadline.end < self.timer_due:
+                self.set_timer(exchange.deadline.end)
+        elif response.limit is None and len(response.body) > BUFFER_BYTES and not self.reading_paused:
+            self.reading_paused = True
+            self.transport.pause_reading()
         exchange.wake()
 
     def eof_received(self) -> None:

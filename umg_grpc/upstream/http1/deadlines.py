@@ -132,7 +132,7 @@ class ExchangeDeadline:
         self.deadlines = deadlines
         self.end = started + deadlines.total
         self.first = started + deadlines.first_byte  # of the reads until `record_start`
-        self._read = math.inf
+        self.read_end = math.inf  # of the read that is waiting
         self._name = "first_byte"
         self._lateness = lateness
         self._began_late = 0.0
@@ -140,29 +140,26 @@ class ExchangeDeadline:
     @property
     def next(self) -> float:
         """Time at which the earliest deadline expires."""
-        return min(self._read, self.end)
+        return min(self.read_end, self.end)
 
     def record_start(self) -> None:
         """Record the start of the response, so that reads have the idle deadline from now on."""
         self._name = "idle"
 
-    def start_read(self, now: float) -> None:
-        """Set the deadline of a read."""
+    def start_read(self, now: float) -> float:
+        """Set the deadline of a read. Return the time at which the earliest deadline expires."""
         self._began_late = self._lateness.seconds
-        self._read = now + self.deadlines.idle if self._name == "idle" else self.first
-
-    def end_read(self) -> None:
-        """Remove the deadline of a read."""
-        self._read = math.inf
+        self.read_end = now + self.deadlines.idle if self._name == "idle" else self.first
+        return min(self.read_end, self.end)
 
     def expired(self, now: float, due: float) -> str:
         """Return the name of the deadline that expired, else "". `due`: when the timer that fired was due."""
         if now >= self.end:
             return "total"
-        if now < self._read:
+        if now < self.read_end:
             return ""
         began_late, self._began_late = self._began_late, self._lateness.seconds
         if (delay := max(now - due, self._lateness.seconds - began_late)) > LATE_SECONDS:
-            self.first = self._read = self._read + delay
+            self.first = self.read_end = self.read_end + delay
             return ""
         return self._name

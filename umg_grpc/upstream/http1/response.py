@@ -1,6 +1,7 @@
 """Parsing of responses: the bytes of a connection -> status, headers and body."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeVar, overload
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -23,13 +24,14 @@ class Headers(Mapping[str, str]):
     returned.
     """
 
-    def __init__(self, fields: list[tuple[bytes, bytes]]) -> None:
-        self._values = dict[bytes, bytes]()
+    def __init__(self, fields: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self.values_by_name = dict[bytes, bytes]()
+        """Values as they were sent, by lower-case names."""
         for name, value in fields:
-            self._values.setdefault(name.lower(), value)
+            self.values_by_name.setdefault(name.lower(), value)
 
     def __getitem__(self, name: str) -> str:
-        return _text(self._values[name.lower().encode("latin-1", "replace")])
+        return _text(self.values_by_name[_key(name)])
 
     @overload
     def get(self, name: str, default: None = None, /) -> str | None: ...
@@ -39,18 +41,26 @@ class Headers(Mapping[str, str]):
         """Return the value of a header; `default` if it is absent. Most lookups find none, which `Mapping.get` handles
         by an exception.
         """
-        value = self._values.get(name.lower().encode("latin-1", "replace"))
+        value = self.values_by_name.get(_key(name))
         return default if value is None else _text(value)
 
     def __iter__(self) -> Iterator[str]:
-        return (name.decode("latin-1") for name in self._values)
+        return (name.decode("latin-1") for name in self.values_by_name)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.values_by_name)
+
+
+@lru_cache(maxsize=256)  # callers look for few names
+def _key(name: str) -> bytes:
+    return name.lower().encode("latin-1", "replace")
 
 
 def _text(value: bytes) -> str:
     return value.rstrip(b" \t").decode("utf-8", "surrogateescape")
+
+
+NO_HEADERS = Headers()
 
 
 class Fetched(NamedTuple):
@@ -69,10 +79,11 @@ class Response:
     def __init__(self, max_bytes: int | None, *, has_body: bool = True) -> None:
         """Create a response. `max_bytes`: limit of its body, None for a stream. `has_body`: False for HEAD."""
         self.has_body = has_body
-        self.is_unexpected = False  # a success that counts as an error response
         self.has_head = False
+        self.refused = False  # an error response, whose head was received
         self.status = 0
-        self.fields: list[tuple[bytes, bytes]] = []
+        self.fields: list[tuple[bytes, bytes]] = []  # headers as they were sent, without the trailers
+        self.headers = NO_HEADERS
         self.body = bytearray()  # received and not taken, perhaps compressed
         self.complete = False
         self.keep = False  # the connection can serve another exchange
@@ -81,16 +92,6 @@ class Response:
         self.content_length = 0  # size of the body, if the head states it
         self.encodings: tuple[bytes, ...] = ()  # content encodings in lower case, the last applied first
         self.limit = max_bytes
-
-    @property
-    def refused(self) -> bool:
-        """Whether the response is an error response, whose head was received."""
-        return self.has_head and (self.is_unexpected or not 200 <= self.status < 300)
-
-    @property
-    def headers(self) -> Headers:
-        """Headers, without the trailers."""
-        return Headers(self.fields)
 
     @property
     def content_type(self) -> str:
@@ -114,7 +115,7 @@ class Response:
             raise disconnected("the connection was closed before an answer began")
         if self.refused:
             return
-        names = {name.lower(): value for name, value in self.fields}
+        names = self.headers.values_by_name
         if b"content-length" in names or b"chunked" in names.get(b"transfer-encoding", b"").lower():
             raise broken(f"the connection was closed after {self.size} bytes of the body")
 
@@ -180,17 +181,17 @@ class ResponseParser:
         response = self.response
         response.has_head = True
         response.status = status
-        if response.refused:
-            response.limit = MAX_ERROR_BODY_BYTES
+        if not 200 <= status < 300:
+            response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
         response.complete = not response.has_body  # the parser itself expects the body that the head describes
         response.fields, self._fields = self._fields, []  # trailers of a chunked body are ignored
-        for name, value in response.fields:
-            length = len(name)  # compared first, since only few names have one of the two lengths
-            if length == len("content-length") and name.lower() == b"content-length":
-                response.content_length = int(value) if response.has_body else 0
-            elif length == len("content-encoding") and name.lower() == b"content-encoding":
-                encodings = [encoding.strip().lower() for encoding in value.split(b",")]
-                response.encodings = (*reversed(encodings), *response.encodings)
+        response.headers = Headers(response.fields)
+        names = response.headers.values_by_name
+        if response.has_body and b"content-length" in names:
+            response.content_length = int(names[b"content-length"])
+        if b"content-encoding" in names:
+            values = [value for name, value in response.fields if name.lower() == b"content-encoding"]
+            response.encodings = tuple(part.strip().lower() for part in reversed(b",".join(values).split(b",")))
 
     def on_body(self, body: bytes) -> None:
         response = self.response
@@ -208,7 +209,7 @@ class ResponseParser:
 def _check_head(response: Response) -> None:
     size = sum(len(name) + len(value) for name, value in response.fields) if response.has_head else response.received
     if size > MAX_HEAD_BYTES:
-        response.has_head = False
+        response.has_head = response.refused = False
         raise head_too_large()
 
 
