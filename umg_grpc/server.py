@@ -16,6 +16,7 @@ from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.file_links import FileLinks, link_secret
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.keys import Keys
+from umg_grpc.access.uncounted_limits import LimitedKeys, check_models
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
@@ -98,6 +99,8 @@ class ProcessContext(NamedTuple):
     fetcher: Fetcher
     blobs: BlobStore | None
     links: FileLinks
+    counts_alone: bool
+    """Whether other processes serve the same callers without a common Redis."""
 
 
 class Service:
@@ -119,6 +122,7 @@ class Service:
         self._call_log = CallLog(self.metrics, process.usage, process.telemetry)
         self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder)
         self._config = self._started_config = config
+        self._counts_alone = process.counts_alone
         self.fetcher = process.fetcher
         self.blobs, self.links = process.blobs, process.links
         self._channel_factory = channel_factory
@@ -138,7 +142,7 @@ class Service:
         )
         self._models = ModelServicer(channels)
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
-        self._admin = AdminServicer(store, report)
+        self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
         self._files = FileServicer(process.links, process.blobs)
         self._dependencies = process.dependencies
         self._watch()
@@ -191,6 +195,11 @@ class Service:
         found = self.authenticator.reference(secret.strip()) if scheme.lower() == "bearer" else None
         return {} if found is None else {KEY: found.key_id, KEY_PREFIX: found.prefix}
 
+    def check(self, config: Config) -> None:
+        """Raise UmgError(INVALID_FIELD) for another config that this process cannot apply."""
+        if self._counts_alone:
+            check_models(config.models)
+
     def reload(self, config: Config) -> Changes:
         """Apply the channels and models of another config to calls that start later. Return the changes, of which some
         need a restart. Raise OSError if a file of the config cannot be read.
@@ -236,9 +245,12 @@ async def open_service(
     metrics: Metrics | None = None,
     load_shedder: LoadShedder | None = None,
     telemetry: Telemetry | None = None,
+    *,
+    counts_alone: bool = False,
 ) -> AsyncGenerator[Service, None]:
     """Open the service of a config, with its store opened and migrated. `local` is None without a local model;
-    `metrics`, `load_shedder` and `telemetry` are those of the process, if it has some.
+    `metrics`, `load_shedder` and `telemetry` are those of the process, if it has some. `counts_alone`: whether other
+    processes serve the same callers without a common Redis; limits are then refused.
 
     Raise StoreError for a database that cannot be used, OSError if a file of the config cannot be read or `data` cannot
     be written.
@@ -246,7 +258,7 @@ async def open_service(
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)
         stack.push_async_callback(store.aclose)
-        authenticator = Authenticator(Keys(store))
+        authenticator = Authenticator(Keys(store), note=LimitedKeys().note if counts_alone else lambda _: None)
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)
         client = await stack.enter_async_context(Client.opened())
@@ -278,6 +290,7 @@ async def open_service(
             fetcher=fetcher,
             blobs=blobs,
             links=links,
+            counts_alone=counts_alone,
         )
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 

@@ -87,8 +87,11 @@ class Authenticator:
         monotonic: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         chance: Callable[[], float] = random.random,
+        note: Callable[[Key], None] = lambda _: None,
     ) -> None:
+        """Authenticate by the keys of a database. `note` is called with each valid key that is read."""
         self._keys = keys
+        self._note = note
         self._chance = chance
         self._monotonic = monotonic
         self._now = now
@@ -301,6 +304,7 @@ class Authenticator:
             _put_bounded(self._refused, digest, _Refused(rejection, checked, reference), MAX_REFUSED)
             return rejection
         self._refused.pop(digest, None)
+        self._note(key)
         caller = caller_of(key)
         known = self._known.get(digest)
         if known is None:

@@ -1,6 +1,8 @@
 """Commands of `umg keys`, on the database of a config or at a gateway."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -8,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.cli.admin_client import AdminClient, opened
+from umg_grpc.cli.config import load
 from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.prices import credits_text
@@ -26,6 +29,7 @@ async def create(target: AdminTarget, fields: Fields) -> None:
     """Create a key. Print it, and its secret alone on the last line."""
     async with opened(target) as admin:
         made = await admin.call(bodies.decode_create(_body(fields)), pb.CreateKeyResponse)
+    _warn_of_uncounted(target, made.key)
     _print([made.key])
     _print_secret(made.secret)
 
@@ -39,7 +43,28 @@ async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapp
         request = bodies.decode_update(_body(fields))
         request.key_id = reference
         changed = await admin.call(request, pb.UpdateKeyResponse)
+    _warn_of_uncounted(target, changed.key)
     _print_lines(changed.key)
+
+
+def _warn_of_uncounted(target: AdminTarget, key: pb.Key) -> None:
+    """Warn of limits if several processes serve the data directory without Redis. A gateway refuses them itself."""
+    if target.gateway:
+        return
+    # imported here: slow to import, and needed on a database alone
+    from umg_grpc.access.uncounted_limits import FIELDS, REMEDY
+    from umg_grpc.access.usage import DIRECTORY
+    from umg_grpc.store.process_locks import count_running
+
+    if not any(key.settings.HasField(name) for name in FIELDS) or load(target.config).redis is not None:
+        return
+    with suppress(OSError):  # of files of another user
+        if (running := count_running(target.data / DIRECTORY)) > 1:
+            print(
+                f"umg: warning: {running} processes serve {target.data} without Redis, and each counts the limits for "
+                f"itself: {REMEDY}; the next start with --workers is refused",
+                file=sys.stderr,
+            )
 
 
 async def list_all(target: AdminTarget) -> None:

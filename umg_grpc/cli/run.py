@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,8 @@ import uvloop
 
 from umg_grpc import logs
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
-from umg_grpc.access.keys import Key, Keys, utc_now
+from umg_grpc.access.keys import Keys
+from umg_grpc.access.uncounted_limits import check_start
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.exposure import check_exposure
@@ -27,7 +28,7 @@ from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, local_model, served_part
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
-from umg_grpc.config import Address, Config, ConfigError, ModelInfo
+from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.server import Service
@@ -39,8 +40,6 @@ from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
-MAX_NAMED_KEYS = 10
-"""Maximum number of keys that an error names."""
 FIRST_LOAD_SECONDS = 60.0
 SWITCH_SECONDS = 0.0005
 
@@ -117,27 +116,12 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
     store = await open_store(config.database, options.data)
     try:
         if config.redis is None:
-            check_unlimited(await Keys(store).list(), config.models, options.workers)
+            check_start(await Keys(store).list(), config.models, options.workers)
         variable, replace_key = os.environ.get(VARIABLE), options.replace_bootstrap_key
         exposed = bool(options.exposed)
         return await ensure_bootstrap(store, options.data, variable, replace=replace_key, exposed=exposed)
     finally:
         await store.aclose()
-
-
-def check_unlimited(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
-    """Raise UmgError(INVALID_FIELD) if a live key or a model has a limit, which several workers without Redis would
-    apply each for itself.
-    """
-    limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
-    limited += [f"model {model}" for model, info in models.items() if info.limits is not None]
-    if limited:
-        named = ", ".join(limited[:MAX_NAMED_KEYS]) + (", …" if len(limited) > MAX_NAMED_KEYS else "")
-        message = (
-            f"--workers {workers}: these have limits, which several processes count together only with `redis` in"
-            f" the config; add it, or serve with one worker: {named}"
-        )
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="redis")
 
 
 async def _serve_worker(options: Options, config: Config) -> None:
@@ -211,6 +195,7 @@ def _make_reload(
         process = os.getpid()
         try:
             config = served_part(read(options.config, os.environ), local=local is not None)
+            service.check(config)
             if certificates is not None:
                 certificates.reload()
             found = service.reload(config)

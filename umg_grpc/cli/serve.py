@@ -115,7 +115,10 @@ async def gateway(
         if GRPC in options.faces:
             telemetry = await stack.enter_async_context(open_telemetry(environment))
             service = state.service = await stack.enter_async_context(
-                open_service(config, options.data, local, metrics, load_shedder, telemetry)
+                open_service(
+                    *(config, options.data, local, metrics, load_shedder, telemetry),
+                    counts_alone=options.share_ports and config.redis is None,
+                )
             )
             face = _bind_grpc(service, options, limit, certificates)
             state.grpc, state.face = Address(options.grpc.host, face.port), face

@@ -28,11 +28,11 @@ class ProcessLocks:
 
     def has_ended(self, name: str) -> bool:
         """Return whether the process with this name, which has had a lock here, has ended."""
-        return self._try_lock(name, delete=False)
+        return _try_lock(self._directory / f"{name}{SUFFIX}", delete=False)
 
     def forget(self, name: str) -> None:
         """Delete the lock of a process that has ended."""
-        self._try_lock(name, delete=True)
+        _try_lock(self._directory / f"{name}{SUFFIX}", delete=True)
 
     def close(self) -> None:
         """Release and delete the lock."""
@@ -48,22 +48,27 @@ class ProcessLocks:
                 return descriptor
             os.close(descriptor)
 
-    def _try_lock(self, name: str, *, delete: bool) -> bool:
-        """Return whether no process has the lock. With `delete` it is deleted then."""
-        path = self._directory / f"{name}{SUFFIX}"
-        try:
-            descriptor = os.open(path, os.O_WRONLY)
-        except FileNotFoundError:
+
+def count_running(directory: Path) -> int:
+    """Return the number of processes that have a lock in the directory."""
+    return sum(not _try_lock(path, delete=False) for path in directory.glob(f"*{SUFFIX}"))
+
+
+def _try_lock(path: Path, *, delete: bool) -> bool:
+    """Return whether no process has the lock. With `delete` it is deleted then."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY)
+    except FileNotFoundError:
+        return True
+    try:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if delete:
+                path.unlink(missing_ok=True)
             return True
-        try:
-            with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if delete:
-                    path.unlink(missing_ok=True)
-                return True
-            return False
-        finally:
-            os.close(descriptor)
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _directory_id(directory: Path) -> str:

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from umg_grpc.access.key_fields import KeyFields
 from umg_grpc.access.keys import DEFAULT_OVERLAP, Key, Keys
 from umg_grpc.access.permissions import ADMIN
+from umg_grpc.access.uncounted_limits import check_key
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.service.pipeline.call import current
@@ -30,8 +32,10 @@ PAGE_SIZE = 100
 class AdminServicer(rpc.AdminServiceServicer):
     """`umg.v1.AdminService`."""
 
-    def __init__(self, store: Store, channels: ChannelReport) -> None:
+    def __init__(self, store: Store, channels: ChannelReport, *, refuses_limits: bool = False) -> None:
+        """Create a servicer. `refuses_limits`: whether keys cannot have limits, see `uncounted_limits`."""
         self._keys = Keys(store)
+        self._refuses_limits = refuses_limits
         self._budgets = BudgetAccounts(store)
         records = UsageRecords(store)
         self._usage = UsageReport(records)
@@ -41,8 +45,10 @@ class AdminServicer(rpc.AdminServiceServicer):
     async def CreateKey(self, request: pb.CreateKeyRequest, context: Context) -> pb.CreateKeyResponse:
         """Create a key. Return it with its secret."""
         check(request)
+        fields = fields_of(request.settings)
+        self._check_limits(fields)
         async with _errors():
-            key, secret = await self._keys.create(request.settings.name, **fields_of(request.settings))
+            key, secret = await self._keys.create(request.settings.name, **fields)
         return pb.CreateKeyResponse(key=message_of(key), secret=secret)
 
     async def GetKey(self, request: pb.GetKeyRequest, context: Context) -> pb.GetKeyResponse:
@@ -69,6 +75,7 @@ class AdminServicer(rpc.AdminServiceServicer):
         """Change the fields of a key that the mask names."""
         check(request)
         changes = changes_of(request.settings, request.update_mask.paths)
+        self._check_limits(changes)
         async with _errors():
             [message] = await self._messages([await self._keys.update(request.key_id, changes)])
             return pb.UpdateKeyResponse(key=message)
@@ -88,6 +95,11 @@ class AdminServicer(rpc.AdminServiceServicer):
         async with _errors():
             [message] = await self._messages([await self._keys.revoke(request.key_id)])
             return pb.RevokeKeyResponse(key=message)
+
+    def _check_limits(self, fields: KeyFields) -> None:
+        """Raise UmgError(WRONG_STATE) for a limit of a key that the gateway cannot count."""
+        if self._refuses_limits:
+            check_key(fields)
 
     async def _messages(self, keys: Collection[Key]) -> list[pb.Key]:
         """Return the keys as messages, each with the balance of its budget."""

@@ -1,0 +1,65 @@
+"""Limits that several processes without a common Redis would each count for themselves."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from umg_grpc.access.key_fields import KeyFields
+from umg_grpc.access.keys import Key, utc_now
+from umg_grpc.config import ModelInfo
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+REMEDY = "set `redis` in the config, or serve with one worker"
+FIELDS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
+MAX_NAMED = 10
+"""Maximum number of keys and models that an error names."""
+
+logger = structlog.get_logger()
+
+
+def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
+    """Raise UmgError(INVALID_FIELD) if a live key or a model has a limit."""
+    limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
+    _check(
+        limited + _limited(models), f"--workers {workers}: these have limits, which each worker would count for itself"
+    )
+
+
+def check_models(models: Mapping[str, ModelInfo]) -> None:
+    """Raise UmgError(INVALID_FIELD) if a model has a limit."""
+    _check(_limited(models), "these have limits, which each worker would count for itself")
+
+
+def check_key(fields: KeyFields) -> None:
+    """Raise UmgError(WRONG_STATE) if a limit of a key is set."""
+    if any(fields.get(name) is not None for name in FIELDS):
+        message = f"this gateway has several workers without Redis, and each would count a limit for itself: {REMEDY}"
+        raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="workers")
+
+
+class LimitedKeys:
+    """Log of the keys with limits that processes meanwhile find in the database, one line for each key."""
+
+    def __init__(self) -> None:
+        self._logged = set[str]()
+
+    def note(self, key: Key) -> None:
+        """Log the key if it has limits and was not logged before."""
+        if not key.has_limits:
+            self._logged.discard(key.key_id)
+        elif key.key_id not in self._logged:
+            self._logged.add(key.key_id)
+            message = f"a key has limits, which each worker counts for itself: {REMEDY}; the next start is refused"
+            logger.warning(message, key=key.key_id, key_prefix=key.prefix)
+
+
+def _limited(models: Mapping[str, ModelInfo]) -> list[str]:
+    return [f"model {model}" for model, info in models.items() if info.limits is not None]
+
+
+def _check(limited: Sequence[str], problem: str) -> None:
+    if limited:
+        named = ", ".join(limited[:MAX_NAMED]) + (", …" if len(limited) > MAX_NAMED else "")
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"{problem}; {REMEDY}: {named}", field="redis")
