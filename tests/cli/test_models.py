@@ -63,6 +63,14 @@ async def test_models_and_aliases_are_listed_with_their_channels(files: tuple[st
     ]
 
 
+async def test_prices_of_other_units_than_tokens_are_listed(tmp_path: Path) -> None:
+    image = "{1024x1024: {low: 0.01, high: 0.2}, any: 0.05}"
+    priced = CONFIG.replace("{input: 2.5, output: 10}", f"{{search: 0.002, image: {image}, video: 3}}")
+    (tmp_path / "umg.yaml").write_text(priced)
+    code, out, _ = await run("models", *NO_GATEWAY, "--config", str(tmp_path / "umg.yaml"), "--data", str(tmp_path))
+    assert (code, table(out)[1][3]) == (0, "0.002 a search, 0.01-0.2 an image, 3 a video")
+
+
 @dataclass(frozen=True)
 class Explained:
     id: str

@@ -23,6 +23,7 @@ CREDIT = 1_000_000
 WISHED_TOKENS = 20_000
 """Output tokens of an answer that the request does not limit further."""
 
+DOCUMENTS = 150
 PROMPT_TOKENS = 30
 """Tokens that the provider counts for every prompt; it has at least as many bytes."""
 
@@ -75,7 +76,13 @@ def _native(prompt: int, used: int) -> dict[str, Any]:
     return {"candidates": [candidate], "usageMetadata": usage}
 
 
+def _rerank(_: int, __: int) -> dict[str, Any]:
+    results = [{"index": index, "relevance_score": 0.5} for index in range(DOCUMENTS)]
+    return {"id": "r", "results": results, "meta": {"billed_units": {"search_units": 2}}}
+
+
 ANSWERS = {
+    "rerank": _rerank,
     "completions": _chat,
     "responses": _responses,
     "messages": _messages,
@@ -98,7 +105,7 @@ async def talking(
 
 
 async def new_key(gateway: Running, budget: int) -> tuple[str, str]:
-    key, secret = await Keys(gateway.service.store).create("spender", budget_micro_credits=budget)
+    key, secret = await Keys(gateway.service.store).create(f"spender of {budget}", budget_micro_credits=budget)
     return key.key_id, secret
 
 
@@ -124,6 +131,7 @@ FACES: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", {"model": "m", "messages": MESSAGES}),
     "responses": ("/v1/responses", {"model": "m", "input": "x", "store": False}),
     "messages": ("/v1/messages", {"model": "m", "messages": MESSAGES, "max_tokens": 500}),
+    "rerank": ("/v1/rerank", {"model": "m", "query": "q", "documents": ["d"] * DOCUMENTS}),
     "native": ("/v1beta/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}),
 }
 
@@ -277,3 +285,15 @@ async def test_a_continued_conversation_is_part_of_the_reservation(tmp_path: Pat
         assert (again.status, again.body["error"]["type"]) == (429, "insufficient_quota")
         assert (await call(session, gateway, key, "responses", **more)).status == 200
     assert (await balance(tmp_path, key_id)) == Balance(2 * PROMPT_TOKENS * 1000, 0)
+
+
+async def test_search_units_of_reranking_are_reserved_and_charged(tmp_path: Path) -> None:
+    async with (
+        talking(tmp_path, "rerank", price="price: {search: 1}") as (_, gateway),
+        aiohttp.ClientSession() as session,
+    ):
+        key_id, key = await new_key(gateway, 2 * CREDIT)
+        _, short = await new_key(gateway, 2 * CREDIT - 1)
+        assert (await call(session, gateway, key, "rerank")).status == 200
+        assert (await call(session, gateway, short, "rerank")).status == 429
+    assert await balance(tmp_path, key_id) == Balance(2 * CREDIT, 0)

@@ -6,9 +6,24 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import parse
-from umg_grpc.prices import FREE, INPUT, OUTPUT
+from umg_grpc.prices import (
+    CACHE_READ,
+    CACHE_WRITE,
+    FREE,
+    IMAGE,
+    IMAGE_INPUT,
+    IMAGE_OUTPUT,
+    INPUT,
+    LONG_CACHE_WRITE,
+    OUTPUT,
+    SEARCH,
+    Quantities,
+    credits_text,
+    price_list,
+    video_quantities,
+)
 from umg_grpc.routing import Router
-from umg_grpc.shipped_prices import PRICES, TABLE
+from umg_grpc.shipped_prices import PRICES, TABLE, shipped_prices
 
 FILE = """\
 channels:
@@ -56,7 +71,33 @@ def test_the_shipped_prices_can_be_left_unused() -> None:
 def test_each_row_has_one_model_a_source_a_date_and_prices() -> None:
     assert len(PRICES) == len(TABLE)
     for row in TABLE:
-        assert re.fullmatch(r"https://[a-z./-]+", row.source), row
+        assert re.fullmatch(r"https://[a-z./_-]+", row.source), row
         assert re.fullmatch(r"20[0-9]{2}-[01][0-9](-[0-3][0-9])?", row.as_of), row
-        amounts = {price.unit: price.micro_credits_per_million for price in PRICES[row.model]}
-        assert 0 < amounts[INPUT] < amounts[OUTPUT], row
+        listed = price_list(PRICES[row.model])
+        assert min(price.micro_credits_per_million for price in PRICES[row.model]) > 0, row
+        assert not row.output or listed.price_of(INPUT) <= listed.price_of(OUTPUT), row
+        assert listed.price_of(CACHE_READ) <= listed.price_of(INPUT), row
+        assert listed.price_of(INPUT) <= listed.price_of(CACHE_WRITE) <= listed.price_of(LONG_CACHE_WRITE), row
+
+
+@dataclass(frozen=True)
+class Cost:
+    id: str
+    model: str
+    quantities: Quantities
+    credits: str
+
+
+COSTS = [
+    Cost("cached tokens", "gpt-4.1-mini-2025-04-14", {INPUT: 10**6, CACHE_READ: 10**6}, "0.500000"),
+    Cost("embeddings", "text-embedding-3-large", {INPUT: 10**6}, "0.130000"),
+    Cost("searches of reranking", "rerank-v3.5", {SEARCH: 3, INPUT: 500}, "0.006000"),
+    Cost("tokens of images", "gpt-image-1", {IMAGE: 1, INPUT: 10**5, IMAGE_INPUT: 10**5, IMAGE_OUTPUT: 10**5}, "5.500000"),
+    Cost("seconds of a video", "sora-2-pro", video_quantities(1, 8, "1280x720"), "2.400000"),
+    Cost("seconds of a video of another size", "sora-2-pro", video_quantities(1, 8, "1920x1080"), "5.600000"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COSTS, ids=lambda case: case.id)
+def test_units_of_a_shipped_model_cost(case: Cost) -> None:
+    assert credits_text(price_list(shipped_prices(case.model)).cost(case.quantities)) == case.credits

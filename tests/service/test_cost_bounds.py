@@ -159,6 +159,15 @@ def test_a_rerank_query_counts_for_each_document() -> None:
     assert bound.least == bound.most == request.ByteSize() + 50_000
 
 
+@pytest.mark.parametrize(
+    ("documents", "text", "searches"), [(1, "d", 1), (99, "d", 1), (101, "d", 2), (1, "d" * 25_000, 2)]
+)
+def test_a_search_unit_of_reranking_is_for_a_hundred_documents(documents: int, text: str, searches: int) -> None:
+    request = pb.RerankRequest(model="m", query="q", documents=[pb.RerankDocument(text=text)] * documents)
+    bound = cost_bound(DecodedRequest(request, NO_NOTES), pb.Model(), price_list(prices(search=1)))
+    assert bound.most == searches
+
+
 LIMITS = {"chat": ("max_tokens",), "responses": ("max_output_tokens",), "messages": ("max_tokens",), "native": ("generationConfig", "maxOutputTokens")}  # fmt: skip
 reasoning = st.one_of(
     st.none(),

@@ -18,7 +18,18 @@ from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import IMAGE, INPUT, MICRO_CREDITS, OUTPUT, PRICED_UNITS, VIDEO, VIDEO_SECOND, Unit
+from umg_grpc.prices import (
+    IMAGE,
+    INPUT,
+    MICRO_CREDITS,
+    OUTPUT,
+    PRICED_UNITS,
+    REQUEST,
+    SEARCH,
+    VIDEO,
+    VIDEO_SECOND,
+    Unit,
+)
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.resilience.circuit_breaker import State
@@ -30,8 +41,10 @@ from umg_grpc.v1 import pb
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Units of the time since a failure, in seconds."""
 
-MEDIA: Mapping[Unit, str] = MappingProxyType({IMAGE: "an image", VIDEO_SECOND: "a second", VIDEO: "a video"})
-"""Units whose prices depend on size and quality, as they are printed."""
+EACH: Mapping[Unit, str] = MappingProxyType(
+    {REQUEST: "a call", SEARCH: "a search", IMAGE: "an image", VIDEO_SECOND: "a second", VIDEO: "a video"}
+)
+"""Units whose prices are printed as those of one, as they are printed."""
 
 States = Mapping[Pair, str]
 """State of each channel at a model in a running gateway; empty if no gateway answers."""
@@ -73,17 +86,17 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
 
 
 def _price(model: pb.ModelChannels) -> str:
-    """Return the prices of a million tokens of input and of output in credits, and those of an image or a video, for
+    """Return the prices of a million tokens of input and of output in credits, and those of one of other units, for
     example `2.5 / 10` and `0.01-0.2 an image`; `none` for a model without a price.
     """
     prices = {price.unit: price.micro_credits_per_million for price in model.prices}
-    texts = [_price_of_media(model, unit, name) for unit, name in MEDIA.items() if unit in prices]
-    if not prices.keys() <= MEDIA.keys():
+    texts = [_price_of_one(model, unit, name) for unit, name in EACH.items() if unit in prices]
+    if not prices.keys() <= EACH.keys():
         texts.insert(0, " / ".join(_credits(prices.get(unit, 0)) for unit in (INPUT, OUTPUT)))
     return ", ".join(texts) or "none"
 
 
-def _price_of_media(model: pb.ModelChannels, unit: Unit, name: str) -> str:
+def _price_of_one(model: pb.ModelChannels, unit: Unit, name: str) -> str:
     prices = sorted({price.micro_credits_per_million for price in model.prices if price.unit == unit})
     ends = dict.fromkeys((prices[0], prices[-1]))
     return f"{'-'.join(_credits(price, PRICED_UNITS) for price in ends)} {name}"

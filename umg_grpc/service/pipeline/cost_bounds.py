@@ -56,6 +56,12 @@ MIN_OUTPUT_TOKENS = 16
 """Smallest maximum that every provider accepts; a smaller one is raised to it where it is translated."""
 MIN_REASONING_TOKENS = 1025
 """Reasoning tokens by which a translated maximum may be raised if the caller set no larger budget of them."""
+DOCUMENTS_OF_A_SEARCH = 100
+"""Documents of one search unit of reranking."""
+SPLIT_BYTES = 250
+"""Bytes for which a provider counts another document at most: it splits documents of more than 500 tokens, the query
+included.
+"""
 MAX_PROMPT_TOKENS = 2**31 - 1
 CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
 OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
@@ -102,10 +108,11 @@ def cost_bound(
     if isinstance(request, pb.GenerateRequest):
         own_messages = "messages" not in decoded.notes.edited
         return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
-    tokens = request_bytes(request)
+    tokens, searches = request_bytes(request), 0
     if isinstance(request, pb.RerankRequest):  # some providers count the query for each document
+        searches = -(-(len(request.documents) + tokens // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)
         tokens += len(request.query.encode()) * len(request.documents)
-    fixed = tokens * prices.dearest(INPUT) + prices.dearest(REQUEST)
+    fixed = tokens * prices.dearest(INPUT) + searches * prices.dearest(SEARCH) + prices.dearest(REQUEST)
     return CostBound(fixed, 0, 0, 0)
 
 

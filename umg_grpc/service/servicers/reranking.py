@@ -33,7 +33,10 @@ class RerankServicer(rpc.RerankServiceServicer):
             response.usage.total_tokens = await asyncio.to_thread(_count, request, model)
             response.usage.estimated = True
         if not call.is_cached:
-            call.usage = pb.Usage(input_tokens=response.usage.total_tokens, estimated=response.usage.estimated)
+            usage = response.usage  # providers that bill by search units state these
+            call.usage = pb.Usage(
+                input_tokens=usage.total_tokens, web_search_requests=usage.search_units, estimated=usage.estimated
+            )
         return response
 
 
