@@ -205,7 +205,7 @@ def check_addresses(target: Target, addresses: "list[IpAddress]", rules: EgressR
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether an address is a host's on the public internet, and contains or stands for no other address."""
+    """Return whether an address belongs to a host on the public internet, and stands for no other one (as in NAT64)."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in REFUSED_V4)
     is_isatap = (int(address) >> 32) & 0xFFFFFFFF in ISATAP

@@ -212,8 +212,10 @@ def _blobs(document: Document, entry: _BlobsEntry) -> BlobStorage:
         endpoint = url(document, ("blobs", "endpoint"), entry.endpoint)
         if entry.url is None or not entry.url.startswith("s3://"):
             document.problem(("blobs", "endpoint"), "expected it only with an s3:// `url`")
-    kept = _retention(document, "blobs", entry, Config.blobs)
-    return BlobStorage(ttl=kept.ttl, max_bytes=kept.max_bytes, enabled=kept.enabled, url=entry.url, endpoint=endpoint)
+    retention = _retention(document, "blobs", entry, Config.blobs)
+    return BlobStorage(
+        ttl=retention.ttl, max_bytes=retention.max_bytes, enabled=retention.enabled, url=entry.url, endpoint=endpoint
+    )
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, default: Retention) -> Retention:

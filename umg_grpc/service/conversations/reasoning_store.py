@@ -141,8 +141,8 @@ class ReasoningStore:
                 self._remember(owner, digest_of("object", object_id), channel, b"")
 
     async def channels_of(self, owner: str, object_ids: Iterable[str]) -> dict[str, str]:
-        """Return the channels whose accounts keep these objects, by the objects' ids, for all that were sent to the
-        owner. Like `restore` it never fails.
+        """Return, by id, the channels whose accounts have these objects, for objects that were sent to the owner. Never
+        fails, as `restore`.
         """
         digests = {object_id: digest_of("object", object_id) for object_id in object_ids}
         known = await self._find(owner, set(digests.values()))

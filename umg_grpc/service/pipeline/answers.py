@@ -43,11 +43,11 @@ class Answer:
 
     def begin(self, *, passthrough: bool) -> None:
         """Record whether the provider's own body goes to the caller."""
-        self.passthrough, kept = passthrough, self.retention
+        self.passthrough, retention = passthrough, self.retention
         if not passthrough:
-            kept.ids = kept.ids and stores_by_default(self.admitted.format)
-        elif kept.reasoning:
-            kept.reasoning, self.reasoning_mark = False, FORMATS[self.admitted.format].unreturned_reasoning
+            retention.ids = retention.ids and stores_by_default(self.admitted.format)
+        elif retention.reasoning:
+            retention.reasoning, self.reasoning_mark = False, FORMATS[self.admitted.format].unreturned_reasoning
 
     def find_reasoning(self, passed: bytes) -> None:
         """Store the reasoning of a body passed through if clients do not send it back. `passed`: a part of the body."""
@@ -147,26 +147,26 @@ class Answer:
         """Store the ids, the reasoning and the answer as required. `response` is decoded, also after passthrough (see
         `_read`).
         """
-        kept, reasoning, owner = self.retention, self._memory.reasoning, self.admitted.call.caller.key_id
+        retention, reasoning, owner = self.retention, self._memory.reasoning, self.admitted.call.caller.key_id
         if reasoning is not None:
             for candidate in response.candidates:
-                if kept.ids:
+                if retention.ids:
                     reasoning.own(owner, self._attempt.channel, candidate, response.response_id)
-                if kept.reasoning:
+                if retention.reasoning:
                     reasoning.remember(owner, self._attempt.channel, candidate.message.parts)
-            if kept.reasoning:
+            if retention.reasoning:
                 await reasoning.flushed()  # before the call that returns the tool results arrives, at any process
-        if kept.answer:
+        if retention.answer:
             await self._store(response, owner, streamed=streamed)
 
     async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:
         """Store the answer as a response or in its thread."""
         continued, channel = self.admitted.continued, self._attempt.channel
-        threads, conversations, kept = self._memory.threads, self._memory.conversations, self.retention
-        if threads is not None and kept.thread is not None:
+        threads, conversations, retention = self._memory.threads, self._memory.conversations, self.retention
+        if threads is not None and retention.thread is not None:
             known = response.response_id if self.passthrough and self._attempt.request.HasField("thread") else ""
-            await threads.keep(owner, kept.thread, response, ResponseOrigin(channel, known))
-        if conversations is not None and kept.response:
+            await threads.keep(owner, retention.thread, response, ResponseOrigin(channel, known))
+        if conversations is not None and retention.response:
             await conversations.keep(
                 owner,
                 self.admitted.request,

@@ -72,7 +72,7 @@ class Request(NamedTuple):
 
 
 def request_of(call: Outgoing) -> Request:
-    """Return the common part of a request and others like it, from the cache unless the request is unique."""
+    """Return the part of the head that similar requests share, from the cache unless the request is unique."""
     common = request_to.__wrapped__ if call.is_unique else request_to
     return common(call.url, tuple(call.headers.items()), call.proxy, call.tls, call.method)
 

@@ -95,8 +95,10 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the answer with its body, checked without decoding the vectors; None where callers could not read it: it
-    must be of the face's form, with vectors of the requested length and a usage.
+    """Return the answer with the provider's body, whose vectors are not decoded.
+
+    Return None if callers of the face cannot read the body: it needs the form of the face, vectors of the requested
+    length, and a usage.
     """
     answer, face = decode(_RAW, body), request.source.format
     raise_error(answer.error)
