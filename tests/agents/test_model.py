@@ -41,7 +41,7 @@ class Step:
 
 STEPS = [
     Step("a question", request(model.SPELL.format(word="heron")), "noreh"),
-    Step("nothing that it knows", request("Make a title."), model.UNKNOWN),
+    Step("nothing that it recognizes", request("Make a title."), model.UNKNOWN),
     Step("a word to remember", request(model.REMEMBER.format(word="heron")), model.UNKNOWN),
     Step("the word again", request(model.REMEMBER.format(word="heron"), model.RECALL), "noreh"),
     Step("a word that it was not given", request(model.RECALL), model.NO_WORD),

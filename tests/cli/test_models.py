@@ -88,7 +88,7 @@ EXPLAINED = [
     Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
     Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, supports messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
     Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}")),
-    Explained("what a pattern serves", ("open-1",), (GENERATES, "main|open-1|-|priority 0")),
+    Explained("a model of a pattern", ("open-1",), (GENERATES, "main|open-1|-|priority 0")),
 ]  # fmt: skip
 
 

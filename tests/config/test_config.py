@@ -884,7 +884,7 @@ MISTAKES = [
     ),
     Mistake("a bad public_url", LOCAL + "public_url: gateway", (f"2: public_url: {URL}",)),
     Mistake(
-        "a description of a model that nobody serves",
+        "a description of a model that no channel serves",
         LOCAL + "models:\n  x: {owned_by: lab}",
         ("3: models.x: expected the id of a model that some channel serves",),
     ),

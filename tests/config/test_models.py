@@ -112,11 +112,11 @@ ENTRIES = [
         pb.Model(operations=[pb.MODEL_OPERATION_EMBED, *GENERATE]),
     ),
     Described(
-        "limits alone, which leave what is known of the model",
+        "limits alone, which leave the known properties",
         "capabilities: {input_tokens: 1000, output_tokens: 200}",
         pb.Model(input_token_limit=1000, output_token_limit=200),
     ),
-    Described("what it reads and writes", "capabilities: {inputs: [image, file], outputs: [text]}", capable(input_modalities=["image", "file"], output_modalities=["text"])),
+    Described("its inputs and outputs", "capabilities: {inputs: [image, file], outputs: [text]}", capable(input_modalities=["image", "file"], output_modalities=["text"])),
     Described("tools", "capabilities: {tools: true, parallel_tools: true}", capable(tools=True, parallel_tools=True)),
     Described("no tools", "capabilities: {tools: false}", capable()),
     Described("no kind of input", "capabilities: {inputs: []}", capable()),
@@ -209,7 +209,7 @@ MISTAKES = [
     Mistake("an end beyond all calendars", "retires: 9999-12-31T23:59:59-05:00", f".retires: {TIME}"),
     Mistake("a price for everything", "price: 5", ".price: expected a mapping or nothing, got text"),
     Mistake(
-        "a unit that nobody counts",
+        "an unknown unit",
         "price:\n  input_token: 1\n  tokens: 5",
         ".price.tokens: expected one of input, cache_read, cache_write, long_cache_write, output, reasoning, "
         "audio_input, audio_output, image_input, image_output, input_token, cache_read_token, cache_write_token, "

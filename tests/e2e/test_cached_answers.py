@@ -216,7 +216,7 @@ def channel(name: str = "a", models: str = "m, n", provider: str = "FIRST", more
 
 RELOADED = [
     Reloaded("nothing is other", config(channel()), is_cached=True),
-    Reloaded("what does not matter", config(channel(more=", weight: 7, timeout: 9"), "drain: 5"), is_cached=True),
+    Reloaded("irrelevant differences", config(channel(more=", weight: 7, timeout: 9"), "drain: 5"), is_cached=True),
     Reloaded("the alias", config(channel(), "aliases: {fast: n}")),
     Reloaded("the provider's model", config(channel(models="{id: m, upstream: other}, n"))),
     Reloaded("the provider", config(channel(provider="SECOND"))),

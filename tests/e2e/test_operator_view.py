@@ -316,9 +316,9 @@ REFUSED = [
     Refused("a span of the future", pb.ListUsageRequest(start_time=timestamp(datetime.now(UTC) + DAY)), "start_time"),
     Refused("too many buckets", pb.ListUsageRequest(bucket=pb.USAGE_BUCKET_MINUTE), "bucket"),
     Refused("a page of nothing", pb.ListUsageRequest(page_size=0), "page_size"),
-    Refused("a token of nobody", pb.ListUsageRequest(page_token="x"), "page_token"),
+    Refused("an invalid token", pb.ListUsageRequest(page_token="x"), "page_token"),
     Refused("a token of another request", pb.ListUsageRequest(page_token="bLYxlT5bMCwyLFtdXQ", bucket=pb.USAGE_BUCKET_DAY), "page_token"),
-    Refused("records of a token of nobody", pb.ListRequestRecordsRequest(page_token="x"), "page_token"),
+    Refused("records of an invalid token", pb.ListRequestRecordsRequest(page_token="x"), "page_token"),
     Refused("a page of too many records", pb.ListRequestRecordsRequest(page_size=1001), "page_size"),
     Refused("no id", pb.GetRequestRecordRequest(), "request_id"),
 ]  # fmt: skip

@@ -64,7 +64,7 @@ SENT = [
     Sent(id="identity", headers=encoded("identity")),
     Sent(id="an encoding we do not know", headers=encoded("br"), status=415, message="gzip or deflate, not br"),
     Sent(id="two encodings", headers=encoded("gzip, gzip"), status=415, message="gzip or deflate"),
-    Sent(id="what is not gzip", headers=encoded("gzip"), status=400, message="not compressed with gzip"),
+    Sent(id="no gzip", headers=encoded("gzip"), status=400, message="not compressed with gzip"),
     Sent(
         id="gzip cut off",
         data=gzip.compress(GOOD, mtime=0)[:-9],

@@ -206,7 +206,7 @@ ENDS = [
     Ends(id="a crash", model="crash", status=500),
     Ends(id="a crash within a stream", model="crash mid", stream=True),
     Ends(id="a stream that never began", model="empty", stream=True, status=502),
-    Ends(id="a header nobody understands", model="m", status=400, headers={"x-umg-timeout": "soon"}),
+    Ends(id="an unknown header", model="m", status=400, headers={"x-umg-timeout": "soon"}),
     Ends(id="a header the service would not take", model="m", status=400, headers={"x-umg-strict": "perhaps"}),
 ]
 

@@ -229,7 +229,7 @@ class Garbage:
 
 GARBAGE = [
     Garbage(id="no HTTP", data=b"hello there\r\n\r\n", status=400),
-    Garbage(id="a method nobody knows", data=b"BREW /v1/models HTTP/1.1\r\n\r\n", status=400),
+    Garbage(id="an unknown method", data=b"BREW /v1/models HTTP/1.1\r\n\r\n", status=400),
     Garbage(id="TLS", data=b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", status=400),
     Garbage(id="two lengths", data=b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", status=400),
     Garbage(id="a huge header", data=b"GET / HTTP/1.1\r\nx: " + b"s3cret" * 20000 + b"\r\n\r\n", status=431),

@@ -51,7 +51,7 @@ CASES = [
         {"max_output_tokens": 128_000, "reasoning": None},
     ),
     Case(
-        "a longer answer that the operator knows of",
+        "a longer answer in the config",
         target(RENAMED, options="{capabilities: {output_tokens: 20000}}"),
         {"max_output_tokens": 20_000, "reasoning": False},
     ),
@@ -81,7 +81,7 @@ CASES = [
         {"max_output_tokens": 65_536, "search_with_functions": "drop"},
     ),
     Case(
-        "what is written, before all else",
+        "the config before the table",
         target(
             RENAMED,
             channel="quirks: {reasoning: true, max_output_tokens: 9, web_search: false}",

@@ -78,7 +78,7 @@ CASES = [
     Case(
         "the longest answer where the caller sets none", "messages", LIMIT, {}, {"max_tokens": 8192}, face="responses"
     ),
-    Case("what is usual where none is known", "messages", NO_QUIRKS, {}, {"max_tokens": 4096}, face="responses"),
+    Case("the usual limit of an unknown model", "messages", NO_QUIRKS, {}, {"max_tokens": 4096}, face="responses"),
     Case(
         "an effort within the longest answer",
         "messages",

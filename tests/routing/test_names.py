@@ -49,12 +49,12 @@ LOW = Suffix("low")
 NAMES = [
     Name("an exact id has only the channels that name it so", "gpt-5", "gpt-5", "exact gpt-5"),
     Name("an alias", "fast", "gpt-5", "exact gpt-5", alias="fast"),
-    Name("an alias of what a pattern serves", "new", "gpt-6", "first gpt-6, second openai/gpt-6", alias="new"),
+    Name("an alias of a model of a pattern", "new", "gpt-6", "first gpt-6, second openai/gpt-6", alias="new"),
     Name("an alias before a pattern", "gpt-alias", "vendor/x", "vendor x", alias="gpt-alias"),
     Name("an alias of a suffix", "low", "famG-2.5-pro", "exact famG-2.5-pro", LOW, "low"),
     Name("a suffix behind an alias", "pro-thinking-low", "famG-2.5-pro", "exact famG-2.5-pro", LOW, "pro"),
     Name("a suffix before a pattern", "famG-2.5-pro-thinking-low", "famG-2.5-pro", "exact famG-2.5-pro", LOW),
-    Name("a suffix behind what a pattern serves", "famG-3-thinking-low", "famG-3", "thinks famG-3", LOW),
+    Name("a suffix after a model of a pattern", "famG-3-thinking-low", "famG-3", "thinks famG-3", LOW),
     Name("a suffix behind a pattern's family", "mine-1-thinking-low", "mine-1", "thinks mine-1", LOW),
     Name("a suffix of another family is part of the id", "gpt-5-thinking", "gpt-5-thinking", "first gpt-5-thinking, second openai/gpt-5-thinking"),
     Name("a suffix behind an alias of another family", "fast-thinking", "fast-thinking", "first fast-thinking"),
@@ -67,7 +67,7 @@ NAMES = [
     Name("a prefix that the upstream does not know", "vendor/a/b", "vendor/a/b", "vendor a/b"),
     Name("one upstream model by many ids", "any/thing", "any/thing", "vendor one"),
     Name("a star for nothing", "gpt-", "gpt-", "first gpt-, second openai/gpt-"),
-    Name("what only the star alone fits", "GPT-5", "GPT-5", "first GPT-5"),
+    Name("a model of the pattern for all", "GPT-5", "GPT-5", "first GPT-5"),
 ]  # fmt: skip
 
 

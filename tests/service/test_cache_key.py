@@ -76,7 +76,7 @@ HAVE_SEVERAL = [
     CacheCase("several choices", "chat", {**CHAT, "n": 2}),
     CacheCase("a stored chat", "chat", {**CHAT, "store": True}),
     CacheCase("a response that is stored", "responses", {**RESPONSES, "store": True}),
-    CacheCase("a response that is stored unless said", "responses", {"model": "m", "input": "Hi", "temperature": 0}),
+    CacheCase("a response that is stored by default", "responses", {"model": "m", "input": "Hi", "temperature": 0}),
     CacheCase("a continued response", "responses", {**RESPONSES, "previous_response_id": "resp_1"}),
     CacheCase("a conversation", "responses", {**RESPONSES, "conversation": "conv_1"}),
     CacheCase("a prompt of the provider", "responses", {**RESPONSES, "prompt": {"id": "pmpt_1"}}),

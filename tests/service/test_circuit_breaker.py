@@ -67,7 +67,7 @@ ENDINGS = [
     Ending("a good answer", None, ejects=False),
     Ending("the caller's fault", failed(Failure.CALLER), ejects=False),
     Ending("a prompt that is too long", failed(Failure.CONTEXT), ejects=False),
-    Ending("nobody was asked", failed(None), ejects=False),
+    Ending("no provider was called", failed(None), ejects=False),
     Ending("no place at the channel", NO_SLOT, ejects=False),
     Ending("another key is tried", failed(Failure.OTHER_KEY), ejects=False),
     Ending("not sent", failed(Failure.NOT_SENT), ejects=True),
@@ -260,7 +260,7 @@ class Busy:
 
 
 BUSY = [
-    Busy("it says how long", {"retry_after_seconds": "7"}, 7),
+    Busy("a stated wait", {"retry_after_seconds": "7"}, 7),
     Busy("it does not say", {}, OVERLOADED_SECONDS),
     Busy("at once", {"retry_after_seconds": "0"}, OVERLOADED_SECONDS),
     Busy("tomorrow", {"retry_after_seconds": "86400"}, LONGEST_OVERLOADED_SECONDS),

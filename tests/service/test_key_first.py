@@ -90,8 +90,8 @@ class Sent:
 
 
 SENT = [
-    Sent("what fails a decoder", b'{"fails":1}', "compare it with the format"),
-    Sent("what is nested deeply", b'{"a":' * 201 + b"1" + b"}" * 201, "deeper than 200 levels"),
+    Sent("a body that fails a decoder", b'{"fails":1}', "compare it with the format"),
+    Sent("a deeply nested body", b'{"a":' * 201 + b"1" + b"}" * 201, "deeper than 200 levels"),
     Sent("many members", b"{%b}" % b",".join([b'"a":1'] * 100_001), "more than 100000 members"),
 ]
 

@@ -254,7 +254,7 @@ class Sees:
 SEES = [
     Sees("a key that may everything", "famG-2.5-pro fast low m n theirs vendor/known", "open-1 vendor/y fast"),
     Sees("one that may an alias alone", "fast", hidden="m n", patterns=("fast",)),
-    Sees("one that may what an alias stands for", "fast m", hidden="n theirs", patterns=("m",)),
+    Sees("a key that may use the model of an alias", "fast m", hidden="n theirs", patterns=("m",)),
     Sees("one of some channels", "n theirs vendor/known", "vendor/y", "m fast low open-1", channels=("th*",)),
     Sees("one of channels that there are not", "", "", "m n fast vendor/y", channels=("x",)),
     Sees("one of both", "famG-2.5-pro low", "open-1", "m n vendor/known", ("famG-*", "open-*", "n"), ("here",)),

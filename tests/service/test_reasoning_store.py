@@ -103,7 +103,7 @@ REDACTED_BACK = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=state("
 
 CASES = [
     Case(
-        id="a thought with its signature stands before the call again",
+        id="reasoning with its signature precedes the call again",
         answer=[thought("hm", "s"), call("a")],
         sent=[turn(call("a")), result("a")],
         restored=[turn(thought("hm", "s", CHANNEL), call("a")), result("a")],

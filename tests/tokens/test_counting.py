@@ -81,7 +81,7 @@ READ_BY_THE_MODEL = [
     Addition("a web search", more(tools=[pb.Tool(web_search=pb.WebSearchTool())])),
     Addition("a file search", more(tools=[pb.Tool(file_search=pb.FileSearchTool())])),
     Addition(
-        "a tool that only its format knows",
+        "a tool that only its format has",
         more(tools=[pb.Tool(opaque=pb.OpaquePart(format="messages", type="bash", json='{"type":"bash"}'))]),
     ),
     Addition("the speaker's name", more(messages=[pb.Message(role=pb.ROLE_USER, name="ann", parts=[text("Hi")])])),
@@ -110,7 +110,7 @@ READ_BY_THE_MODEL = [
         "a search", request_with(pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=["rain"])))
     ),
     Addition(
-        "what a search found",
+        "results of a search",
         request_with(
             pb.Part(
                 server_tool_result=pb.ServerToolResult(
@@ -121,7 +121,7 @@ READ_BY_THE_MODEL = [
     ),
     Addition("a refusal", request_with(pb.Part(refusal=pb.RefusalPart(text="I cannot say.")))),
     Addition(
-        "a block that only its format knows", request_with(pb.Part(opaque=pb.OpaquePart(format="f", json='{"a":1}')))
+        "a block that only its format has", request_with(pb.Part(opaque=pb.OpaquePart(format="f", json='{"a":1}')))
     ),
     Addition("an image", request_with(media(pb.MEDIA_KIND_IMAGE, data=RED_DOT, mime_type="image/png")), 1000),
     Addition("a small image", request_with(media(pb.MEDIA_KIND_IMAGE, data=b"\x89PNG", mime_type="image/png")), 1000),

@@ -74,8 +74,8 @@ class Fault:
 SHORT = replace(PATIENT, first_byte=0.1, total=0.1)
 HURRIED = PATIENT.within(0.1)
 FAULTS = [
-    Fault("nobody there", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url=NO_SERVER),
-    Fault("nobody of that name", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url="http://nobody.invalid/x"),
+    Fault("no server", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url=NO_SERVER),
+    Fault("no host of that name", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url="http://nobody.invalid/x"),
     Fault("a certificate that is none", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url="https:"),
     Fault("closed before the answer", answering(then="close"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
     Fault("reset before the answer", answering(then="reset"), "UPSTREAM_CUT", Failure.AMBIGUOUS),

@@ -204,7 +204,7 @@ REFUSED = [
     ),
     Refused("its head does not end", proxy_sending(b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20000, then="wait")),
     Refused("it closes in the handshake", proxy_sending(b"HTTP/1.1 200 OK\r\n\r\n")),
-    Refused("it says nothing", proxy_sending(then="wait"), "UPSTREAM_TIMEOUT"),
+    Refused("a silent proxy", proxy_sending(then="wait"), "UPSTREAM_TIMEOUT"),
     Refused("nothing follows its head", proxy_sending(b"HTTP/1.1 200 OK\r\n\r\n", then="wait"), "UPSTREAM_TIMEOUT"),
 ]
 

@@ -145,7 +145,7 @@ REFUSALS = [
     Refusal("too early", 425, b"", FAILED, TRANSIENT),
     Refusal("a proxy that lost it", 502, PAGE, FAILED, AMBIGUOUS),
     Refusal("a proxy that gave up", 504, b"", FAILED, AMBIGUOUS),
-    Refusal("a status of nobody", 499, b"", FAILED, TRANSIENT),
+    Refusal("an unknown status", 499, b"", FAILED, TRANSIENT),
 ]
 # fmt: on
 

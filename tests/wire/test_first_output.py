@@ -45,7 +45,7 @@ CASES = [
     Frames("a comment", "chat", b": processing\n\n", True),
     Frames("a role", "chat", ROLE, True),
     Frames("roles of two choices", "chat", chunk('{"index":0,"delta":{"role":"assistant"}},{"index":1,"delta":{"role":"assistant","tool_calls":[]}}'), True),
-    Frames("what a filter found in the prompt", "chat", chunk("", ',"prompt_filter_results":[{"prompt_index":0}]'), True),
+    Frames("the result of a prompt filter", "chat", chunk("", ',"prompt_filter_results":[{"prompt_index":0}]'), True),
     Frames("usage from the start on", "chat", chunk('{"index":0,"delta":{"role":"assistant"}}', ',"usage":{"prompt_tokens":1}'), True),
     Frames("a delta of null", "chat", chunk('{"index":0,"delta":null}'), True),
     Frames("text", "chat", chunk('{"index":0,"delta":{"content":"a"}}'), False),

@@ -37,7 +37,7 @@ CASES = [
     Case("properties called like keywords",
         {"type": "OBJECT", "properties": {"type": {"type": "STRING"}, "nullable": {"type": "BOOLEAN"}, "properties": {"type": "OBJECT", "properties": {"enum": {"type": "STRING", "nullable": True}}}, "default": {"type": "NUMBER"}, "any_of": {"type": "STRING"}, "defs": {}, "minItems": {"type": "INTEGER"}}, "required": ["type"]},
         {"type": "object", "properties": {"type": {"type": "string"}, "nullable": {"type": "boolean"}, "properties": {"type": "object", "properties": {"enum": {"type": ["string", "null"]}}}, "default": {"type": "number"}, "any_of": {"type": "string"}, "defs": {}, "minItems": {"type": "integer"}}, "required": ["type"]}),
-    Case("what is no schema", {"properties": ["a"], "type": 3, "nullable": "yes", "items": None, "propertyOrdering": 1, "ref": 4}, {"properties": ["a"], "type": 3, "items": None, "$ref": 4}),
+    Case("no schema", {"properties": ["a"], "type": 3, "nullable": "yes", "items": None, "propertyOrdering": 1, "ref": 4}, {"properties": ["a"], "type": 3, "items": None, "$ref": 4}),
     Case("types in a list", {"type": ["STRING", "NULL", 3], "nullable": True}, {"type": ["string", "null", 3]}),
 ]  # fmt: skip
 

@@ -147,7 +147,7 @@ class TaskTypes:
 
 
 TASK_TYPES = [
-    TaskTypes("a model that knows them", "famG-embedding-001", ""),
+    TaskTypes("a model with task types", "famG-embedding-001", ""),
     TaskTypes("a model that does not", LARGE, "inputs.task_type"),
     TaskTypes("an id of the operator's own", "my-own", "inputs.task_type"),
 ]

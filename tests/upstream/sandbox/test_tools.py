@@ -271,7 +271,7 @@ REJECTIONS = [
         field="tool_choice",
     ),
     Rejection(
-        id="a choice that only its format knows",
+        id="a choice that only its format has",
         request=make_request("Hi", tools=TOOLS, tool_choice=pb.ToolChoice(opaque=pb.OpaquePart(format="responses", type="mcp", json="{}"))),
         reason=pb.ERROR_REASON_UNSUPPORTED_FIELD,
         field="tool_choice",

@@ -70,8 +70,8 @@ DATES = {"date": "Thu, 09 Oct 2025 08:53:20 GMT", "retry-after": "Thu, 09 Oct 20
 REFUSALS = [
     Refusal("a bad value", 400, error("Invalid 'temperature': 3", type="invalid_request_error", param="temperature", code="x"), REJECTED, "Invalid 'temperature': 3", {"field": "temperature", "upstream_status": "400"}),
     Refusal("no parameter", 422, {"detail": "field required"}, REJECTED, "field required", {"upstream_status": "422"}),
-    Refusal("what a schema finds wrong", 422, {"detail": [{"type": "missing", "loc": ["body", "messages", 0, "role"], "msg": "Field required", "input": {}}, {"msg": "bad"}]}, REJECTED, "messages.0.role: Field required", {"upstream_status": "422"}),
-    Refusal("what is wrong without a place", 422, {"detail": [{"msg": "Field required"}]}, REJECTED, "Field required", {"upstream_status": "422"}),
+    Refusal("a violation of the schema", 422, {"detail": [{"type": "missing", "loc": ["body", "messages", 0, "role"], "msg": "Field required", "input": {}}, {"msg": "bad"}]}, REJECTED, "messages.0.role: Field required", {"upstream_status": "422"}),
+    Refusal("a problem without a path", 422, {"detail": [{"msg": "Field required"}]}, REJECTED, "Field required", {"upstream_status": "422"}),
     Refusal("a message beside it", 422, {"message": "bad body", "detail": [{"msg": "Field required"}]}, REJECTED, "bad body", {"upstream_status": "422"}),
     Refusal("a list that cannot be read", 422, {"detail": [1]}, REJECTED, "status 422", {"upstream_status": "422"}),
     Refusal("a list of nothing", 422, {"detail": []}, REJECTED, "status 422", {"upstream_status": "422"}),

@@ -84,7 +84,7 @@ BLOCKS = [
         "what was found", block(0, "web_search_tool_result", tool_use_id="srvtoolu_1", content=[{"type": "web_search_result", "url": "u", "title": "T", "encrypted_content": "e", "page_age": None}]),
         pb.Part(server_tool_result=pb.ServerToolResult(call_id="srvtoolu_1", name="web_search", results=[pb.SearchResult(url="u", title="T", encrypted_content="e")])),
     ),
-    ("a block that nobody knows", block(0, "new", {"type": "text_delta", "text": "a"}, n=1), pb.Part(opaque=pb.OpaquePart(format="messages", type="new", json='{"type":"new","n":1}'))),
+    ("an unknown block", block(0, "new", {"type": "text_delta", "text": "a"}, n=1), pb.Part(opaque=pb.OpaquePart(format="messages", type="new", json='{"type":"new","n":1}'))),
 ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ CHOICES = [
     Choice("a bearer", CHAT, BEARER),
     Choice("a key header of the messages format alone", CHAT, {"x-api-key": "k"}),
     Choice("a version", MESSAGES, VERSION),
-    Choice("a version that nobody knows", MESSAGES, {"Anthropic-Version": ""}),
+    Choice("an unknown version", MESSAGES, {"Anthropic-Version": ""}),
     Choice("a version and a bearer", MESSAGES, VERSION | BEARER),
     Choice("a version and its key header", MESSAGES, VERSION | {"x-api-key": "k"}),
     Choice("a version and a native key", MESSAGES, VERSION | {"x-goog-api-key": "k"}, {"key": "k"}),

@@ -27,7 +27,7 @@ RANKED = [
     Ranked("its text where it has none of the fields", '{"a":"1","text":"t"}', ("b",), "t"),
     Ranked("its text where the field is null", '{"a":null,"text":"t"}', ("a",), "t"),
     Ranked("its text among the fields", '{"a":"1","text":"t"}', ("text", "a"), "t\n1"),
-    Ranked("numbers and what is nested as JSON", '{"n":1.50,"o":{ "b":[1] },"f":false}', ("n", "o", "f"), '1.50\n{ "b":[1] }\nfalse'),
+    Ranked("numbers and nested values as JSON", '{"n":1.50,"o":{ "b":[1] },"f":false}', ("n", "o", "f"), '1.50\n{ "b":[1] }\nfalse'),
     Ranked("a field that is named twice once", '{"a":"1","b":"2"}', ("b", "a", "b"), "2\n1"),
     Ranked("empty fields", '{"a":"","b":"2"}', ("a", "b"), "\n2"),
 ]  # fmt: skip

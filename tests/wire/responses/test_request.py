@@ -65,7 +65,7 @@ DECODED = [
         USER + 'tool_choice { mode: TOOL_CHOICE_MODE_AUTO allowed_tools: true names: "f" names: "g" }',
     ),
     DecodedCase(
-        "a choice that only this format knows",
+        "a choice that only this format has",
         HI | {"tool_choice": {"type": "web_search_preview"}},
         USER + 'tool_choice { opaque { format: "responses" type: "web_search_preview" json: "{\\"type\\":\\"web_search_preview\\"}" } }',
     ),
@@ -309,7 +309,7 @@ REFUSALS = [
     Refusal("words in a tool's turn", 'messages { role: ROLE_TOOL parts { text { text: "x" } } }', "messages[0]"),
     Refusal("sound in a result", 'messages { role: ROLE_TOOL parts { tool_result { parts { media { kind: MEDIA_KIND_AUDIO data: "x" mime_type: "audio/wav" } } } } }', "messages[0].parts[0].tool_result.parts[0]"),
     Refusal("a bare enum", USER + "response_format { enum_text {} }", "response_format"),
-    Refusal("what only another provider calls", USER + 'source { format: "messages" body: "{}" }', "mcp_servers", notes=RequestNotes(indispensable=["mcp_servers"])),
+    Refusal("a call of another provider", USER + 'source { format: "messages" body: "{}" }', "mcp_servers", notes=RequestNotes(indispensable=["mcp_servers"])),
     Refusal("nobody's turn", 'messages { parts { text { text: "x" } } }', "messages[0].role", pb.ERROR_REASON_MISSING_FIELD),
 ]  # fmt: skip
 

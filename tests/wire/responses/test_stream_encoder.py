@@ -75,7 +75,7 @@ ORDERS = [
     Order("sound", 'events { part_started { media { kind: MEDIA_KIND_AUDIO } } } events { media_delta { data: "x" } } events { media_delta { transcript: "t" } } events { part_ended {} }',
           ["audio.delta", "audio.transcript.delta", "audio.done", "audio.transcript.done"]),
     Order("a refusal", 'events { part_started { refusal {} } } events { refusal_delta: "no" } events { part_ended {} }', [name.replace("output_text", "refusal") for name in TEXT]),
-    Order("an item that only this format knows", 'events { part_started { opaque { format: "responses" type: "mcp_call" json: "{\\n\\"type\\":\\"mcp_call\\",\\"id\\":\\"1\\"}" } } } events { part_ended {} }', ["output_item.added", "output_item.done"]),
+    Order("an item that only this format has", 'events { part_started { opaque { format: "responses" type: "mcp_call" json: "{\\n\\"type\\":\\"mcp_call\\",\\"id\\":\\"1\\"}" } } } events { part_ended {} }', ["output_item.added", "output_item.done"]),
     Order("a part of another format, and thoughts that are no text", 'events { part_started { opaque { format: "native" json: "{}" } } } events { part_ended {} } events { part_index: 1 part_started { thought: true media { kind: MEDIA_KIND_IMAGE data: "x" } } } events { part_index: 1 part_ended {} }', []),
     Order("parts that were never ended", 'events { part_started { text {} } } events { text_delta: "Hi" }', TEXT),
 ]  # fmt: skip
