@@ -160,7 +160,7 @@ class HttpChannel:
             status, headers, body = await self.client.fetch(outgoing)
             self.record_reachable(endpoint)
             if status != 200:
-                raise refusal(decode_error, status, headers, body)
+                raise refusal(decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
             response = await decoded(body, decode)
         except UmgError as error:
             self.record_failure(error, endpoint, encoded.path, status, headers)

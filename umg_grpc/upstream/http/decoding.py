@@ -7,6 +7,7 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from umg_grpc.errors import Failure, UmgError, place_of
+from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.core.surrogates import replace_invalid_utf8
@@ -32,14 +33,18 @@ def _decode_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
     return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)))
 
 
-def refusal(decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error for a response whose status is not 200."""
+def refusal(
+    decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool
+) -> UmgError:
+    """Return the error for a response whose status is not 200. `is_forwarded`: by a proxy, which may have made it."""
+    known = {name.lower(): value for name, value in headers.items()}
+    if is_forwarded and is_of_proxy(known):
+        return proxy_refusal(status)
     if 300 <= status < 400:
         message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
         return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status)).with_failure(
             Failure.DOWN
         )
-    known = {name.lower(): value for name, value in headers.items()}
     try:
         return guarded(decode_error, status, known, body)
     except UmgError:

@@ -75,6 +75,8 @@ class Keys:
             return min(error.retry_after or RATE_LIMIT_SUSPENSION_SECONDS, MAX_RATE_LIMIT_SUSPENSION_SECONDS)
         if error.failure is not Failure.DOWN or error.metadata.get("upstream_status") in OF_THE_CHANNEL:
             return None
+        if error.reason == pb.ERROR_REASON_UPSTREAM_UNREACHABLE:  # a proxy refused the gateway
+            return None
         if not self._refusals[key] or self._until[key] <= now:  # otherwise the call began before the key was suspended
             self._refusals[key] += 1
         return min(FIRST_SUSPENSION_SECONDS * 2.0 ** (self._refusals[key] - 1), MAX_SUSPENSION_SECONDS)

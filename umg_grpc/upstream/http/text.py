@@ -82,7 +82,10 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             response = exchange.response
             channel.record_reachable(endpoint)
             if response.status != 200:
-                raise refusal(codec.decode_error, response.status, response.headers, await exchange.refusal())
+                body = await exchange.refusal()
+                raise refusal(
+                    *(codec.decode_error, response.status, response.headers, body), is_forwarded=outgoing.is_forwarded
+                )
             chunk = await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
                 exchange.deadline.record_start()

@@ -41,6 +41,11 @@ class Outgoing(NamedTuple):
     is_unique: bool = False  # no further request has this URL and these headers, which are therefore not cached
     addresses: Addresses | None = None  # addresses to connect to; None looks up those of the host
 
+    @property
+    def is_forwarded(self) -> bool:
+        """Whether a proxy reads the request and forwards it; to a provider over TLS it is only a tunnel."""
+        return self.proxy is not None and not self.url.lower().startswith("https:")
+
 
 class Server(NamedTuple):
     """Address of a provider or proxy."""

@@ -1,0 +1,38 @@
+"""Responses of a proxy itself, which a provider without TLS does not make: the proxy forwards its requests."""
+
+import re
+from collections.abc import Mapping
+
+from umg_grpc.errors import UmgError
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.upstream.http1.faults import refused_by_proxy
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import from_provider
+
+PROXY_HEADERS = ("proxy-authenticate", "x-squid-error")
+"""Headers of responses that only proxies make (RFC 9110, 11.7.1; Squid)."""
+PROXY_SERVERS = re.compile(
+    r"squid|tinyproxy|privoxy|polipo|mitmproxy|ziproxy|ccproxy|blue ?coat|zscaler", re.IGNORECASE
+)
+"""Beginning of the header `server` in responses of proxies; they leave that of a provider as it is."""
+PROXY_ERROR = re.compile(r";\s*error=")
+"""Parameter of the header `proxy-status` by which a proxy marks its own responses (RFC 9209, 2.1.1)."""
+REFUSALS = frozenset({401, 403, 407})
+
+
+def is_of_proxy(headers: Mapping[str, str]) -> bool:
+    """Return whether the headers, whose names are in lower case, show that a proxy made the response."""
+    return (
+        any(name in headers for name in PROXY_HEADERS)
+        or PROXY_ERROR.search(headers.get("proxy-status", "")) is not None
+        or PROXY_SERVERS.match(headers.get("server", "")) is not None
+    )
+
+
+def proxy_refusal(status: int) -> UmgError:
+    """Return the error for a response of a proxy whose status is not 200."""
+    if status in REFUSALS:
+        return refused_by_proxy(f"the proxy answered with status {status}")
+    failed = from_provider(status, ProviderError())
+    message = f"the proxy to the provider failed (status {status}); the operator has to check the channel"
+    return failed.with_message(message).with_facts(ProviderFailure(FailureKind.PROXY, status))
