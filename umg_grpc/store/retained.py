@@ -343,6 +343,26 @@ class _SweptRow(NamedTuple):
     size_bytes: int
 
 
+class RetainedStore(Generic[Row]):
+    """Store of retained rows, usable from `start` to `aclose`."""
+
+    def __init__(self, rows: Retained[Row]) -> None:
+        self._rows: Retained[Row] = rows
+
+    @property
+    def waiting_writes(self) -> int:
+        """Number of rows that are not in the database yet."""
+        return self._rows.waiting
+
+    def start(self) -> None:
+        """Start writing rows to the database."""
+        self._rows.start()
+
+    async def aclose(self) -> None:
+        """Write the pending rows, and end the background tasks."""
+        await self._rows.aclose()
+
+
 def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
     """Return a function that inserts rows, or replaces older rows with the same keys."""
     table = RetainedRow.metadata.tables[row.__tablename__]

@@ -20,7 +20,7 @@ from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
 from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
-from umg_grpc.store.retained import Bounds, Retained
+from umg_grpc.store.retained import Bounds, Retained, RetainedStore
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 
@@ -38,7 +38,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 _Key = tuple[str, str]  # owner, digest
 
 
-class ReasoningStore:
+class ReasoningStore(RetainedStore[ReasoningRow]):
     """Store of reasoning, in memory and, written soon after, in the database, from `start` to `aclose`."""
 
     def __init__(
@@ -51,7 +51,7 @@ class ReasoningStore:
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         """Keep entries for `lifetime` since their last use."""
-        self._rows = Retained(store, ReasoningRow, bounds, now)
+        super().__init__(Retained(store, ReasoningRow, bounds, now))
         self._lifetime = lifetime
         self._memory_bytes = memory_bytes
         self._now = now
@@ -64,19 +64,6 @@ class ReasoningStore:
     def size(self) -> int:
         """Bytes of memory in use."""
         return self._size
-
-    @property
-    def waiting_writes(self) -> int:
-        """Number of rows that are not in the database yet."""
-        return self._rows.waiting
-
-    def start(self) -> None:
-        """Start writing entries to the database."""
-        self._rows.start()
-
-    async def aclose(self) -> None:
-        """Write the pending entries, and end the background tasks."""
-        await self._rows.aclose()
 
     async def flushed(self, seconds: float = READ_SECONDS) -> bool:
         """Wait until every process can find the entries stored so far. Return False if that takes over `seconds`."""

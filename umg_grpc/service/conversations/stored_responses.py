@@ -20,7 +20,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.conversations.input_items import page
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
-from umg_grpc.store.retained import Bounds, Retained
+from umg_grpc.store.retained import Bounds, Retained, RetainedStore
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -106,7 +106,7 @@ def new_response_id() -> str:
     return RESPONSE_PREFIX + secrets.token_hex(CORE_CHARACTERS // 2)
 
 
-class Conversations:
+class Conversations(RetainedStore[ResponseRow]):
     """Stored responses of all callers, usable from `start` to `aclose`. A response's owner is the id of a caller's key;
     for other keys the response does not exist.
 
@@ -121,22 +121,9 @@ class Conversations:
         bounds: Bounds = BOUNDS,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._rows = Retained(store, ResponseRow, bounds, now)
+        super().__init__(Retained(store, ResponseRow, bounds, now))
         self._lifetime = lifetime
         self._now = now
-
-    @property
-    def waiting_writes(self) -> int:
-        """Number of rows that are not in the database yet."""
-        return self._rows.waiting
-
-    def start(self) -> None:
-        """Start writing responses to the database."""
-        self._rows.start()
-
-    async def aclose(self) -> None:
-        """Write the pending rows, and end the background tasks."""
-        await self._rows.aclose()
 
     async def sweep(self) -> None:
         """Delete the rows that have expired or exceed the bounds, which a background task does once a minute too."""

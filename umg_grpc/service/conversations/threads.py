@@ -23,7 +23,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
-from umg_grpc.store.retained import Bounds, Retained
+from umg_grpc.store.retained import Bounds, Retained, RetainedStore
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -116,7 +116,7 @@ class Thread:
         return False
 
 
-class Threads:
+class Threads(RetainedStore[ThreadRow]):
     """Stored threads of all callers, usable from `start` to `aclose`. A thread's owner is the id of a caller's key; for
     other keys the thread does not exist.
     """
@@ -124,22 +124,9 @@ class Threads:
     def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
         """Store conversations of up to `max_bytes`, measured before compression."""
         self._store = store
-        self._rows = Retained(store, ThreadRow, bounds, now)
+        super().__init__(Retained(store, ThreadRow, bounds, now))
         self._max_bytes = max_bytes
         self._now = now
-
-    @property
-    def waiting_writes(self) -> int:
-        """Number of rows that are not in the database yet."""
-        return self._rows.waiting
-
-    def start(self) -> None:
-        """Start writing threads to the database."""
-        self._rows.start()
-
-    async def aclose(self) -> None:
-        """Write the pending rows, and end the background tasks."""
-        await self._rows.aclose()
 
     async def open(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest], seconds: float) -> Thread:
         """Return the thread of a request. Claims the response that the request continues for at most `seconds`; `close`
