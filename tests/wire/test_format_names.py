@@ -10,11 +10,12 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("umg_grpc/service", "umg_grpc/config", "umg_grpc/access", "umg_grpc/routing", "http_facade")
 TABLE = "http_facade/routes.py"
 """Table of the paths, which names the format of each."""
-FIELD = "the canonical field `messages`"
+FIELD = "the canonical field `messages`, for example in `RequestNotes.edited`"
 OTHERS = {
     ("umg_grpc/config/file_schema.py", "responses"): "the key of the config for stored responses",
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
     ("umg_grpc/service/conversations/upstream_objects.py", "messages"): FIELD,
+    ("umg_grpc/service/pipeline/cost_bounds.py", "messages"): FIELD,
     ("umg_grpc/service/pipeline/generation.py", "messages"): FIELD,
     ("umg_grpc/service/pipeline/generation_encoder.py", "messages"): FIELD,
     ("umg_grpc/service/telemetry/attributes.py", "chat"): "the operation of the semantic conventions",

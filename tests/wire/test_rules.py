@@ -12,6 +12,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.chat import schema as chat
+from umg_grpc.wire.core.function_tools import FunctionDefinition
 from umg_grpc.wire.messages import schema as messages
 from umg_grpc.wire.native import schema as native
 from umg_grpc.wire.responses import schema as responses
@@ -177,7 +178,7 @@ BODIES = {
             "input_file": responses.FilePart,
             "input_image": responses.ImagePart,
             "input_audio": responses.AudioPart,
-            "function": responses.FunctionDefinition,
+            "function": FunctionDefinition,
             "custom": responses.CustomTool,
             "web_search": responses.WebSearchTool,
             "file_search": responses.FileSearchTool,
@@ -214,9 +215,8 @@ def test_an_accepted_body_satisfies_the_rules(name: str) -> None:
 def kept(name: str, body: object) -> bool:
     """Return whether the body is accepted; if so, check that it keeps the rules."""
     try:
-        request = FORMATS[name].decode_request(json.dumps(body).encode(), {}).canonical
+        request = FORMATS[name].decode_request(json.dumps(body).encode(), {}, "m").canonical
     except UmgError:
         return False
-    request.model = request.model or "m"  # the path names it where the body does not
     check(request)
     return True

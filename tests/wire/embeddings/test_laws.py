@@ -182,8 +182,7 @@ def test_an_accepted_body_satisfies_the_rules(law: Law) -> None:
 def kept(codec: Codec, body: object) -> bool:
     """Return whether the body is accepted; if so, check that it keeps the rules."""
     try:
-        request = codec.decode_request(json.dumps(body).encode(), {}).canonical
-        request.model = request.model or "m"  # the path names it where the body does not
+        request = codec.decode_request(json.dumps(body).encode(), {}, "m").canonical
     except UmgError:
         return False
     check(request)

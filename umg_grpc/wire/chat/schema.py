@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from umg_grpc.wire.core.json import ABSENT, PositiveWhole, Whole
+from umg_grpc.wire.core.function_tools import FunctionDefinition
+from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole, Whole
 
-NonEmpty = Annotated[str, Meta(min_length=1)]
 Many = Annotated[list[Raw], Meta(max_length=5000)]  # parts of a message, tools; 5000 is the schema's limit
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
@@ -127,15 +127,6 @@ class AudioPart(Struct):
 
 
 # --- tools
-
-
-class FunctionDefinition(Struct):
-    """Member `function` of a tool, or an entry of the older `functions`."""
-
-    name: NonEmpty
-    description: str | None = None
-    parameters: Raw = ABSENT
-    strict: bool | None = None
 
 
 class FunctionTool(Struct):

@@ -8,6 +8,13 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.core.function_tools import (
+    CHOICES,
+    FunctionDefinition,
+    decode_choice_mode,
+    decode_function,
+    encode_named_choice,
+)
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
@@ -22,9 +29,7 @@ SEARCH_TOOLS = frozenset({SEARCH_TOOL, OTHER_SEARCH_TOOL})
 # Keys of the same search tools in `extra_body.vendorg.tools`.
 SEARCH_KEYS = (SEARCH_TOOL, OTHER_SEARCH_TOOL, "vendorg_search", "google_search")
 
-CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
 CALLABLE = ("function", "custom")  # types of the tools that the caller runs
-CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
 
 
 # --- caller -> canonical
@@ -39,7 +44,7 @@ def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
             raise invalid("functions", "`tools` is given as well; move the functions there")
         request.face_hints.legacy_functions = True
         for index, function in enumerate(body.functions):
-            _decode_function(function, request.tools.add().function, f"functions[{index}]")
+            decode_function(function, request.tools.add().function, f"functions[{index}]")
     if is_present(body.tool_choice):
         _decode_choice(body.tool_choice, request.tool_choice)
     elif isinstance(body.function_call, schema.Named):
@@ -56,7 +61,7 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
             if is_search(function):
                 tool.web_search.declared_type = function.name
             else:
-                _decode_function(function, tool.function, f"{at}.function")
+                decode_function(function, tool.function, f"{at}.function")
         case "custom":
             custom = parse(schema.CustomTool, raw, at).custom
             tool.custom.name = custom.name
@@ -70,30 +75,13 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "chat", unknown, str(raw, "utf-8")
 
 
-def is_search(function: schema.FunctionDefinition) -> bool:
+def is_search(function: FunctionDefinition) -> bool:
     """Return whether a declared function is the provider's web search and not the caller's own function."""
     return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not is_present(function.parameters))
 
 
-def _decode_function(function: schema.FunctionDefinition, target: pb.FunctionTool, at: str) -> None:
-    target.name = function.name
-    if function.description is not None:
-        target.description = function.description
-    if is_present(function.parameters):
-        target.parameters_json = json_object(function.parameters, f"{at}.parameters")
-    if function.strict is not None:
-        target.strict = function.strict
-
-
 def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
-    text = bytes(raw)
-    if text.startswith(b'"'):
-        name = parse(str, raw, "tool_choice")
-        if name not in CHOICES:
-            raise invalid(
-                "tool_choice", "expected `none`, `auto`, `required` or an object that names a tool; send one of them"
-            )
-        choice.mode = CHOICES[name]
+    if decode_choice_mode(raw, choice):
         return
     match parse(schema.Kind, raw, "tool_choice").type:
         case "function" | "custom":
@@ -102,7 +90,7 @@ def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
         case "allowed_tools":
             allowed = parse(schema.AllowedToolsChoice, raw, "tool_choice").allowed_tools
             if any(tool.type not in CALLABLE for tool in allowed.tools):
-                choice.opaque.format, choice.opaque.type, choice.opaque.json = "chat", "allowed_tools", text.decode()
+                choice.opaque.CopyFrom(pb.OpaquePart(format="chat", type="allowed_tools", json=str(raw, "utf-8")))
                 return
             choice.mode, choice.allowed_tools = CHOICES[allowed.mode], True
             at = "tool_choice.allowed_tools.tools"
@@ -110,7 +98,7 @@ def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
         case None:
             raise missing("tool_choice.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON
-            choice.opaque.format, choice.opaque.type, choice.opaque.json = "chat", unknown, text.decode()
+            choice.opaque.format, choice.opaque.type, choice.opaque.json = "chat", unknown, str(raw, "utf-8")
 
 
 def _chosen(tool: schema.ChosenTool, at: str) -> str:
@@ -231,13 +219,4 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report
             report.drop("tool_choice")  # the chosen search has become an option
         else:
             named.append({"type": kind, kind: {"name": names.of_choice(name)}})
-    if choice.names and not named:
-        return None
-    if not named:
-        return CHOICE_NAMES.get(choice.mode)
-    if choice.mode == pb.TOOL_CHOICE_MODE_NONE:
-        return "none"
-    if len(named) == 1 and choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not choice.allowed_tools:
-        return named[0]
-    mode = "required" if choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED else "auto"
-    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": named}}
+    return encode_named_choice(choice, named, nests=True)

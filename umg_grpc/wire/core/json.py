@@ -20,6 +20,7 @@ JsonObject = dict[str, object]
 # Type of fields that documents call "integer" or "number" where only whole numbers make sense: `50` and `50.0`. `whole`
 # converts them.
 Whole = int | float
+NonEmpty = Annotated[str, Meta(min_length=1)]
 PositiveWhole = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 
 # Default of a field that is kept raw; msgspec has no `Raw | None`. `is_present` distinguishes values from this and from

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole, Whole
 
-NonEmpty = Annotated[str, Meta(min_length=1)]
 Position = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 

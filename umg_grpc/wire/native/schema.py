@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from umg_grpc.wire.core.json import ABSENT, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole, Whole
 
-NonEmpty = Annotated[str, Meta(min_length=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Budget = Annotated[int, Meta(ge=-1)] | Annotated[float, Meta(ge=-1)]  # -1: automatic
 Level = Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"]

@@ -9,10 +9,9 @@ from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT, NonEmpty
 from umg_grpc.wire.core.numbers import Count
 from umg_grpc.wire.embedding_format import Dimensions
-from umg_grpc.wire.native.schema import NonEmpty
 
 # --- structs of a caller's body
 

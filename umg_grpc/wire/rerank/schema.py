@@ -8,12 +8,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import ABSENT, PositiveWhole
+from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole
 
 MAX_DOCUMENTS = 1_000_000
 """Upper limit of the operator's setting, which the service enforces."""
 
-NonEmpty = Annotated[str, Meta(min_length=1)]
 RankFields = Annotated[list[NonEmpty], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]
 Priority = Annotated[int, Meta(ge=0, le=999)] | Annotated[float, Meta(ge=0, le=999)]

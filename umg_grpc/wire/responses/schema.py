@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, PositiveWhole
+from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole
 
-NonEmpty = Annotated[str, Meta(min_length=1)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
@@ -186,15 +185,6 @@ class ImageItem(Struct):
 
 
 # --- tools
-
-
-class FunctionDefinition(Struct):
-    """Function tool: flat, or below `function` as the document shows it."""
-
-    name: NonEmpty
-    description: str | None = None
-    parameters: Raw = ABSENT
-    strict: bool | None = None
 
 
 class NestedFunction(Struct):

@@ -6,15 +6,12 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.tool_names import tool_names
-from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_text, missing, parse
+from umg_grpc.wire.core.function_tools import CHOICES, decode_choice_mode, encode_named_choice
+from umg_grpc.wire.core.json import JsonObject, is_present, json_text, missing, parse
 from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.report import Report, foreign
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.tools import SEARCH_PREFIX, search_tool
-
-CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
-CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
-
 
 # --- caller -> canonical
 
@@ -36,14 +33,7 @@ def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typ
 
     `searches`: declared types of the provider's search. `typed`: types of the caller's own tools.
     """
-    text = bytes(raw)
-    if text.startswith(b'"'):
-        name = parse(str, raw, "tool_choice")
-        if name not in CHOICES:
-            raise invalid(
-                "tool_choice", "expected `none`, `auto`, `required` or an object that names a tool; send one of them"
-            )
-        choice.mode = CHOICES[name]
+    if decode_choice_mode(raw, choice):
         return
     match parse(schema.Kind, raw, "tool_choice").type:
         case "function" | "custom" as kind:
@@ -63,7 +53,7 @@ def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typ
         case None:
             raise missing("tool_choice.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON
-            choice.opaque.format, choice.opaque.type, choice.opaque.json = "responses", unknown, text.decode()
+            choice.opaque.format, choice.opaque.type, choice.opaque.json = "responses", unknown, str(raw, "utf-8")
 
 
 def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> None:
@@ -151,11 +141,4 @@ def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> ob
     named = _chosen(request)
     if names is not None:
         named = [tool | {"name": names.of_choice(tool["name"])} if "name" in tool else tool for tool in named]
-    if not named:
-        return None if choice.names else CHOICE_NAMES.get(choice.mode)
-    if choice.mode == pb.TOOL_CHOICE_MODE_NONE:
-        return "none"
-    if len(named) == 1 and choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not choice.allowed_tools:
-        return named[0]
-    mode = "required" if choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED else "auto"
-    return {"type": "allowed_tools", "mode": mode, "tools": named}
+    return encode_named_choice(choice, named, nests=False)

@@ -10,6 +10,7 @@ from msgspec import Raw
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_names import ToolName, ToolNames, name_of
@@ -98,9 +99,9 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
         case "function":
             nested = parse(schema.NestedFunction, raw, at).function
             if is_present(nested):
-                _decode_function(parse(schema.FunctionDefinition, nested, f"{at}.function"), tool, f"{at}.function")
+                decode_function(parse(FunctionDefinition, nested, f"{at}.function"), tool.function, f"{at}.function")
             else:
-                _decode_function(parse(schema.FunctionDefinition, raw, at), tool, at)
+                decode_function(parse(FunctionDefinition, raw, at), tool.function, at)
         case "custom":
             custom = parse(schema.CustomTool, raw, at)
             tool.custom.name = custom.name
@@ -119,17 +120,6 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "responses", unknown, str(raw, "utf-8")
             tool.opaque.handling = HOSTED.get(unknown, pb.OPAQUE_HANDLING_UNSPECIFIED)
-
-
-def _decode_function(function: schema.FunctionDefinition, tool: pb.Tool, at: str) -> None:
-    target = tool.function
-    target.name = function.name
-    if function.description is not None:
-        target.description = function.description
-    if is_present(function.parameters):
-        target.parameters_json = json_object(function.parameters, f"{at}.parameters")
-    if function.strict is not None:
-        target.strict = function.strict
 
 
 def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool) -> None:

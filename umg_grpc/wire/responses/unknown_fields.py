@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from umg_grpc.wire.core.function_tools import FunctionDefinition
 from umg_grpc.wire.core.unknown_fields import Fields, by_type
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.decode_items import SERVER_TOOLS
@@ -57,7 +58,7 @@ def _item(members: Mapping[str, object]) -> type[Struct] | None:
 def _tool(members: Mapping[str, object]) -> type[Struct] | None:
     match members.get("type"):
         case "function":
-            return schema.FunctionDefinition if members.get("function") is None else schema.NestedFunction
+            return FunctionDefinition if members.get("function") is None else schema.NestedFunction
         case "custom":
             return schema.CustomTool
         case "namespace":
@@ -83,7 +84,7 @@ def _choice(members: Mapping[str, object]) -> type[Struct] | None:
 
 
 def _definition(_: Mapping[str, object]) -> type[Struct]:
-    return schema.FunctionDefinition
+    return FunctionDefinition
 
 
 def _allowed(_: Mapping[str, object]) -> type[Struct]:
@@ -120,7 +121,7 @@ FIELDS = Fields(
         # reported by their names
         **dict.fromkeys(
             (
-                schema.FunctionDefinition,
+                FunctionDefinition,
                 schema.NestedFunction,
                 schema.CustomTool,
                 schema.FileSearchTool,
