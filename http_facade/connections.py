@@ -148,9 +148,7 @@ class Connection(asyncio.Protocol):
         """
         framing = self._framing
         if framing.is_between_requests and not self._unanswered:
-            load_shedder = self._settings.load_shedder
-            if not load_shedder.refuses():
-                load_shedder.expect()
+            if self._settings.load_shedder.admits():
                 self.is_expected = True
             elif not self.is_draining and self._reject_unparsed(data):  # a handler's rejection closes the connection
                 return

@@ -13,22 +13,14 @@ class RequestFraming:
     It is unknown after a request that may change the protocol.
     """
 
-    __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread")
+    __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers")
 
     def __init__(self) -> None:
         self._part = b""  # incomplete headers, or an incomplete line of a chunked body
         self._unread: float = 0  # bytes of the body or of its chunk that are still to come; infinite if unknown
         self._in_chunks = self._in_trailers = False
-
-    @property
-    def is_between_requests(self) -> bool:
-        """Whether the next byte begins a request."""
-        return not (self._part or self._unread or self._in_chunks)
-
-    @property
-    def is_in_headers(self) -> bool:
-        """Whether the headers of a request have begun and are incomplete."""
-        return bool(self._part) and not self._in_chunks
+        self.is_between_requests = True  # whether the next byte begins a request
+        self.is_in_headers = False  # whether the headers of a request have begun and are incomplete
 
     def feed(self, data: bytes) -> int:
         """Return the number of requests whose headers end in the next bytes."""
@@ -51,6 +43,8 @@ class RequestFraming:
             else:
                 begun += 1
                 self._read_headers(text.lower())
+        self.is_between_requests = not (self._part or self._unread or self._in_chunks)
+        self.is_in_headers = bool(self._part) and not self._in_chunks
         return begun
 
     def _read_headers(self, headers: bytes) -> None:

@@ -12,17 +12,14 @@ from umg_grpc.wire.core.stream_memory import Budget
 class LoadShedder(Protocol):
     """Load shedder: limits the model calls in flight in the process and rejects the rest."""
 
-    def refuses(self) -> bool:
-        """Return whether `check` would reject a call."""
+    def admits(self) -> bool:
+        """Return whether a call is admitted, before any work for it; it then calls `enter` soon."""
 
     def refusal(self) -> UmgError:
-        """Return the error for a call that was rejected without `check`, and count the rejection."""
-
-    def expect(self) -> None:
-        """Count a call that is admitted without `check` (after `refuses`) and will soon call `enter`."""
+        """Return the error for a call that was rejected by `admits`, and count the rejection."""
 
     def check(self) -> None:
-        """Admit a call before any work for it. Raises UmgError(UNAVAILABLE)."""
+        """Admit a call. Raises UmgError(UNAVAILABLE) for one that `admits` rejects."""
 
     async def enter(self, seconds: float) -> None:
         """Wait up to `seconds` for a slot for an admitted call, which `leave` must release. Raises
@@ -39,16 +36,13 @@ class LoadShedder(Protocol):
 class NoLoadShedder:
     """Load shedder that admits all calls."""
 
-    def refuses(self) -> bool:
-        """Return False: all calls are admitted."""
-        return False
+    def admits(self) -> bool:
+        """Return True: all calls are admitted."""
+        return True
 
     def refusal(self) -> UmgError:
         """Raise NotImplementedError: no call is rejected."""
         raise NotImplementedError
-
-    def expect(self) -> None:
-        """Do nothing: admitted calls are not counted."""
 
     def check(self) -> None:
         """Do nothing: all calls are admitted."""

@@ -28,9 +28,9 @@ class Watched(LoadShedder):
         self.called = asyncio.Event()
         self.left = asyncio.Event()
 
-    def refuses(self) -> bool:
+    def admits(self) -> bool:
         self.called.set()
-        return super().refuses()
+        return super().admits()
 
     def leave(self) -> None:
         super().leave()

@@ -38,7 +38,7 @@ async def test_calls_are_admitted_up_to_the_limit_and_some_wait(load_shedder: Lo
     load_shedder.check()
     waiting = asyncio.ensure_future(load_shedder.enter())
     await asyncio.sleep(0)
-    assert (load_shedder.calls, load_shedder.waiting, load_shedder.refuses()) == (2, 1, True)
+    assert (load_shedder.calls, load_shedder.waiting, load_shedder.admits()) == (2, 1, False)
     with pytest.raises(UmgError) as caught:
         load_shedder.check()
     assert (caught.value.reason, caught.value.cause) == (pb.ERROR_REASON_UNAVAILABLE, FULL)
@@ -48,7 +48,7 @@ async def test_calls_are_admitted_up_to_the_limit_and_some_wait(load_shedder: Lo
     assert (load_shedder.calls, load_shedder.waiting) == (2, 0)
     load_shedder.leave()
     load_shedder.leave()
-    assert (load_shedder.calls, load_shedder.refuses()) == (0, False)
+    assert (load_shedder.calls, load_shedder.admits()) == (0, True)
 
 
 async def test_a_queued_call_does_not_wait_beyond_its_deadline(load_shedder: LoadShedder) -> None:

@@ -108,7 +108,7 @@ class ConcurrencyLimiter:
 
     def _add_busy_time(self) -> None:
         now = self._now()
-        self._busy_seconds += self.taken * (now - self._updated)
+        self._busy_seconds += (self.limit - self._free) * (now - self._updated)
         self._updated = now
 
     @property

@@ -61,23 +61,23 @@ class LoadShedder:
         if self._logging is not None:
             self._log()
 
-    def refuses(self) -> bool:
-        """Return whether `check` would reject a call."""
-        return self._start_queue.refuses() or self._limiter.refuses()
+    def admits(self) -> bool:
+        """Return whether a call is admitted, before any work for it; it then calls `enter` soon. A call is rejected if
+        too many calls wait already.
+        """
+        if self._start_queue.refuses() or self._limiter.refuses():
+            return False
+        self._start_queue.expect()
+        return True
 
     def refusal(self) -> UmgError:
-        """Return the error for a call that was rejected without `check`, and count the rejection."""
+        """Return the error for a call that was rejected by `admits`, and count the rejection."""
         return self._rejection(FULL if self._limiter.refuses() else BEHIND)
 
-    def expect(self) -> None:
-        """Count a call that is admitted without `check` (after `refuses`) and will soon call `enter`."""
-        self._start_queue.expect()
-
     def check(self) -> None:
-        """Admit a call before any work for it. Raises UmgError(UNAVAILABLE) if too many calls wait already."""
-        if self.refuses():
+        """Admit a call. Raises UmgError(UNAVAILABLE) for one that `admits` rejects."""
+        if not self.admits():
             raise self.refusal()
-        self.expect()
 
     async def enter(self, seconds: float = float("inf")) -> None:
         """Wait up to `seconds` for a slot, which `leave` must release, for an admitted call. Raises

@@ -128,7 +128,8 @@ class StartQueue:
     def expect(self) -> None:
         """Count a call that will probably call `take` in this iteration of the event loop or the next one."""
         self._expected_now += 1
-        self._begin_round()
+        if not self._round_scheduled:
+            self._schedule_round()
 
     async def take(self) -> None:
         """Wait until the call may start."""
@@ -136,7 +137,8 @@ class StartQueue:
             self._expected_before -= 1
         elif self._expected_now:
             self._expected_now -= 1
-        self._begin_round()
+        if not self._round_scheduled:
+            self._schedule_round()
         if self._starts_left > 0 and not self._queue:
             self._starts_left -= 1
             return
@@ -149,15 +151,16 @@ class StartQueue:
                 self._starts_left += 1  # for another call of this iteration
             raise
 
-    def _begin_round(self) -> None:
+    def _schedule_round(self) -> None:
         if self._is_warm_from is None:
             self._is_warm_from = self._clock() + self._warm_up.seconds
-        if not self._round_scheduled:
-            self._round_scheduled = True
-            asyncio.get_running_loop().call_soon(self._next_round)
+        self._round_scheduled = True
+        asyncio.get_running_loop().call_soon(self._begin_round)
 
-    def _next_round(self) -> None:
-        was_idle = self._starts_left == AT_ONCE and not (self._expected_now or self._expected_before)
+    def _begin_round(self) -> None:
+        """Start the first calls of the queue, in an iteration of the event loop after one with announced, started or
+        waiting calls.
+        """
         self._expected_before, self._expected_now = self._expected_now, 0
         self._starts_left = AT_ONCE
         if self._queue:
@@ -169,5 +172,5 @@ class StartQueue:
                 turn.set_result(None)
                 self._starts_left -= 1
         self._round_scheduled = False
-        if not was_idle:
-            self._begin_round()
+        if self._expected_before or self._queue or self._starts_left < AT_ONCE:
+            self._schedule_round()
