@@ -28,7 +28,7 @@ class EncodedStream:
         """
         encoder = self._encoder
         frames = encoder.feed(message)
-        if encoder.retained_bytes and not self._reservation.hold(encoder.retained_bytes):
+        if encoder.retained_bytes > FREE_BYTES and not self._reservation.hold(encoder.retained_bytes):
             raise self._too_large()
         return frames
 

@@ -18,6 +18,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.aggregate import AnswerAggregator, FrameAggregator, StreamAggregator
 from umg_grpc.wire.core.numbers import count
+from umg_grpc.wire.core.stream_memory import FREE_BYTES
 
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
 SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
@@ -62,7 +63,7 @@ class StreamedAnswer:
             for event in message.events:
                 self._observe(event)
         aggregator.feed(message)
-        if not self._reservation.hold(aggregator.retained_bytes):
+        if aggregator.retained_bytes > FREE_BYTES and not self._reservation.hold(aggregator.retained_bytes):
             self._stop_keeping(aggregator)
         if answer.reasoning_mark:
             answer.find_reasoning(message.source_frames)

@@ -25,19 +25,15 @@ class AnswerAggregator(ABC):
     """
 
     def __init__(self, max_bytes: int | None) -> None:
-        self._max_bytes = max_bytes
-        self._retained = 0
-        self._seen = 0
-
-    @property
-    def retained_bytes(self) -> int:
+        self.retained_bytes = 0
         """Size of the kept messages in bytes. Building a large response takes a while and belongs in a thread."""
-        return self._retained
+        self._max_bytes = max_bytes
+        self._seen = 0
 
     @property
     def share(self) -> float:
         """Ratio of the received bytes to the kept bytes; 1 for a complete response."""
-        return self._seen / self._retained if self._retained else 1.0
+        return self._seen / self.retained_bytes if self.retained_bytes else 1.0
 
     @abstractmethod
     def limit(self, max_bytes: int) -> None:
@@ -62,16 +58,16 @@ class StreamAggregator(AnswerAggregator):
 
     def limit(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        if self._retained > max_bytes:
+        if self.retained_bytes > max_bytes:
             for candidate in self._candidates.values():
-                candidate.shorten(max_bytes / self._retained)
-            self._retained = max_bytes
+                candidate.shorten(max_bytes / self.retained_bytes)
+            self.retained_bytes = max_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
         size = message.ByteSize()
         self._seen += size
-        if self._max_bytes is None or self._retained < self._max_bytes:
-            self._retained += size
+        if self._max_bytes is None or self.retained_bytes < self._max_bytes:
+            self.retained_bytes += size
             for event in message.events:
                 self._add(event)
             return
@@ -135,35 +131,38 @@ class FrameAggregator(AnswerAggregator):
         self._format = text_format
         self._request = request
         self._frames: list[bytes] = []
+        self._frames_size = 0
         self._events: list[bytes] = []  # every event where the provider did not stream; otherwise the first ones
         self._events_size = 0
         self._usage = b""  # the last usage event; some providers send one with each read
 
     @property
-    def retained_bytes(self) -> int:
-        return self._retained + self._events_size
+    def share(self) -> float:
+        return self._seen / self._frames_size if self._frames_size else 1.0
 
     def limit(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        while self._frames and self._retained > max_bytes:
+        while self._frames and self._frames_size > max_bytes:
             last = self._frames.pop()
-            self._retained -= len(last)
-            if self._retained < max_bytes:
-                self._frames.append(last[: max_bytes - self._retained])
-                self._retained = max_bytes
+            self._frames_size -= len(last)
+            if self._frames_size < max_bytes:
+                self._frames.append(last[: max_bytes - self._frames_size])
+                self._frames_size = max_bytes
+        self.retained_bytes = self._frames_size + self._events_size
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
         if message.source_frames:
             self._seen += len(message.source_frames)
-            if self._max_bytes is None or self._retained < self._max_bytes:
+            if self._max_bytes is None or self._frames_size < self._max_bytes:
                 self._frames.append(message.source_frames)
-                self._retained += len(message.source_frames)
+                self._frames_size += len(message.source_frames)
         for event in message.events:  # few messages have events: the frames carry the whole response
             if event.HasField("usage"):
                 self._usage = event.SerializeToString()
             elif self._max_bytes is None or self._events_size < self._max_bytes:
                 self._events.append(event.SerializeToString())
                 self._events_size += len(self._events[-1])
+        self.retained_bytes = self._frames_size + self._events_size
 
     def response(self) -> pb.GenerateResponse:
         """Return the response as received so far. Where frames cannot be decoded, it ends before them."""

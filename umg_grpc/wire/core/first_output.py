@@ -1,7 +1,7 @@
 """Detection of stream frames without output, which may be held back so that failover is still possible."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias, assert_never
@@ -47,12 +47,19 @@ def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
         if mark.search(frames):
             return False
         try:
-            events = (msgspec.json.decode(event.data) for event in sse.split(frames) if event.data is not None)
-            return all(data is not None and any(_fits(data, shape) for shape in shapes) for data in events)
+            for event in sse.split(frames):
+                if event.data is not None and not _fits_one(msgspec.json.decode(event.data), shapes):
+                    return False
         except (ValueError, RecursionError):
             return False
+        return True
 
     return has_no_output
+
+
+def _fits_one(value: object, shapes: Sequence[Shape]) -> bool:
+    """Return whether a JSON value, which is not null, has one of the shapes."""
+    return value is not None and any(_fits(value, shape) for shape in shapes)
 
 
 def _fits(value: object, shape: Shape) -> bool:
@@ -78,6 +85,10 @@ def _members_fit(members: object, shape: Mapping[str, Shape]) -> bool:
     if not isinstance(members, dict):
         return False
     others = shape.get(OTHERS, Value.EMPTY)
-    return all(_fits(members.get(name), inner) for name, inner in shape.items() if name != OTHERS) and all(
-        _fits(member, others) for name, member in members.items() if name not in shape
-    )
+    for name, inner in shape.items():
+        if name != OTHERS and not _fits(members.get(name), inner):
+            return False
+    for name, member in members.items():  # noqa: SIM110  a loop as above
+        if name not in shape and not _fits(member, others):
+            return False
+    return True
