@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from umg_grpc.store.tables import Base
 
-HEAD = "0009"
+HEAD = "0010"
 """Newest revision in `migrations/versions`, which a test checks."""
 VERSION_TABLE = "alembic_version"
 
