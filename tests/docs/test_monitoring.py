@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from scripts import monitoring
 from scripts.monitoring import ALERTS, PANELS
+from tests.support.calls import ended_call
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metrics
-from umg_grpc.service.pipeline.call import Call
 from umg_grpc.v1 import pb
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def expressions() -> Iterator[str]:
 def labels_of_metrics() -> dict[str, set[str]]:
     """Return the labels of each series that `/metrics` has or may have."""
     made = metrics.Metrics()
-    call = Call("/umg.v1.GenerationService/Generate", {}, trusted=True, request_id="r", first_output_seconds=0.1)
+    call = ended_call(method="/umg.v1.GenerationService/Generate", model="", channel="", first_output_seconds=0.1)
     made.finished(call, "OK", 0.1)
     made.attempt("main", "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))

@@ -18,6 +18,7 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.soak.__main__ import LEAVING
 from tests.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
+from tests.support.calls import ended_call
 from tests.support.processes import Served, run, serve
 from umg_grpc import egress, errors
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
@@ -30,7 +31,6 @@ from umg_grpc.server import STREAMS
 from umg_grpc.service import metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation
-from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
 from umg_grpc.service.telemetry import content, exporting
 from umg_grpc.store import blobs, redis
@@ -128,9 +128,8 @@ LEVELS = {value.name: set(value.labels) for value in vars(metrics).values() if i
 def counted() -> dict[str, set[str]]:
     """Return the labels of each counter."""
     made = metrics.Metrics()
-    call = Call("/umg.v1.GenerationService/Generate", {}, trusted=True, request_id="r")
-    call.usage = pb.Usage(input_tokens=1, output_tokens=1)
-    call.first_output_seconds = 0.1
+    usage, method = pb.Usage(input_tokens=1, output_tokens=1), "/umg.v1.GenerationService/Generate"
+    call = ended_call(method=method, model="", channel="", usage=usage, first_output_seconds=0.1)
     made.finished(call, "OK", 0.1)
     made.attempt("main", "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))

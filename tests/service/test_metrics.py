@@ -15,6 +15,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.multiprocess import mark_process_dead
 
+from tests.support.calls import ended_call
 from tests.support.serving import serving
 from umg_grpc.access.caller import Caller
 from umg_grpc.cli.channel_states import states
@@ -31,7 +32,6 @@ from umg_grpc.service.metrics import (
     SHARED_FOLDER,
     Metrics,
 )
-from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.v1 import pb
 
@@ -90,7 +90,7 @@ def test_lengths_of_calls_are_counted_as_the_library_counts_them() -> None:
     alike = Histogram("umg_call_seconds", "", [*labels], registry=registry, buckets=SECONDS).labels(**labels)
     for _ in range(2):  # the library receives new values each time
         for seconds in (0.0, *SECONDS, *(1.5 * bound for bound in SECONDS)):
-            metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main"), "OK", seconds)
+            metrics.finished(ended_call(), "OK", seconds)
             alike.observe(seconds)
         metrics.exposition()
     wanted = generate_latest(registry).decode().splitlines()
@@ -123,10 +123,8 @@ def test_gauges_are_read_at_each_scrape() -> None:
 def test_the_first_outputs_and_the_cost_of_calls_are_counted() -> None:
     metrics = Metrics()
     for seconds, cost in ((0.02, 1_250_000), (0.03, 500_000)):
-        call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main")
-        call.first_output_seconds, call.micro_credits = seconds, cost
-        metrics.finished(call, "OK", 9.0)
-    metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main"), "OK", 9.0)  # no stream
+        metrics.finished(ended_call(first_output_seconds=seconds, micro_credits=cost), "OK", 9.0)
+    metrics.finished(ended_call(), "OK", 9.0)  # no stream
     assert lines(metrics) >= {
         'umg_first_output_seconds_bucket{channel="main",le="0.01",method="M",model="m"} 0.0',
         'umg_first_output_seconds_bucket{channel="main",le="0.025",method="M",model="m"} 1.0',
@@ -139,9 +137,7 @@ def test_the_first_outputs_and_the_cost_of_calls_are_counted() -> None:
 def test_a_cached_answer_counts_no_tokens() -> None:
     metrics = Metrics()
     for is_cached in (False, True):
-        call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main", usage=pb.Usage(input_tokens=3))
-        call.is_cached = is_cached
-        metrics.finished(call, "OK", 0.1)
+        metrics.finished(ended_call(usage=pb.Usage(input_tokens=3), is_cached=is_cached), "OK", 0.1)
     assert lines(metrics) >= {
         'umg_calls_total{channel="main",method="M",model="m",outcome="OK"} 2.0',
         'umg_tokens_total{channel="main",direction="input",model="m"} 3.0',
@@ -158,8 +154,7 @@ def test_the_versions_are_shown() -> None:
 def test_callers_keys_have_a_bounded_number_of_labels() -> None:
     metrics = Metrics(key_labels=2)
     for key in ("one", "two", "three", "four", "one", None):
-        call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main", usage=pb.Usage(input_tokens=3))
-        call.micro_credits = 1_000_000
+        call = ended_call(usage=pb.Usage(input_tokens=3), micro_credits=1_000_000)
         call.known_caller = Caller(key, key, (), None, None) if key is not None else None
         metrics.finished(call, "OK", 0.1)
     assert lines(metrics) >= {
@@ -209,7 +204,7 @@ def test_unknown_model_ids_make_a_bounded_number_of_time_series() -> None:
     for number in range(2 * MAX_MODELS):
         watched.call("main", f"made-up-{number}", DOWN)
         watched.metrics.attempt("main", f"made-up-{number}", "down")
-        watched.metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model=f"made-up-{number}"), "OK", 0.1)
+        watched.metrics.finished(ended_call(model=f"made-up-{number}", channel=""), "OK", 0.1)
     metric_lines = lines(watched.metrics)
     assert 'umg_attempts_total{channel="main",model="known",outcome="ok"} 1.0' in metric_lines
     assert 'umg_channel_state{channel="main",model="other"} 1.0' in metric_lines
@@ -267,7 +262,7 @@ from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.metrics import CALLS_IN_FLIGHT, Metrics
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call import Arrival, Call, CallFacts
 from umg_grpc.v1 import pb
 
 calls, fails = int(sys.argv[1]), sys.argv[2] == "fails"
@@ -277,8 +272,8 @@ metrics.watch(CALLS_IN_FLIGHT, lambda: {(): calls})
 turn = health.begin("main", "m")
 health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN) if fails else None, turn)
 metrics.attempt("main", "m", "ok")
-call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main")
-call.first_output_seconds, call.micro_credits = 0.02, 500_000
+call = Call(Arrival("/umg.v1.S/M", {}, True, "r"), CallFacts(model="m", channel="main", first_output_seconds=0.02))
+call.charges.micro_credits = 500_000
 metrics.finished(call, "OK", 0.1)
 metrics.exposition()
 if fails:

@@ -98,10 +98,10 @@ class LocalAdmin:
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Return the response, see `AdminClient`."""
         from umg_grpc.access.caller import Caller
-        from umg_grpc.service.pipeline.call import CURRENT, Call
+        from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
 
         name = method_name(request)
-        call = Call(name, {}, trusted=True, request_id="umg")
+        call = Call(Arrival(name, {}, trusted=True, request_id="umg"))
         call.known_caller = Caller("", "umg", (), None, None, administrator=True)
         CURRENT.set(call)
         response: ResponseT = await getattr(self._servicer, name)(request, None)

@@ -150,18 +150,18 @@ class Metrics:
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
         """Count a call. Its model is "" if it was not routed."""
-        model = self._model_label(call.model)
+        model = self._model_label(call.facts.model)
         key = self._key_label(call) if self._key_labels else ""
-        row = self._rows[call.method, call.channel, model, outcome, key]
+        row = self._rows[call.arrival.method, call.facts.channel, model, outcome, key]
         row.calls += 1
         row.durations.add(seconds)
-        row.micro_credits += call.micro_credits
-        if call.first_output_seconds is not None:
-            self._firsts[call.method, call.channel, model].add(call.first_output_seconds)
-        if (usage := call.usage) is not None and not call.is_cached:
+        row.micro_credits += call.charges.micro_credits
+        if call.facts.first_output_seconds is not None:
+            self._firsts[call.arrival.method, call.facts.channel, model].add(call.facts.first_output_seconds)
+        if (usage := call.facts.usage) is not None and not call.facts.is_cached:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
-            for channel in call.abandoned:  # these channels have read the prompt too
+            for channel in call.facts.abandoned:  # these channels have read the prompt too
                 labels = (channel, model, "input", *self._key(key))
                 self._counts[self._tokens, labels] += usage.input_tokens
 

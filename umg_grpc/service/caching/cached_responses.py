@@ -35,17 +35,15 @@ class CacheLookup:
     metrics: Metrics
     channels: Channels
 
-    async def entry(
-        self, call: Call, model: PublicModel, operation: str, request: Request, notes: RequestNotes
-    ) -> "CacheEntry | None":
+    async def entry(self, call: Call, model: PublicModel, request: Request, notes: RequestNotes) -> "CacheEntry | None":
         """Return the entry of the request's response in the cache, or None if caching is off for the call. Raises
         UmgError(INVALID_FIELD) for a malformed header.
         """
-        requested = cache_seconds(call.metadata.get(CACHE))
+        requested = cache_seconds(call.arrival.metadata.get(CACHE))
         seconds = model.cache if requested is None else requested
         if not seconds:
             return None
-        owner, router = call.caller.key_id, self.channels.router
+        owner, operation, router = call.caller.key_id, call.arrival.method, self.channels.router
         ways = _targets_of(router, model.id)
         if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
             key = key_of(owner, operation, ways, request, notes)
@@ -112,7 +110,7 @@ class CacheEntry:
         call.headers[CACHE] = outcome
         self.lookup.metrics.count_cache_lookup(outcome)
         if outcome == HIT:
-            call.model, call.is_cached = self.model, True
+            call.facts.model, call.facts.is_cached = self.model, True
             if call.caller.show_route:
                 call.headers["x-umg-route"] = "channel=; attempts=0; reason=cached response"
 

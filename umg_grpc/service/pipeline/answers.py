@@ -67,13 +67,13 @@ class Answer:
         call = self.admitted.call
         call.list_dropped(response)
         if response.HasField("usage"):
-            call.usage = response.usage
-        if call.usage is None or self.retention.any:
+            call.facts.usage = response.usage
+        if call.facts.usage is None or self.retention.any:
             read = await self._read(response)
-            if call.usage is None:
-                call.usage = await self.estimate(read)
+            if call.facts.usage is None:
+                call.facts.usage = await self.estimate(read)
                 if not self.passthrough:  # the body of a passthrough stays unchanged
-                    response.usage.CopyFrom(call.usage)
+                    response.usage.CopyFrom(call.facts.usage)
             await self.retain(read, streamed=False)
         return response
 

@@ -75,9 +75,9 @@ def finish_report(
     translates a canonical path; None for a request in the canonical form. `uncarried`: paths that are already those of
     the caller's body.
     """
-    if call.output_limit is not None:
-        report.limit(OUTPUT_LIMIT, str(call.output_limit))
+    if call.charges.output_limit is not None:
+        report.limit(OUTPUT_LIMIT, str(call.charges.output_limit))
     if report.dropped and wire_path is not None:
         report.rename(lambda name: name if name in uncarried else wire_path(name))
-    if STRICT in call.metadata and call.strict:
+    if STRICT in call.arrival.metadata and call.strict:
         report.refuse(wire_path)

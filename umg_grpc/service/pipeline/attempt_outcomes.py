@@ -34,11 +34,11 @@ class AttemptOutcomes:
 
     def begin(self, attempt: Attempt[Any], *, is_retry: bool) -> None:
         """Record the start of an attempt, which holds the slot that it needs."""
-        call, usage = self._call, self._call.usage_in_flight
+        call, usage = self._call, self._call.charges.usage_in_flight
         if not is_retry:
             self._shared.budget(attempt.channel).earn()
         attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
-        call.attempts += 1
+        call.facts.attempts += 1
         attempt.began_at = time.perf_counter()
         # a retry is the same attempt, with another answer
         attempt.answer = UpstreamAnswer(usage.begin if usage is not None else None)
@@ -60,7 +60,7 @@ class AttemptOutcomes:
         """Record that another attempt won the hedge; the provider may charge for this one too. `slow`: this attempt
         began first and counts as a failure, so that the circuit breaker opens for a channel that never answers.
         """
-        self._call.abandoned.append(attempt.channel)
+        self._call.facts.abandoned.append(attempt.channel)
         if slow:
             self.failed(attempt, too_slow())
         else:
@@ -98,7 +98,7 @@ class AttemptOutcomes:
         record = AttemptRecord(
             channel=attempt.channel,
             model=attempt.target.model,
-            start_micros=int((attempt.began_at - call.began_at) * 1e6),
+            start_micros=int((attempt.began_at - call.facts.began_at) * 1e6),
             duration_micros=int((now - attempt.began_at) * 1e6),
             status=answer.status,
             request_id=answer.request_id,
@@ -109,9 +109,9 @@ class AttemptOutcomes:
             if (facts := error.facts) is not None:
                 record.status, record.request_id, record.kind = facts.status, facts.request_id, facts.kind.value
                 record.code, record.message = storable(facts.code), storable(facts.message)
-            if answer.is_sent and call.usage_in_flight is not None:
-                call.usage_in_flight.fail()
-        call.ended_attempts.append(record)
+            if answer.is_sent and call.charges.usage_in_flight is not None:
+                call.charges.usage_in_flight.fail()
+        call.facts.ended_attempts.append(record)
         if attempt.limiter is not None:
             attempt.limiter.release()
 

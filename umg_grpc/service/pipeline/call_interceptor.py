@@ -95,7 +95,7 @@ class CallInterceptor(Interceptor):
                 async with aclosing(inner(await self._decode(method, request, scopes), context)) as messages:
                     async for message in messages:
                         if not sent:
-                            call.first_output_seconds = time.perf_counter() - call.began_at
+                            call.facts.first_output_seconds = time.perf_counter() - call.facts.began_at
                             await context.send_initial_metadata(_headers(call))
                             sent = True
                         yield message
@@ -121,18 +121,20 @@ class CallInterceptor(Interceptor):
         """Set the deadline of the call, take a slot of the load shedder, and authenticate the caller unless `scopes` is
         None. Raise UmgError for a rejection, an invalid key, and a key that has none of the scopes.
         """
-        if not call.trusted:
+        if not call.arrival.trusted:
             self._socket_tasks[call] = asyncio.current_task()
         call.limit(context.time_remaining())
         if load_shedder is not None:
             load_shedder.check()
             await load_shedder.enter(call.seconds_left())
-            call.load_shedder = load_shedder
+            call.charges.load_shedder = load_shedder
         if scopes is None:
             return
-        caller = self._authenticator.valid_caller(call.known_key) if isinstance(call.known_key, KnownKey) else None
+        caller, arrival = None, call.arrival
+        if isinstance(arrival.known_key, KnownKey):
+            caller = self._authenticator.valid_caller(arrival.known_key)
         if caller is None:
-            scheme, _, secret = call.metadata.get("authorization", "").partition(" ")
+            scheme, _, secret = arrival.metadata.get("authorization", "").partition(" ")
             if scheme and scheme.lower() != "bearer":
                 message = "the credentials are of an unknown scheme; send `authorization: Bearer YOUR_KEY`"
                 raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
@@ -164,12 +166,16 @@ class CallInterceptor(Interceptor):
 
     def _cancellation_error(self, call: Call) -> UmgError:
         """Return the error of a cancelled call: a shutdown or a cancellation by the caller."""
-        return shutting_down() if self._is_shutting_down and not call.trusted else _caller_cancelled()
+        return shutting_down() if self._is_shutting_down and not call.arrival.trusted else _caller_cancelled()
 
 
 def _headers(call: Call) -> Pairs:
     """Return the initial metadata. The HTTP face chose its request id itself and gets none."""
-    return [*call.headers.items()] if call.trusted else [("x-request-id", call.request_id), *call.headers.items()]
+    return (
+        [*call.headers.items()]
+        if call.arrival.trusted
+        else [("x-request-id", call.arrival.request_id), *call.headers.items()]
+    )
 
 
 def _failure(error: Exception, call: Call) -> UmgError:
@@ -179,10 +185,10 @@ def _failure(error: Exception, call: Call) -> UmgError:
     """
     if isinstance(error, UmgError):
         if error.place:
-            logger.error("a body could not be decoded", request_id=call.request_id, place=error.place)
+            logger.error("a body could not be decoded", request_id=call.arrival.request_id, place=error.place)
         return error.with_traceback(None)
-    logger.error("unexpected failure", request_id=call.request_id, method=call.method, exc_info=error)
-    return internal(call.request_id)
+    logger.error("unexpected failure", request_id=call.arrival.request_id, method=call.arrival.method, exc_info=error)
+    return internal(call.arrival.request_id)
 
 
 def _caller_cancelled() -> UmgError:
@@ -200,7 +206,7 @@ async def _abort(error: UmgError, call: Call, context: Context, *, sent: bool = 
     headers = [] if sent else _headers(call)
     if not sent:
         await context.send_initial_metadata(headers)
-    details = to_status(error, "" if call.trusted else call.request_id)
+    details = to_status(error, "" if call.arrival.trusted else call.arrival.request_id)
     aborted = context.abort(STATUS[error.reason], error.message, (*headers, (DETAILS_KEY, details)))
     del context
     await aborted

@@ -9,7 +9,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context, InProcessContext
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
-from umg_grpc.service.pipeline.call import CURRENT, Call
+from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
 from umg_grpc.service.pipeline.usage import add_usage, set_cost
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.service.telemetry.interface import Attribute, Telemetry
@@ -37,62 +37,64 @@ class CallLog:
         if isinstance(context, InProcessContext):
             metadata = {key: value for key, value in context.pairs if isinstance(value, str)}
             request_id = metadata.get("x-request-id") or request_id_of(None)
-            call = Call(method, metadata, trusted=True, request_id=request_id)
+            arrival = Arrival(method, metadata, trusted=True, request_id=request_id)
             if isinstance(attachment := context.attachment, Attachment):
-                call.notes, call.known_key = attachment.notes, attachment.known_key
+                arrival.notes, arrival.known_key = attachment.notes, attachment.known_key
         else:
             pairs = context.invocation_metadata() or ()
             metadata = {key: value for key, value in pairs if isinstance(value, str)}
             request_id = request_id_of(metadata.get("x-request-id"))
-            call = Call(method, metadata, trusted=False, request_id=request_id)
-        call.trace = trace_context_of(metadata)
+            arrival = Arrival(method, metadata, trusted=False, request_id=request_id)
+        call = Call(arrival)
+        arrival.trace = trace_context_of(metadata)
         if self._telemetry is not None:
-            call.span = self._telemetry.begin(method, call.trace)
-            call.trace = call.span.trace
-        OUTGOING.set(call.trace)
+            call.span = self._telemetry.begin(method, arrival.trace)
+            arrival.trace = call.span.trace
+        OUTGOING.set(arrival.trace)
         CURRENT.set(call)
         return call
 
     def close(self, call: Call, failure: UmgError | None) -> None:
         """Release the limits of the key, count the call, and write its usage record and its log line."""
-        call.release(cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
-        seconds = time.perf_counter() - call.began_at
+        arrival, facts, charges = call.arrival, call.facts, call.charges
+        charges.release(facts.usage, cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
+        seconds = time.perf_counter() - facts.began_at
         quantities = set_cost(call)
         if self._usage is not None:
             add_usage(self._usage, call, quantities, seconds, failure)
-        if call.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
-            call.reservation.end(call.micro_credits)
+        if charges.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
+            charges.reservation.end(charges.micro_credits)
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:
-            call.span.end(_span_attributes(call), call.usage if not call.is_cached else None, failure)
+            call.span.end(_span_attributes(call), facts.usage if not facts.is_cached else None, failure)
         if failure is not None and failure.cause in REFUSALS:
             return  # the load shedder logs one line per second for all of them
-        usage, model = call.usage, call.model
-        facts: dict[str, str | int | None] = {"upstream_status": call.upstream_status or None}
+        usage, model = facts.usage, facts.model
+        provider: dict[str, str | int | None] = {"upstream_status": facts.upstream_status or None}
         if failure is not None:
             model = model or echo(failure.metadata.get("model", ""))
-            facts = failure.facts.log_fields() if failure.facts is not None else facts
+            provider = failure.facts.log_fields() if failure.facts is not None else provider
         logger.info(
             "call",
-            method=call.method.removeprefix(OWN_PREFIX),
-            face=call.metadata.get("x-umg-face"),
-            request_id=call.request_id,
-            trace_id=call.trace.trace_id if call.trace is not None else None,
+            method=arrival.method.removeprefix(OWN_PREFIX),
+            face=arrival.metadata.get("x-umg-face"),
+            request_id=arrival.request_id,
+            trace_id=arrival.trace.trace_id if arrival.trace is not None else None,
             outcome=outcome,
             cause=(failure.cause or None) if failure else None,
             ms=round(seconds * 1000, 1),
-            first_ms=round(call.first_output_seconds * 1000, 1) if call.first_output_seconds is not None else None,
+            first_ms=round(facts.first_output_seconds * 1000, 1) if facts.first_output_seconds is not None else None,
             **_key_fields(call),
             model=model or None,
-            channel=call.channel or None,
-            attempts=call.attempts or None,
-            abandoned=call.abandoned or None,
+            channel=facts.channel or None,
+            attempts=facts.attempts or None,
+            abandoned=facts.abandoned or None,
             input_tokens=usage.input_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
             estimated=True if usage and usage.estimated else None,
-            cost=call.micro_credits / MICRO_CREDITS if call.micro_credits else None,
-            **facts,
+            cost=charges.micro_credits / MICRO_CREDITS if charges.micro_credits else None,
+            **provider,
         )
 
 
@@ -105,13 +107,14 @@ def _key_fields(call: Call) -> dict[str, str]:
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:
     """Return the attributes of the span of a call."""
+    facts, micro_credits = call.facts, call.charges.micro_credits
     return {
-        "umg.request_id": call.request_id,
-        "umg.face": call.metadata.get("x-umg-face"),
+        "umg.request_id": call.arrival.request_id,
+        "umg.face": call.arrival.metadata.get("x-umg-face"),
         "umg.key_id": call.known_caller.key_id if call.known_caller is not None else None,
-        "umg.model": call.model or None,
-        "umg.channel": call.channel or None,
-        "umg.attempts": call.attempts,
-        "umg.cached": call.is_cached or None,
-        "umg.cost_credits": call.micro_credits / MICRO_CREDITS if call.micro_credits else None,
+        "umg.model": facts.model or None,
+        "umg.channel": facts.channel or None,
+        "umg.attempts": facts.attempts,
+        "umg.cached": facts.is_cached or None,
+        "umg.cost_credits": micro_credits / MICRO_CREDITS if micro_credits else None,
     }

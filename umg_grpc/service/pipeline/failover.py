@@ -58,7 +58,7 @@ class FailoverLoop(Generic[AttemptT]):
             if await self._begin(attempt):
                 self.select(attempt)
                 return AttemptScope(self, attempt)
-        if not self._call.attempts and self._call.caller.show_route:
+        if not self._call.facts.attempts and self._call.caller.show_route:
             self._set_route_header("")
         error = self._failures.take_most_important() or self._plan.encoding_error
         raise (error or no_channel(self._requested_model)) from None
@@ -72,20 +72,20 @@ class FailoverLoop(Generic[AttemptT]):
         """Return the next channel that can hedge the attempt, with a slot taken; None if there is none."""
         while (attempt := await self._plan.next_hedge(hedged)) is not None:
             if await self._begin(attempt):
-                self._failures.route.append(f"{self._call.channel}: slow")
+                self._failures.route.append(f"{self._call.facts.channel}: slow")
                 return attempt
         return None
 
     def select(self, attempt: AttemptT) -> None:
         """Make this attempt the one whose answer the caller gets, and set the headers accordingly."""
         call = self._call
-        call.model, call.channel, call.usage = self._model.id, attempt.channel, None
-        call.report = attempt.call.report
+        call.facts.model, call.facts.channel, call.facts.usage = self._model.id, attempt.channel, None
+        call.facts.report = attempt.call.report
         call.headers.pop(DROPPED, None)  # of the attempt before
-        if call.report.dropped:
-            call.headers[DROPPED] = call.report.header()
+        if call.facts.report.dropped:
+            call.headers[DROPPED] = call.facts.report.header()
         if call.caller.show_route:
-            self._set_route_header(call.channel)
+            self._set_route_header(call.facts.channel)
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether another attempt may succeed after the failure; it is then planned."""
@@ -105,7 +105,7 @@ class FailoverLoop(Generic[AttemptT]):
         self._failures.add(error, channel.name)
         logger.warning(
             "channel failed",
-            request_id=self._call.request_id,
+            request_id=self._call.arrival.request_id,
             channel=channel.name,
             outcome=error.name,
             failure=failure.value if failure else None,
@@ -152,7 +152,7 @@ class FailoverLoop(Generic[AttemptT]):
 
     def _set_route_header(self, channel: str) -> None:
         reason = ", ".join(self._failures.route) or ("first choice" if channel else "none is free")
-        self._call.headers["x-umg-route"] = f"channel={channel}; attempts={self._call.attempts}; reason={reason}"
+        self._call.headers["x-umg-route"] = f"channel={channel}; attempts={self._call.facts.attempts}; reason={reason}"
 
 
 class AttemptScope(Generic[AttemptT]):

@@ -34,6 +34,7 @@ from umg_grpc.service.pipeline.streamed_answers import StreamedAnswer
 from umg_grpc.service.pipeline.tool_choice import check_tool_choice
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS, stores_by_default
+from umg_grpc.wire.core.headers import CACHE
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
@@ -104,7 +105,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         which the caller reads immediately. Raise UmgError.
         """
         call = admitted.call
-        entry = await self._context.cache.entry(call, admitted.model, call.method, admitted.request, admitted.notes)
+        entry = None
+        if admitted.model.cache or CACHE in call.arrival.metadata:
+            entry = await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes)
         if entry is None:
             return self._stream_channels(admitted)
         found = await entry.streamed()

@@ -132,7 +132,7 @@ class GenerationEncoder:
         if request is not given:
             notes = notes.with_edited("messages")
         upstream, quirks, lacks_state = self._upstreams[channel.name], target.quirks, request is not given
-        if (limit := self._admitted.call.output_limit) is not None:
+        if (limit := self._admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
         call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=quirks)
         if lacks_state:

@@ -32,6 +32,7 @@ from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.v1 import pb
 from umg_grpc.wire import headers_of_limits
+from umg_grpc.wire.core.headers import CACHE
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
 RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest)
@@ -83,10 +84,10 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         A decoded request is not validated again: the rules of the codecs are as strict (tested for every codec), and
         validation of a long conversation takes longer than all other steps here.
         """
-        notes = call.notes or NO_NOTES
+        notes = call.arrival.notes or NO_NOTES
         if not request.HasField("source"):
             check(message if message is request or not request.ListFields() else request)
-        elif call.notes is None:
+        elif call.arrival.notes is None:
             request, notes = await self._decode(request, counted=counted)
         self._check_content(request)
         router, caller = self._context.channels.router, call.caller
@@ -100,7 +101,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""
         if call.caller.has_limits or model.limits is not None:
             await self._acquire(call, model, estimate_tokens(request, model.described), request.source.format)
-        call.model = model.id  # set here, since the call may reach no channel
+        call.facts.model = model.id  # set here, since the call may reach no channel
 
     async def reserve_cost(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
         """Reserve the maximum cost of the call until it ends, if its key has a budget, and limit the answer to it.
@@ -108,16 +109,16 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         """
         if call.caller.budget_micro_credits is not None and model.prices is not FREE:
             await self._reserve(call, model, decoded)
-        call.prices = model.prices
+        call.charges.prices = model.prices
 
     async def _acquire(self, call: Call, model: PublicModel, estimate: TokenEstimate, source_format: str) -> None:
         """Count the call against the limits of its key, then those of its model. Raise UmgError(RATE_LIMITED)."""
         limits, caller = self._context.limits, call.caller
         own = [limits.open(caller)] if caller.has_limits else []
         shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
-        call.admissions = (*own, *shared)
+        call.charges.admissions = (*own, *shared)
         try:
-            for admission in call.admissions:
+            for admission in call.charges.admissions:
                 await admission.acquire(estimate)
         finally:
             for admission in own:
@@ -130,16 +131,18 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
         bound = cost_bound(decoded, model.described, model.prices, strict=call.strict)
         budgets = self._context.usage.budgets
-        call.reservation = await budgets.reserve(call.caller, bound.least, bound.most)
-        if call.reservation is not None:
-            call.output_limit = bound.affordable_tokens(call.reservation.micro_credits)
+        call.charges.reservation = await budgets.reserve(call.caller, bound.least, bound.most)
+        if call.charges.reservation is not None:
+            call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:
         """Return the cached response, else the response of the first channel that answers, with its usage counted and
         stored as required. Raise UmgError.
         """
         call: Call = admitted.call
-        entry = await self._context.cache.entry(call, admitted.model, call.method, admitted.request, admitted.notes)
+        entry = None
+        if admitted.model.cache or CACHE in call.arrival.metadata:
+            entry = await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes)
         if entry is None:
             return await self._call_channels(admitted)
         return await entry.whole(lambda: self._call_channels(admitted), self._response_type)
@@ -148,7 +151,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         """Return the attempts of the call, best channel first."""
         shared, router = self._context.shared, self._context.channels.router
         if self._context.usage is not None:
-            admitted.call.usage_in_flight = UsageInFlight(
+            admitted.call.charges.usage_in_flight = UsageInFlight(
                 self._context.usage, admitted.call, admitted.request, admitted.model.described
             )
         if admitted.call.span is not None:

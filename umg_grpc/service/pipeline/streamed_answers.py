@@ -83,12 +83,12 @@ class StreamedAnswer:
         answer, call = self._answer, self._answer.admitted.call
         if self._aggregator is None:
             return []
-        if call.usage is None or answer.retention.any:
+        if call.facts.usage is None or answer.retention.any:
             response = await _aggregate(self._aggregator)
-            if call.usage is None:
-                call.usage = _scale(await answer.estimate(response), self._aggregator)
+            if call.facts.usage is None:
+                call.facts.usage = _scale(await answer.estimate(response), self._aggregator)
                 if self._held and not answer.passthrough:
-                    self._insert_usage(call.usage)
+                    self._insert_usage(call.facts.usage)
             await answer.retain(response, streamed=True)
         if self._held:
             self._scope.output_sent = True
@@ -124,13 +124,13 @@ class StreamedAnswer:
         answer, kept = self._answer, self._answer.retention
         if kept.answer or kept.reasoning:
             return True
-        return not answer.passthrough and answer.admitted.call.usage is None
+        return not answer.passthrough and answer.admitted.call.facts.usage is None
 
     def _observe(self, event: pb.GenerateEvent) -> None:
         """Record the usage, the end, the head and the tool call ids that an event contains."""
         admitted = self._answer.admitted
         if event.HasField("usage"):
-            admitted.call.usage = event.usage
+            admitted.call.facts.usage = event.usage
         elif event.HasField("finished"):
             self._unfinished -= 1
             set_complete_time(event.finished)
@@ -152,18 +152,18 @@ class StreamedAnswer:
         is only that of its start.
         """
         call, aggregator = self._answer.admitted.call, self._aggregator
-        if aggregator is None or (call.usage is not None and self._unfinished <= 0):
+        if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):
             return
         # lets the connections of all answers cancelled in this round be closed before the second estimate
         await self._memory.abandoned.take(1)
         aggregator.limit(SAMPLE_BYTES)
         usage = _scale(await self._answer.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)
-        if (reported := call.usage) is not None:
+        if (reported := call.facts.usage) is not None:
             output = max(reported.output_tokens, usage.output_tokens)
             reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
             usage.CopyFrom(reported)
             usage.MergeFrom(pb.Usage(output_tokens=output, reasoning_tokens=reasoning, estimated=True))
-        call.usage = usage
+        call.facts.usage = usage
 
     def _insert_usage(self, usage: pb.Usage) -> None:
         """Insert the usage before the end of the answer, as providers do."""

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import Quantities, Unit, estimated_quantities, quantities_of, unit_of
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.prices import FREE, Quantities, Unit, estimated_quantities, quantities_of, unit_of
+from umg_grpc.service.pipeline.call import Call, CallFacts
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.status import STATUS
 from umg_grpc.store.open_records import NO_SLOT
@@ -59,10 +59,11 @@ def set_cost(call: Call) -> Quantities:
     """Set the cost of an admitted call. Return its billable quantities; none for an answer without usage, which costs
     nothing: a cached one, or a failure before any output.
     """
-    if call.prices is None or call.usage is None or call.is_cached:
+    facts, charges = call.facts, call.charges
+    if charges.prices is None or facts.usage is None or facts.is_cached:
         return NOTHING
-    quantities = quantities_of(call.usage)
-    call.micro_credits = call.prices.cost(quantities)
+    quantities = quantities_of(facts.usage)
+    charges.micro_credits = charges.prices.cost(quantities)
     return quantities
 
 
@@ -99,32 +100,33 @@ class UsageInFlight:
 
     def _set_estimate(self, record: UsageRecord) -> None:
         """Set the estimated tokens and cost, with the names cut to the size of a slot."""
-        call = self._call
-        estimate = estimate_tokens(self._request, self._model, call.output_limit)
-        _set_outcome(record, call, time.perf_counter() - call.began_at)
-        record.model, record.channel = call.model[:MAX_NAME_CHARACTERS], call.channel[:MAX_NAME_CHARACTERS]
+        facts, charges = self._call.facts, self._call.charges
+        estimate = estimate_tokens(self._request, self._model, charges.output_limit)
+        _set_outcome(record, facts, time.perf_counter() - facts.began_at)
+        record.model, record.channel = facts.model[:MAX_NAME_CHARACTERS], facts.channel[:MAX_NAME_CHARACTERS]
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
         record.input_tokens, record.output_tokens = estimate
-        if call.prices is not None:
-            record.micro_credits = call.prices.cost(estimated_quantities(*estimate))
+        if charges.prices is not None and charges.prices is not FREE:
+            record.micro_credits = charges.prices.cost(estimated_quantities(*estimate))
 
 
 def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float, failure: UmgError | None) -> None:
     """Add the record of a call that was admitted. Rejected calls, token counts and model lists have none.
     `quantities`: those of `set_cost`.
     """
-    if call.prices is None:
+    facts, charges = call.facts, call.charges
+    if charges.prices is None:
         return
-    in_flight, call.usage_in_flight = call.usage_in_flight, None  # which refers to the call: the cycle would keep both
+    in_flight, charges.usage_in_flight = charges.usage_in_flight, None  # it refers to the call: a cycle would keep both
     record, slot = (None, NO_SLOT) if in_flight is None else (in_flight.record, in_flight.slot)
     record = record or _new_record(log, call)
-    _set_outcome(record, call, seconds)
+    _set_outcome(record, facts, seconds)
     if failure is not None:
         record.status, record.reason = STATUS[failure.reason].name, failure.name
     record.details = _details(call, failure)
-    if (usage := call.usage) is not None and not call.is_cached:
+    if (usage := facts.usage) is not None and not facts.is_cached:
         record.estimated = usage.estimated
-        record.micro_credits = call.micro_credits
+        record.micro_credits = charges.micro_credits
         for item, count in quantities.items():
             if (field := FIELDS.get(unit_of(item))) is not None:  # several variants of a unit have one field
                 setattr(record, field, getattr(record, field) + count)
@@ -133,35 +135,35 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
     """Return a record with the facts of a call that are known at its arrival."""
-    elapsed = time.perf_counter() - call.began_at
+    arrival, elapsed = call.arrival, time.perf_counter() - call.facts.began_at
     record = UsageRecord(
         record_id=log.new_id(),
-        request_id=call.request_id,
+        request_id=arrival.request_id,
         key_id=call.caller.key_id,
-        operation=OPERATIONS.get(call.method, ""),
-        method=call.method.removeprefix(PACKAGE),
-        face=call.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        operation=OPERATIONS.get(arrival.method, ""),
+        method=arrival.method.removeprefix(PACKAGE),
+        face=arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
         start_micros=int((time.time() - elapsed) * 1e6),
     )
-    if call.reservation is not None:
-        record.budget_period, record.budget_holder = call.reservation.lease_id[1:]
+    if call.charges.reservation is not None:
+        record.budget_period, record.budget_holder = call.charges.reservation.lease_id[1:]
     return record
 
 
-def _set_outcome(record: UsageRecord, call: Call, seconds: float) -> None:
+def _set_outcome(record: UsageRecord, facts: CallFacts, seconds: float) -> None:
     """Set the facts of a successful call without usage, which arrived `seconds` ago."""
-    record.model, record.channel, record.attempts = call.model, call.channel, call.attempts
+    record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
     record.duration_micros = int(seconds * 1e6)
     record.status, record.reason = "OK", ""
-    record.cached, record.estimated = call.is_cached, False
+    record.cached, record.estimated = facts.is_cached, False
     record.input_tokens = record.output_tokens = record.micro_credits = 0
 
 
 def _details(call: Call, failure: UmgError | None) -> CallDetails:
-    seconds, report = call.first_output_seconds, call.report
+    seconds, report = call.facts.first_output_seconds, call.facts.report
     dropped = report.entries() if report is not None else ()
     return CallDetails(
-        attempts=call.ended_attempts,
+        attempts=call.facts.ended_attempts,
         message="" if failure is None else storable(failure.message),
         first_output_micros=None if seconds is None else int(seconds * 1e6),
         dropped=[storable(entry) for entry in dropped][:MAX_DROPPED],

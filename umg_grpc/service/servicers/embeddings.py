@@ -44,8 +44,8 @@ class EmbeddingServicer(rpc.EmbeddingServiceServicer):
         if not response.HasField("usage"):
             tokens = await asyncio.to_thread(_count, request, model)
             response.usage.CopyFrom(pb.EmbeddingUsage(input_tokens=tokens, total_tokens=tokens, estimated=True))
-        if not call.is_cached:
-            call.usage = pb.Usage(input_tokens=response.usage.input_tokens, estimated=response.usage.estimated)
+        if not call.facts.is_cached:
+            call.facts.usage = pb.Usage(input_tokens=response.usage.input_tokens, estimated=response.usage.estimated)
         return response
 
 

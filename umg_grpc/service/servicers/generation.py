@@ -50,7 +50,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         call = current()
         decoded, resolved = await self._pipeline.read(call, request, request.request, counted=True)
         model = resolved.model
-        call.model = model.id
+        call.facts.model = model.id
         counted, notes = decoded
         if counted.previous_response_id:
             continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)

@@ -32,9 +32,9 @@ class RerankServicer(rpc.RerankServiceServicer):
         if response.usage.total_tokens == 0:
             response.usage.total_tokens = await asyncio.to_thread(_count, request, model)
             response.usage.estimated = True
-        if not call.is_cached:
+        if not call.facts.is_cached:
             usage = response.usage  # providers that bill by search units state these
-            call.usage = pb.Usage(
+            call.facts.usage = pb.Usage(
                 input_tokens=usage.total_tokens, web_search_requests=usage.search_units, estimated=usage.estimated
             )
         return response
