@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.file_links import FileLinks, link_secret
 from umg_grpc.access.key_limits import KeyLimits
+from umg_grpc.access.key_uses import KeyUses
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.uncounted_limits import LimitedKeys, check_models
 from umg_grpc.access.usage import UsageLog
@@ -95,6 +96,7 @@ class ProcessContext(NamedTuple):
     dependencies: Sequence[Availability]
     failures: ChannelFailures
     usage: UsageLog | None
+    key_uses: KeyUses
     telemetry: Telemetry | None
     fetcher: Fetcher
     blobs: BlobStore | None
@@ -119,7 +121,7 @@ class Service:
         self.store = store
         self.metrics = process.metrics
         self.authenticator = authenticator
-        self._call_log = CallLog(self.metrics, process.usage, process.telemetry)
+        self._call_log = CallLog(self.metrics, process.usage, process.telemetry, process.key_uses)
         self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder)
         self._config = self._started_config = config
         self._counts_alone = process.counts_alone
@@ -282,11 +284,14 @@ async def open_service(
         load_shedder = load_shedder or LoadShedder(config.overload)
         metrics = metrics or Metrics()
         usage = _usage_log(config, store, data, metrics, stack)
+        key_uses = KeyUses(Keys(store))
+        key_uses.start()
+        stack.push_async_callback(key_uses.aclose)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
         blobs = _blob_store(config, data, metrics, stack)
         links = FileLinks(link_secret(config.secret, data), config.blobs.ttl)
         process = ProcessContext(
-            *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, telemetry),
+            *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, key_uses, telemetry),
             fetcher=fetcher,
             blobs=blobs,
             links=links,

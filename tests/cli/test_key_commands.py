@@ -1,5 +1,6 @@
 """Commands of `umg keys` where there is no database of a gateway."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
 from tests.support.processes import run
+from umg_grpc.access.keys import Keys
 from umg_grpc.store import open_store
 
 COMMANDS = [
@@ -39,6 +41,7 @@ async def test_in_an_empty_database_of_a_server_they_create_nothing(postgres: Po
         assert "no_gateway: give the gateway's folder with --data" in err
 
 
+USED = datetime(2026, 5, 1, 12, tzinfo=UTC)
 BAD_BUDGETS = [
     pytest.param(("--budget", "1,5"), "--budget", id="no number"),
     pytest.param(("--budget", "1.1234567"), "--budget", id="less than a micro-credit"),
@@ -52,6 +55,19 @@ async def test_a_bad_budget_is_refused_by_its_flag(flags: tuple[str, ...], named
     code, out, err = await run("keys", "create", "app", *flags, "--data", str(tmp_path))
     assert (code, out) == (2, "")
     assert f"{named}:" in err.replace("'", "").replace("`", "")
+
+
+async def test_a_key_is_shown_with_its_last_use(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    store = await open_store("sqlite", tmp_path)
+    key, _ = await Keys(store).create("app")
+    for expected, times in (("never", {}), ("2026-05-01T12:00:00+00:00", {key.key_id: USED})):
+        if times:
+            await Keys(store).record_uses(times)
+        for command in (("show", "app"), ("list",)):
+            code, out, err = await run("keys", *command, *data)
+            assert (code, err, "last used" in out, expected in out) == (0, "", True, True)
+    await store.aclose()
 
 
 async def test_a_key_is_shown_with_its_budget(tmp_path: Path) -> None:

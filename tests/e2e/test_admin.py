@@ -1,7 +1,9 @@
 """Administration of keys over HTTP: every operation of the service, and its errors in one body."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -83,6 +85,18 @@ async def test_a_key_is_made_changed_rotated_and_revoked(admin: Admin) -> None:
     listed = (await admin.send("GET", KEYS))[1]["keys"]
     ended = (await admin.send("GET", f"{KEYS}?include_ended=true"))[1]["keys"]
     assert [one["key_id"] for one in ended if one not in listed] == [key["key_id"]]
+
+
+async def test_the_last_use_of_a_key_is_shown(admin: Admin) -> None:
+    made = await admin.create(name="used")
+    path = f"{KEYS}/{made['key']['key_id']}"
+    assert made["key"]["last_use_time"] is None
+    began = datetime.now(UTC)
+    assert (await admin.send("GET", "/v1/models", key=made["secret"]))[0] == 200
+    async with asyncio.timeout(30):  # it is written in the background
+        while (shown := (await admin.send("GET", path))[1]["key"])["last_use_time"] is None:
+            pass
+    assert began <= datetime.fromisoformat(shown["last_use_time"]) <= datetime.now(UTC)
 
 
 async def test_the_list_has_pages(admin: Admin) -> None:

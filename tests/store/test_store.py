@@ -85,7 +85,7 @@ ADDED_COLUMNS = (
     *("channels", "show_route", "operations", "administrator", "owner", "tags"),
     *("previous_secret_hash", "previous_prefix", "previous_expire_time"),
     *("tokens_per_minute", "concurrent_requests"),
-    *("budget_micro_credits", "budget_period"),
+    *("budget_micro_credits", "budget_period", "last_use_time"),
 )
 """Columns of `api_keys` that the first version did not have."""
 

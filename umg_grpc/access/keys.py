@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Unpack
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, bindparam, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.key_fields import BOOTSTRAP, KeyFields, NamedKeyFields, check_fields
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
-from umg_grpc.store.tables import ApiKey
+from umg_grpc.store.tables import ApiKey, UtcTime
 from umg_grpc.v1 import pb
 
 KEY_PREFIX = "sk-umg-"
@@ -62,6 +62,8 @@ class Key:
     """First characters of the secret before the last rotation; "" without a rotation."""
     previous_expire_time: datetime | None = None
     """End of the overlap of the last rotation, from which on the secret before it is rejected."""
+    last_use_time: datetime | None = None
+    """Time of the last call with the key, accurate to a minute; None before its first use."""
 
     @property
     def has_limits(self) -> bool:
@@ -201,6 +203,18 @@ class Keys:
                 row.revoke_time = self._now()
         return _key_of(row)
 
+    async def record_uses(self, times: Mapping[str, datetime]) -> None:
+        """Set the times of the last uses of keys, by their ids, unless another process has set later ones. Raises
+        SQLAlchemyError.
+        """
+        key, time = bindparam("used_key"), bindparam("use_time", type_=UtcTime)
+        is_earlier = or_(ApiKey.last_use_time.is_(None), ApiKey.last_use_time < time)
+        statement = update(ApiKey).where(ApiKey.key_id == key, is_earlier).values(last_use_time=time)
+        # in one order, so that two processes cannot wait for each other
+        rows = [{"used_key": key_id, "use_time": used} for key_id, used in sorted(times.items())]
+        async with self._store.write() as session:
+            await (await session.connection()).execute(statement, rows)
+
     async def by_hash(self, hashes: Collection[str]) -> dict[str, Key]:
         """Return the keys with these secret hashes, including revoked and expired ones. Raises SQLAlchemyError.
 
@@ -325,4 +339,5 @@ def _key_of(row: ApiKey) -> Key:
         tags=row.tags or {},
         previous_prefix=row.previous_prefix or "",
         previous_expire_time=row.previous_expire_time,
+        last_use_time=row.last_use_time,
     )

@@ -125,7 +125,10 @@ def _print_secret(secret: str) -> None:
 
 
 def _print(keys: Sequence[pb.Key]) -> None:
-    titles = ("id", "name", "key", "models", "channels", "rpm", "expires", "route", "operations", "owner", "state")
+    titles = (
+        *("id", "name", "key", "models", "channels", "rpm", "expires", "route", "operations", "owner", "last used"),
+        "state",
+    )
     rows = []
     for key in keys:
         shown = dict(_lines(key))
@@ -160,6 +163,7 @@ def _lines(key: pb.Key) -> Iterator[tuple[str, str]]:
     yield "owner", settings.owner or "none"
     yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(settings.tags.items())) or "none"
     yield "created", time_text(key.create_time)
+    yield "last used", time_text(key.last_use_time) if key.HasField("last_use_time") else "never"
     yield "expires", time_text(settings.expire_time) if settings.HasField("expire_time") else "never"
     if key.HasField("revoke_time"):
         yield "revoked", time_text(key.revoke_time)

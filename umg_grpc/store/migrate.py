@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from umg_grpc.store.tables import Base
 
-HEAD = "0010"
+HEAD = "0011"
 """Newest revision in `migrations/versions`, which a test checks."""
 VERSION_TABLE = "alembic_version"
 

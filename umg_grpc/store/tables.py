@@ -102,6 +102,8 @@ class ApiKey(Base):
     budget_micro_credits: Mapped[int | None] = mapped_column(BigInteger)
     budget_period: Mapped[str | None] = mapped_column(String(8))
     """`day` or `month` in UTC; "" or None for a budget without a period."""
+    last_use_time: Mapped[datetime | None] = mapped_column(UtcTime)
+    """Time of the last call, accurate to a minute; None before the first use."""
 
 
 MAX_OBJECT_ID_CHARACTERS = 512

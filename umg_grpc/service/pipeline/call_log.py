@@ -4,6 +4,7 @@ import time
 
 import structlog
 
+from umg_grpc.access.key_uses import KeyUses
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context, InProcessContext
@@ -27,7 +28,14 @@ OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served with
 class CallLog:
     """Log of all calls. Each call is opened at its arrival, and closed with its outcome."""
 
-    def __init__(self, metrics: Metrics, usage: UsageLog | None = None, telemetry: Telemetry | None = None) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        usage: UsageLog | None = None,
+        telemetry: Telemetry | None = None,
+        key_uses: KeyUses | None = None,
+    ) -> None:
+        self._key_uses = key_uses
         self._metrics = metrics
         self._usage = usage
         self._telemetry = telemetry
@@ -64,6 +72,8 @@ class CallLog:
             add_usage(self._usage, call, quantities, seconds, failure)
         if charges.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
             charges.reservation.end(charges.micro_credits)
+        if self._key_uses is not None and call.known_caller is not None:
+            self._key_uses.note(call.known_caller.key_id)
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:

@@ -71,6 +71,7 @@ def message_of(key: Key, balance: Balance = NO_BALANCE) -> pb.Key:
         ),
         create_time=timestamp(key.create_time),
         revoke_time=timestamp(key.revoke_time),
+        last_use_time=timestamp(key.last_use_time),
         previous_prefix=key.previous_prefix,
         previous_expire_time=timestamp(key.previous_expire_time),
     )

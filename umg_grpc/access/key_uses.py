@@ -1,0 +1,64 @@
+"""Times of the last uses of keys: noted in memory by each call, written to the database in the background."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from umg_grpc.access.keys import Keys
+from umg_grpc.store.background_tasks import Background
+
+CHECK_SECONDS = 5.0
+WRITE_SECONDS = 60.0  # between two writes of one key
+CLOSE_SECONDS = 2.0
+
+
+class KeyUses:
+    """Last uses of the keys in this process, from `start` to `aclose`. The use of a key that was unused for a minute is
+    in the database after some seconds, later ones once a minute.
+    """
+
+    def __init__(
+        self,
+        keys: Keys,
+        *,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        every: float = CHECK_SECONDS,
+    ) -> None:
+        self._keys = keys
+        self._now = now
+        self._monotonic = monotonic
+        self._every = every
+        self._used: dict[str, float] = {}
+        """Time of the last use by the id of a key, since its last write."""
+        self._written: dict[str, float] = {}
+        """Time of the last write, of the writes of the last minute."""
+        self._writer: Background | None = None
+
+    def start(self) -> None:
+        """Start to write the uses to the database."""
+        self._writer = Background("writing the last uses of keys", self.write, every=self._every, at_end=True)
+
+    async def aclose(self) -> None:
+        """Write the uses that are not in the database yet, within a bounded time."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self._written.clear()  # so that the last step writes all
+            await writer.aclose(CLOSE_SECONDS)
+
+    def note(self, key_id: str) -> None:
+        """Note a use of a key now."""
+        self._used[key_id] = self._now()
+
+    async def write(self) -> None:
+        """Write the uses of keys that were not written in the last minute. Raise SQLAlchemyError."""
+        now = self._monotonic()
+        self._written = {key: at for key, at in self._written.items() if at > now - WRITE_SECONDS}
+        due = {key: used for key, used in self._used.items() if key not in self._written}
+        if not due:
+            return
+        await self._keys.record_uses({key: datetime.fromtimestamp(used, UTC) for key, used in due.items()})
+        for key, used in due.items():
+            self._written[key] = now
+            if self._used[key] == used:  # not used again meanwhile
+                del self._used[key]
