@@ -156,7 +156,8 @@ class Connection(asyncio.Protocol):
         self._unanswered += begun
         self._protocol.data_received(data)
         if not framing.is_in_headers:
-            self._stop_timer()
+            if self._timer is not None:
+                self._stop_timer()
         elif begun or not was_in_headers:
             self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
 

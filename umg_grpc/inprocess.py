@@ -9,6 +9,7 @@ from __future__ import annotations  # grpc's classes are generic in their stubs 
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Never, Self, TypeAlias, TypeVar
 
 import grpc
@@ -181,8 +182,7 @@ class InProcessContext(Context):
 class InProcessCall(grpc.aio.Call):
     """In-process call as its caller gets it (`grpc.aio.Call`). The status is known once the call was consumed."""
 
-    def __init__(self, context: InProcessContext) -> None:
-        self._context = context
+    _context: InProcessContext
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
         """Return the servicer's initial metadata, available from its first message on."""
@@ -223,7 +223,7 @@ class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
     """A unary call. It runs when it is awaited, once."""
 
     def __init__(self, answer: Awaitable[Response], context: InProcessContext) -> None:
-        super().__init__(context)
+        self._context = context
         self._answer = answer
 
     def __await__(self) -> Generator[Any, None, Response]:
@@ -234,7 +234,7 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
     """A call with a stream of answers. Each step runs the servicer up to its next message."""
 
     def __init__(self, messages: AsyncGenerator[Response, None], context: InProcessContext) -> None:
-        super().__init__(context)
+        self._context = context
         self._messages = messages
 
     def __aiter__(self) -> AsyncIterator[Response]:
@@ -252,13 +252,12 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
 class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
     """Callable of a unary method, which generated stubs call with a request."""
 
-    def __init__(self, behavior: Unary, attachment: object = None) -> None:
+    def __init__(self, behavior: Unary) -> None:
         self._behavior = behavior
-        self._attachment = attachment
 
-    def with_attachment(self, attachment: object) -> Self:
+    def with_attachment(self, attachment: object) -> partial[InProcessUnaryCall[Any]]:
         """Return the method for calls that pass an object beside the request, see `InProcessContext`."""
-        return type(self)(self._behavior, attachment)
+        return partial(self, attachment=attachment)
 
     def __call__(
         self,
@@ -269,21 +268,21 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
         credentials: grpc.CallCredentials | None = None,
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
+        attachment: object = None,
     ) -> InProcessUnaryCall[Any]:
-        context = InProcessContext(metadata or (), timeout, self._attachment)
+        context = InProcessContext(metadata or (), timeout, attachment)
         return InProcessUnaryCall(self._behavior(request, context), context)
 
 
 class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
     """Callable of a method with a stream of answers, which generated stubs call with a request."""
 
-    def __init__(self, behavior: Stream, attachment: object = None) -> None:
+    def __init__(self, behavior: Stream) -> None:
         self._behavior = behavior
-        self._attachment = attachment
 
-    def with_attachment(self, attachment: object) -> Self:
+    def with_attachment(self, attachment: object) -> partial[InProcessStreamCall[Any]]:
         """Return the method for calls that pass an object beside the request, see `InProcessContext`."""
-        return type(self)(self._behavior, attachment)
+        return partial(self, attachment=attachment)
 
     def __call__(
         self,
@@ -294,8 +293,9 @@ class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
         credentials: grpc.CallCredentials | None = None,
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
+        attachment: object = None,
     ) -> InProcessStreamCall[Any]:
-        context = InProcessContext(metadata or (), timeout, self._attachment)
+        context = InProcessContext(metadata or (), timeout, attachment)
         return InProcessStreamCall(self._behavior(request, context), context)
 
 

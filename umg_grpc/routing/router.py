@@ -143,7 +143,7 @@ class Router:
 
     def _require(self, model: str) -> _Model:
         """Return the routing data of a base model. Raise UmgError(MODEL_NOT_FOUND)."""
-        if (served := self._served(model)) is None:
+        if (served := self._exact.get(model) or self._served(model)) is None:
             raise model_not_found(model)
         return served
 

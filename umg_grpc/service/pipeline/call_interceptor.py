@@ -65,7 +65,9 @@ class CallInterceptor(Interceptor):
             call, failure = self._log.open(method, context), None
             try:
                 await self._admit(call, context, load_shedder, scopes)
-                answer = await inner(await self._decode(method, request, scopes), context)
+                if isinstance(request, bytes):
+                    request = await self._decode(method, request, scopes)
+                answer = await inner(request, context)
                 await context.send_initial_metadata(_headers(call))
                 return answer
             except Exception as error:  # all failures, expected or not
@@ -92,7 +94,9 @@ class CallInterceptor(Interceptor):
             call, failure, sent = self._log.open(method, context), None, False
             try:
                 await self._admit(call, context, load_shedder, scopes)
-                async with aclosing(inner(await self._decode(method, request, scopes), context)) as messages:
+                if isinstance(request, bytes):
+                    request = await self._decode(method, request, scopes)
+                async with aclosing(inner(request, context)) as messages:
                     async for message in messages:
                         if not sent:
                             call.facts.first_output_seconds = time.perf_counter() - call.facts.began_at
@@ -147,12 +151,10 @@ class CallInterceptor(Interceptor):
         call.known_caller = caller
         caller.check_scopes(scopes)
 
-    async def _decode(self, method: str, request: object, scopes: frozenset[str] | None) -> object:
-        """Return the request, decoded if it came over a socket. Raise UmgError: MALFORMED_BODY for bytes that are not a
+    async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
+        """Return a request that came over a socket, decoded. Raise UmgError: MALFORMED_BODY for bytes that are not a
         message of the method's type, BODY_TOO_LARGE for a large request of a caller without a key.
         """
-        if not isinstance(request, bytes):
-            return request
         if scopes is None and len(request) > MAX_KEYLESS_BYTES:
             message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
             raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(MAX_KEYLESS_BYTES))

@@ -74,7 +74,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         try:
             await self.reserve_cost(call, model, decoded if continued is None else continued.whole)
         except BaseException:  # cancellation too: another call may continue the thread then
-            await self._close_thread(call, continued)
+            await self.close(call, continued)
             raise
         several = self._context.channels.router.has_several(model.id)
         threaded = continued.continued if isinstance(continued, Thread) else None
@@ -92,11 +92,8 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             full_request=request if continued is None else continued.whole.canonical,
         )
 
-    async def close(self, admitted: GenerationCall) -> None:
-        """Release the thread of the call, also when the call is cancelled."""
-        await self._close_thread(admitted.call, admitted.continued)
-
-    async def _close_thread(self, call: Call, continued: Continued | Thread | None) -> None:
+    async def close(self, call: Call, continued: Continued | Thread | None) -> None:
+        """Release the thread that the call continues, also when the call is cancelled."""
         if self._memory.threads is not None and isinstance(continued, Thread):
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
 

@@ -1,6 +1,6 @@
 """Estimates of the tokens of a call before it is made, in microseconds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
@@ -54,8 +54,10 @@ def media_of(request: pb.GenerateRequest) -> Iterator[pb.MediaPart]:
                     yield from (inner.media for inner in part.tool_result.parts if inner.HasField("media"))
 
 
-def text_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> int:
+def text_bytes(request: pb.GenerateRequest, media: Sequence[pb.MediaPart]) -> int:
     """Return the size of the request without the data of its media."""
+    if not media:
+        return request_bytes(request)
     data = sum(len(part.data) for part in media)
     return max(0, request_bytes(request) - (_base64_bytes(data) if request.source.body else data))
 

@@ -31,7 +31,8 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         try:
             return await self._pipeline.answer(admitted)
         finally:
-            await self._pipeline.close(admitted)
+            if admitted.continued is not None:
+                await self._pipeline.close(admitted.call, admitted.continued)
 
     async def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
@@ -43,7 +44,8 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                 async for message in messages:
                     yield message
         finally:
-            await self._pipeline.close(admitted)
+            if admitted.continued is not None:
+                await self._pipeline.close(admitted.call, admitted.continued)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Count the tokens of a request locally: no channel is called and no limit of the key applies."""

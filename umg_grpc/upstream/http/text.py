@@ -32,7 +32,7 @@ class HttpText:
         channel: HttpChannel,
         formats: Sequence[TextFormat],
         *,
-        check: Callable[[pb.GenerateRequest], None] = lambda _: None,
+        check: Callable[[pb.GenerateRequest], None] | None = None,
     ) -> None:
         """Create a channel. `formats`: text formats of the provider, the preferred one first. `check`: raises UmgError
         for a request that the channel's models cannot serve.
@@ -56,7 +56,8 @@ class HttpText:
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "HttpTextCall":
         """Encode the request in the caller's own format if the provider supports it, else in the preferred one."""
-        self._check(request)
+        if self._check is not None:
+            self._check(request)
         text_format = self._formats.get(request.source.format, self._preferred)
         own = quirks.of(text_format.name, request.source.format)
         encoded = text_format.encode_request(request, model, stream, own, notes)

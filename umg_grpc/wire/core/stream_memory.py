@@ -55,5 +55,6 @@ class Reservation:
 
     def release(self) -> None:
         """Release all reserved bytes."""
-        self._budget.release(self._held)
-        self._held = 0
+        if self._held:
+            self._budget.release(self._held)
+            self._held = 0
