@@ -1,4 +1,4 @@
-"""Emitter of the parts of one candidate of a stream whose format has no starts and ends of parts."""
+"""Emitters of the events of a candidate's parts while its stream is decoded."""
 
 from collections.abc import Iterator
 
@@ -7,23 +7,12 @@ from umg_grpc.wire.core.response_to_events import part_to_events
 from umg_grpc.wire.core.surrogates import SurrogateJoiner
 
 
-class PartEmitter:
-    """Emitter of one candidate: it numbers the parts, and starts and ends them.
+class PartEvents:
+    """Events of the parts of one candidate, which it numbers."""
 
-    At most one part is being written. Texts stay open until the next text, since their sources come late; with
-    `keeps_texts` until the end of the answer.
-    """
-
-    def __init__(self, index: int, *, has_halves: bool, keeps_texts: bool) -> None:
-        self.has_halves = has_halves  # whether characters may be split between deltas
+    def __init__(self, index: int = 0) -> None:
+        self.count = 0  # of the parts that were started
         self._index = index
-        self._keeps_texts = keeps_texts
-        self._parts = 0
-        self._kind = ""  # kind of the part that is being written: text, reasoning, refusal; "" for none
-        self._part = 0
-        self._sealed = False  # whether it accepts no more text
-        self._open_texts: list[int] = []
-        self._joiner = SurrogateJoiner()
 
     def event(self, part: int = 0) -> pb.GenerateEvent:
         """Return an event without content for the candidate."""
@@ -31,9 +20,9 @@ class PartEmitter:
 
     def start(self, part: pb.Part) -> pb.GenerateEvent:
         """Return the event that starts a part, with the next index."""
-        event = self.event(self._parts)
+        event = self.event(self.count)
         event.part_started.CopyFrom(part)
-        self._parts += 1
+        self.count += 1
         return event
 
     def end(self, part: int) -> pb.GenerateEvent:
@@ -42,17 +31,35 @@ class PartEmitter:
         event.part_ended.SetInParent()
         return event
 
+    def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
+        """Yield the events of a part that the provider sent as a whole, not in pieces."""
+        for event in part_to_events(part):
+            event.candidate_index, event.part_index = self._index, self.count
+            yield event
+        self.count += 1
+
+
+class PartEmitter(PartEvents):
+    """Emitter of a candidate whose format has no starts and ends of parts: it starts and ends them.
+
+    At most one part is being written. Texts stay open until the next text, since their sources come late; with
+    `keeps_texts` until the end of the answer.
+    """
+
+    def __init__(self, index: int, *, has_halves: bool, keeps_texts: bool) -> None:
+        super().__init__(index)
+        self.has_halves = has_halves  # whether characters may be split between deltas
+        self._keeps_texts = keeps_texts
+        self._kind = ""  # kind of the part that is being written: text, reasoning, refusal; "" for none
+        self._part = 0
+        self._sealed = False  # whether it accepts no more text
+        self._open_texts: list[int] = []
+        self._joiner = SurrogateJoiner()
+
     def end_texts(self) -> Iterator[pb.GenerateEvent]:
         """Yield the ends of all open texts."""
         texts, self._open_texts = self._open_texts, []
         yield from map(self.end, texts)
-
-    def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a part that the provider sent as a whole, not in pieces."""
-        for event in part_to_events(part):
-            event.candidate_index, event.part_index = self._index, self._parts
-            yield event
-        self._parts += 1
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
         """End the open part unless it is of this kind, and start a part of `kind`; none for ""."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.part_emitter import PartEvents
 from umg_grpc.wire.core.response_to_events import part_to_events
 from umg_grpc.wire.core.surrogates import SurrogateJoiner
 
@@ -52,18 +53,8 @@ class Streamed:
         return event
 
 
-class PartEmitter:
-    """Emitter of the events of one response's parts; it numbers the parts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def start(self, part: pb.Part) -> pb.GenerateEvent:
-        """Return the event that starts the part."""
-        event = pb.GenerateEvent(part_index=self.count)
-        event.part_started.CopyFrom(part)
-        self.count += 1
-        return event
+class PartEmitter(PartEvents):
+    """Emitter of the events of one response's parts."""
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
         """Yield the event that ends the part, unless it has ended."""
@@ -71,16 +62,7 @@ class PartEmitter:
             return
         streamed.ended = True
         yield from streamed.rest()
-        event = pb.GenerateEvent(part_index=streamed.part)
-        event.part_ended.SetInParent()
-        yield event
-
-    def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a part that the provider sent as a whole, not in deltas."""
-        for event in part_to_events(part):
-            event.part_index = self.count
-            yield event
-        self.count += 1
+        yield self.end(streamed.part)
 
     def complete(self, streamed: Streamed, part: pb.Part) -> Iterator[pb.GenerateEvent]:
         """Yield the content of a started part that was not sent yet, then `part_ended`."""
