@@ -5,6 +5,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.secrets import leaked
 
@@ -13,6 +14,9 @@ os.environ.setdefault(
 )  # before grpc is loaded: tests start processes beside its threads
 
 pytest_plugins = ["tests.support.databases", "tests.support.redis", "tests.support.stores"]
+
+settings.register_profile("without deadlines", deadline=None)  # a busy machine takes longer for an example
+settings.load_profile("without deadlines")
 
 LONGEST = ("agents", "soak", "memory", "bench", "linear", "faults", "cli", "docs")
 """Directories whose files take longest. They run first: at the end, the other workers would wait for them."""

@@ -31,6 +31,8 @@ ME, YOU = "key_me", "key_you"
 CHANNEL = "main"
 UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
 MEGABYTE = 2**20
+PATIENCE_SECONDS = 30.0
+"""Maximum time for a write, which takes milliseconds on an idle machine."""
 
 
 @pytest.fixture
@@ -227,7 +229,7 @@ async def test_reasoning_state_is_restored(store: Store, clock: Clock, case: Cas
     async with opened(store, clock) as reasoning_store, opened(store, clock) as other:
         for answer in (case.answer, *case.also):
             reasoning_store.remember(ME, CHANNEL, answer)
-        assert await reasoning_store.flushed()
+        assert await reasoning_store.flushed(PATIENCE_SECONDS)
         sent = request(*case.sent)
         before = sent.SerializeToString(deterministic=True)
         restored = await (other if elsewhere else reasoning_store).restore(ME, sent)
@@ -292,7 +294,7 @@ async def test_a_request_that_needs_no_stored_state_is_unchanged(
 async def test_ids_and_states_of_any_length_are_remembered(reasoning_store: ReasoningStore) -> None:
     long, odd = "x" * 100_000, "\0'\U0001f600"
     reasoning_store.remember(ME, CHANNEL, [thought("hm", long), call(long), call(odd)])
-    assert await reasoning_store.flushed()
+    assert await reasoning_store.flushed(PATIENCE_SECONDS)
     restored = await reasoning_store.restore(ME, request(turn(call(odd))))
     assert restored.messages[1] == turn(thought("hm", long, CHANNEL), call(odd))
 
@@ -308,7 +310,7 @@ async def test_recently_used_state_is_kept_and_other_state_expires(
         for _ in range(3):
             clock.time += timedelta(hours=20)
             assert await reasoning_store.restore(ME, used) is not used
-            assert await reasoning_store.flushed()
+            assert await reasoning_store.flushed(PATIENCE_SECONDS)
         assert await other.restore(ME, used) is not used
         assert await reasoning_store.restore(ME, unused) is unused
         await reasoning_store.sweep()
@@ -326,11 +328,11 @@ async def test_state_used_by_another_process_does_not_expire(
     other_store = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as reasoning_store, opened(other_store, clock) as other:
         reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("a")])
-        assert await reasoning_store.flushed()
+        assert await reasoning_store.flushed(PATIENCE_SECONDS)
         sent = request(turn(call("a")))
         clock.time += timedelta(hours=20)
         assert await other.restore(ME, sent) is not sent
-        assert await other.flushed()
+        assert await other.flushed(PATIENCE_SECONDS)
         clock.time += timedelta(hours=20)
         assert await reasoning_store.restore(ME, sent) is not sent
     await other_store.aclose()
@@ -339,14 +341,14 @@ async def test_state_used_by_another_process_does_not_expire(
 async def test_a_use_is_not_written_each_time(store: Store, module_database: Database, clock: Clock) -> None:
     async with opened(store, clock) as reasoning_store:
         reasoning_store.remember(ME, CHANNEL, [thought("hm"), call("a")])
-        assert await reasoning_store.flushed()
+        assert await reasoning_store.flushed(PATIENCE_SECONDS)
         async with store.write() as session:
             await session.execute(ReasoningRow.__table__.delete())
         sent = request(turn(call("a")))
         for _ in range(10):
             clock.time += timedelta(minutes=5)
             assert await reasoning_store.restore(ME, sent) is not sent
-        assert await reasoning_store.flushed()
+        assert await reasoning_store.flushed(PATIENCE_SECONDS)
         async with store.read() as session:
             assert await session.scalar(select(func.count()).select_from(ReasoningRow)) == 0
 
@@ -374,7 +376,7 @@ async def test_the_store_is_held_to_its_bounds(store: Store, clock: Clock) -> No
             for owner in (ME, YOU):
                 clock.time += timedelta(seconds=1)
                 reasoning_store.remember(owner, CHANNEL, [thought("hm"), call(f"call {number}")])
-        assert await reasoning_store.flushed()
+        assert await reasoning_store.flushed(PATIENCE_SECONDS)
         await reasoning_store.sweep()
         async with store.read() as session:
             sizes = select(ReasoningRow.owner, func.sum(ReasoningRow.size_bytes)).group_by(ReasoningRow.owner)
@@ -405,7 +407,7 @@ async def test_an_unknown_call_is_looked_up_once(postgres: Postgres, tmp_path: P
         sent = request(turn(call("a")))
         assert await reasoning_store.restore(ME, sent) is sent
         other.remember(ME, CHANNEL, [thought("hm"), call("a")])
-        assert await other.flushed()
+        assert await other.flushed(PATIENCE_SECONDS)
         assert await reasoning_store.restore(ME, sent) is sent, "that it is not there is remembered for a while"
         clock.time += timedelta(minutes=1)
         assert await reasoning_store.restore(ME, sent) is not sent
@@ -450,7 +452,7 @@ async def _comes_back(directory: Path, remembered: list[tuple[str, list[pb.Part]
                 thoughts = [_signed(part) for part in answer[:place] if part.HasField("reasoning")]
                 if thoughts or answer[place].HasField("state"):
                     expected[owner, call_id] = [*thoughts, _signed(answer[place])]
-        assert await reasoning_store.flushed()
+        assert await reasoning_store.flushed(PATIENCE_SECONDS)
         for each in (reasoning_store, other):
             for owner in (ME, YOU):
                 for call_id in ("a", "b", "c", "d", "e", "\0", "long" * 99):
