@@ -114,7 +114,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     for index, tool in enumerate(request.tools):
         if tool.HasField("web_search") and not searches:
             continue
-        if allowed and (tool.function.name or tool.custom.name) not in {"", *allowed}:
+        name = tool.function.name or tool.custom.name
+        if allowed and name and name not in allowed:
             continue  # the choice is among other tools
         if tool.HasField("opaque") and tool.opaque.format != "messages" and omits(tool.opaque, report):
             continue
