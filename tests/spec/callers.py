@@ -96,31 +96,21 @@ class Face:
         key: str | None = None,
     ) -> Reply:
         headers = None if key is None else {"authorization": f"Bearer {key}"}
-        return await self.gateway.post(self.path, self.body(fields, text=text, model=model), headers)
+        return await self.gateway.post(self.path_of(model), self.body(fields, text=text, model=model), headers)
 
-    async def answer(
-        self,
-        fields: Mapping[str, object] | None = None,
-        *,
-        text: str = QUESTION,
-        model: str = "",
-        key: str | None = None,
-    ) -> Any:
-        """Return the body of an answer, which must be a 200."""
-        reply = await self.post(fields, text=text, model=model, key=key)
+    def path_of(self, model: str) -> str:
+        """Return the path of a call for a model; "" is the usual one."""
+        return self.path
+
+    async def answer(self, fields: Mapping[str, object] | None = None, **options: Any) -> Any:
+        """Return the body of an answer, which must be a 200. `options`: those of `post`."""
+        reply = await self.post(fields, **options)
         assert reply.status == 200, reply.text
         return reply.body
 
-    async def stream(
-        self,
-        fields: Mapping[str, object] | None = None,
-        *,
-        text: str = QUESTION,
-        model: str = "",
-        key: str | None = None,
-    ) -> list[Frame]:
-        """Return the events of a streamed answer, which must be a 200."""
-        return frames_of(await self.post({**(fields or {}), "stream": True}, text=text, model=model, key=key))
+    async def stream(self, fields: Mapping[str, object] | None = None, **options: Any) -> list[Frame]:
+        """Return the events of a streamed answer, which must be a 200. `options`: those of `post`."""
+        return frames_of(await self.post({**(fields or {}), "stream": True}, **options))
 
     def error(self, reply: Reply, status: int) -> Any:
         """Return the error of a reply, in the format's own body."""
@@ -264,28 +254,11 @@ class Native(Face):
     def of(self, model: str, action: str = "generateContent") -> str:
         return f"{self.root}/models/{model}:{action}"
 
-    async def post(
-        self,
-        fields: Mapping[str, object] | None = None,
-        *,
-        text: str = QUESTION,
-        model: str = "",
-        key: str | None = None,
-    ) -> Reply:
-        headers = None if key is None else {"authorization": f"Bearer {key}"}
-        return await self.gateway.post(self.of(model or self.model), self.body(fields, text=text), headers)
+    def path_of(self, model: str) -> str:
+        return self.of(model or self.model)
 
-    async def stream(
-        self,
-        fields: Mapping[str, object] | None = None,
-        *,
-        text: str = QUESTION,
-        model: str = "",
-        key: str | None = None,
-    ) -> list[Frame]:
-        headers = None if key is None else {"authorization": f"Bearer {key}"}
-        path = self.of(model or self.model, "streamGenerateContent") + "?alt=sse"
-        return frames_of(await self.gateway.post(path, self.body(fields, text=text), headers))
+    async def stream(self, fields: Mapping[str, object] | None = None, **options: Any) -> list[Frame]:
+        return frames_of(await NativeStream(self.gateway).post(fields, **{"model": self.model, **options}))
 
     def error(self, reply: Reply, status: int) -> Any:
         assert reply.status == status, reply.text
@@ -310,6 +283,13 @@ class Native(Face):
 
     def streamed_thoughts(self, frames: Iterable[Frame]) -> str:
         return "".join(self.thoughts(frame.data) for frame in frames)
+
+
+class NativeStream(Native):
+    """Caller of `:streamGenerateContent`."""
+
+    def path_of(self, model: str) -> str:
+        return self.of(model, "streamGenerateContent") + "?alt=sse"
 
 
 def openai_error(reply: Reply, status: int) -> Any:

@@ -133,11 +133,6 @@ class Rerank(Face):
     ) -> Reply:
         return await super().post(fields, text=text, model=model, key=key)
 
-    async def answer(
-        self, fields: Mapping[str, object] | None = None, *, text: str = QUERY, model: str = "", key: str | None = None
-    ) -> Any:
-        return await super().answer(fields, text=text, model=model, key=key)
-
     def error(self, reply: Reply, status: int) -> Any:
         return openai_error(reply, status)
 
