@@ -75,7 +75,7 @@ ALERTS = [
         "0m",
         TICKET,
         "a provider refuses a key, an account, an address or a model",
-        "`umg_channel_failures_total` has the kind, for example `wrong_key` or `unpaid`, and its action",
+        "`umg_channel_failures_total` of the channel and model has the kind, for example `wrong_key` or `unpaid`",
     ),
     Alert(
         "UmgChannelResting",
@@ -274,8 +274,8 @@ PANELS = [
         "reqps",
         (
             (
-                "sum by (channel, kind, status) (rate(umg_channel_failures_total[$__rate_interval]))",
-                "{{channel}} {{kind}} {{status}}",
+                "sum by (channel, model, kind, status) (rate(umg_channel_failures_total[$__rate_interval]))",
+                "{{channel}} {{model}} {{kind}} {{status}}",
             ),
         ),
     ),

@@ -35,7 +35,7 @@ class ProviderFailure(NamedTuple):
     status: int = 0
     """HTTP status; 0 if no answer arrived."""
     code: str = ""
-    """Error code, or the error's type."""
+    """Error code, or the reason or type of the error where it has none but the HTTP status."""
     message: str = ""
     """Message of the provider, else the cause of a broken connection; at most 300 characters, secrets masked."""
     request_id: str = ""

@@ -175,7 +175,7 @@ async def test_the_log_line_has_the_kind_and_the_details(seen: Seen, event: str,
 async def test_the_metrics_have_the_kind_and_the_status(seen: Seen, fault: Fault) -> None:
     status = str(fault.status) if fault.status else "none"
     counted = re.findall(r"^umg_channel_failures_total\{(.*)\} (\S+)$", seen.metrics, re.MULTILINE)
-    labels = f'channel="{fault.id}",kind="{fault.kind.value}",status="{status}"'
+    labels = f'channel="{fault.id}",kind="{fault.kind.value}",model="real-{fault.id}",status="{status}"'
     assert [pair for pair in counted if f'channel="{fault.id}"' in pair[0]] == [(labels, f"{len(FORMS)}.0")]
 
 

@@ -62,7 +62,7 @@ def test_calls_and_attempts_are_counted() -> None:
         metrics.attempt("main", "m", "ok")
     metrics.attempt("main", "m", Failure.NOT_SENT.value)
     for status in (401, 401, 0, 999):
-        metrics.failure("main", ProviderFailure(FailureKind.WRONG_KEY, status))
+        metrics.failure("main", ProviderFailure(FailureKind.WRONG_KEY, status, model="m"))
     metrics.refused("full")
     metrics.hedged("m", won=True)
     metrics.hedged("m", won=False)
@@ -72,9 +72,9 @@ def test_calls_and_attempts_are_counted() -> None:
     assert lines(metrics) >= {
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
         'umg_attempts_total{channel="main",model="m",outcome="not sent"} 1.0',
-        'umg_channel_failures_total{channel="main",kind="wrong_key",status="401"} 2.0',
-        'umg_channel_failures_total{channel="main",kind="wrong_key",status="none"} 1.0',
-        'umg_channel_failures_total{channel="main",kind="wrong_key",status="other"} 1.0',
+        'umg_channel_failures_total{channel="main",kind="wrong_key",model="m",status="401"} 2.0',
+        'umg_channel_failures_total{channel="main",kind="wrong_key",model="m",status="none"} 1.0',
+        'umg_channel_failures_total{channel="main",kind="wrong_key",model="m",status="other"} 1.0',
         'umg_refused_total{reason="full"} 1.0',
         'umg_hedges_total{model="m",won="true"} 1.0',
         'umg_hedges_total{model="m",won="false"} 1.0',

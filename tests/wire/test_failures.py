@@ -114,6 +114,7 @@ REFUSALS = [
     Refusal("a project's spend limit", 429, openai(SPENT, "project_spend_limit_exceeded", "insufficient_quota"), LIMITED, DOWN, WAIT),
     Refusal("a used-up quota in words", 429, openai(SPENT), LIMITED, DOWN),
     Refusal("the same words for a minute's share", 429, gemini(429, "RESOURCE_EXHAUSTED", SPENT, quota("GenerateRequestsPerMinutePerProjectPerModel"), RETRY), LIMITED, OVERLOADED, format="native"),
+    Refusal("the same without a time to wait", 429, gemini(429, "RESOURCE_EXHAUSTED", SPENT, quota("GenerateRequestsPerMinutePerProjectPerModel")), LIMITED, OVERLOADED, format="native"),
     Refusal("a day's share", 429, gemini(429, "RESOURCE_EXHAUSTED", SPENT, quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier"), RETRY), LIMITED, DOWN, format="native"),
     Refusal("a day's share at vendor G's chat", 429, [gemini(429, "RESOURCE_EXHAUSTED", SPENT, quota("GenerateRequestsPerDayPerProjectPerModel"), RETRY)], LIMITED, DOWN),
     Refusal("a month's share", 429, {"message": "You are using a Trial key, which is limited to 1000 API calls / month."}, LIMITED, DOWN, format="rerank"),

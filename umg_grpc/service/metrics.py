@@ -128,7 +128,8 @@ class Metrics:
         self._cost = self._counter("umg_cost_credits", "Cost of the calls.", "channel", "model", *key)
         self._attempts = self._counter("umg_attempts", "Attempts finished.", "channel", "model", "outcome")
         self._failures = self._counter(
-            "umg_channel_failures", "Failures of providers, by kind and HTTP status.", "channel", "kind", "status"
+            *("umg_channel_failures", "Failures of providers, by kind and HTTP status."),
+            *("channel", "model", "kind", "status"),
         )
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
         self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
@@ -170,9 +171,10 @@ class Metrics:
         self._counts[self._attempts, (channel, self._model_label(model), outcome)] += 1
 
     def failure(self, channel: str, facts: ProviderFailure) -> None:
-        """Count a failure of a provider by its kind and its HTTP status; `none` without an answer."""
+        """Count a failure of a provider by its model, its kind and its HTTP status; `none` without an answer."""
         status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
-        self._counts[self._failures, (channel, facts.kind.value, status)] += 1
+        labels = (channel, self._model_label(facts.model), facts.kind.value, status)
+        self._counts[self._failures, labels] += 1
 
     def refused(self, reason: str) -> None:
         """Count a call that was rejected for overload."""

@@ -22,6 +22,7 @@ class ProviderError:
     param: str = ""
     code: str | int | float | None = None
     hints: str = ""  # nested codes: a status word, reasons and quotas of details
+    reason: str = ""  # reason of the details, which is also one of the hints
     unsupported: str = ""  # features that the provider does not support, separated by commas
     wait: float | None = None  # seconds until another attempt, if the body states them
     page: bool = False  # whether the body is not JSON, as a page of a proxy or firewall
@@ -126,6 +127,7 @@ NO_CREDIT = _any_of(
     r"insufficient (?:balance|credit|quota)", r"out of credits",
 )  # fmt: skip
 QUOTA_EXCEEDED = _any_of(r"exceeded your current quota")  # some providers send this for a limit per minute, too
+MINUTE_QUOTA = _any_of(r"per_?minute")
 NO_MODEL = _any_of(
     r"model_not_found", r"(?:invalid|unknown)_model", r"model_(?:decommissioned|deprecated)", r"deployment_?not_?found"
 )
@@ -169,6 +171,7 @@ DEFAULT: Table = (
     Row({429}, LIMITED, Failure.CONTEXT, words=ABOVE_TOKEN_LIMIT),
     Row({429}, LIMITED, Failure.DOWN, codes=QUOTA_CODES),
     Row({429}, LIMITED, Failure.DOWN, own_words=NO_CREDIT),
+    Row({429}, LIMITED, Failure.OVERLOADED, codes=MINUTE_QUOTA),
     Row({429}, LIMITED, Failure.DOWN, own_words=QUOTA_EXCEEDED, waits=False),
     Row({429}, LIMITED, Failure.OVERLOADED),
     Row(OVERLOAD_STATUSES, FAILED, Failure.OVERLOADED, waits=True),
@@ -188,13 +191,13 @@ STATUSES_OF_CODES = {
 }  # fmt: skip
 """HTTP status of an error without one: by its code, its type, or its status word."""
 
-_HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
+HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
 
 
 def stated_status(error: ProviderError) -> int:
     """Return the HTTP status that an error inside a response with status 200 states; 500 where it states none."""
     for code in error.codes.split():
-        if _HTTP_ERROR.fullmatch(code):
+        if HTTP_ERROR.fullmatch(code):
             return int(code)
         if code in STATUSES_OF_CODES:
             return STATUSES_OF_CODES[code]

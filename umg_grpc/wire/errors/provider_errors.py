@@ -17,7 +17,15 @@ from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.core.sse import BOM
-from umg_grpc.wire.errors.classification import ACCOUNT_ERROR, DEFAULT, ProviderError, Table, row_of, stated_status
+from umg_grpc.wire.errors.classification import (
+    ACCOUNT_ERROR,
+    DEFAULT,
+    HTTP_ERROR,
+    ProviderError,
+    Table,
+    row_of,
+    stated_status,
+)
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
@@ -103,6 +111,7 @@ def as_error(value: object) -> ProviderError:
         param=param or next(_fields(details), ""),
         code=code if isinstance(code, str | int | float) else None,
         hints=" ".join([*_hints(value), *(hint for detail in details for hint in _hints(detail))])[:MAX_CHARACTERS],
+        reason=next(_reasons(details), ""),
         unsupported=",".join(_unsupported(details))[:MAX_CHARACTERS],
         wait=next(_waits(details), None) or _wait_of_message(message),
     )
@@ -140,6 +149,13 @@ def _hints(value: Mapping[str, object]) -> Iterator[str]:
     yield from (hint for hint in codes if isinstance(hint, str) and _HINT.fullmatch(hint))
     for violation in _violations(value, "violations"):
         yield from _hints(violation)
+
+
+def _reasons(details: list[dict[str, object]]) -> Iterator[str]:
+    """Yield the reasons in the details of an error: `API_KEY_INVALID`."""
+    for detail in details:
+        if isinstance(reason := detail.get("reason"), str) and _HINT.fullmatch(reason):
+            yield reason
 
 
 def _fields(details: list[dict[str, object]]) -> Iterator[str]:
@@ -230,9 +246,13 @@ def from_provider(
 
 
 def _stated_code(error: ProviderError) -> str:
-    """Return the code of an error for operators, else its type or its first other code."""
+    """Return the code of an error for operators. Without one, or where it only repeats the HTTP status, the reason of
+    the details, else the type or the first other code.
+    """
     code = "" if error.code is None else str(error.code)
-    return clean(code or error.type or error.hints.partition(" ")[0], MAX_CODE_CHARACTERS)
+    if not code or HTTP_ERROR.fullmatch(code):
+        code = error.reason or error.type or error.hints.partition(" ")[0] or code
+    return clean(code, MAX_CODE_CHARACTERS)
 
 
 def _request_metadata(
