@@ -87,6 +87,15 @@ async def test_every_worker_serves_every_key_without_the_database(postgres: Post
                 pass
 
 
+async def _until_recorded(session: aiohttp.ClientSession, served: Served) -> None:
+    """Wait until the database has the usage record of a call."""
+    async with asyncio.timeout(30):
+        while True:
+            async with session.get(f"{served.http}/admin/v1/requests", headers=HEADERS) as response:
+                if (await response.json())["records"]:
+                    return
+
+
 def _up(found: Figures) -> list[float]:
     return [found.get(name, -1) for name in ("umg_database_up", "umg_redis_up")]
 
@@ -106,6 +115,7 @@ async def test_unavailable_dependencies_are_detected_and_calls_continue(
         serve(tmp_path / "data", "--config", str(config), environment=ENVIRONMENT) as served,
     ):
         assert await _respond(session, served) == 200
+        await _until_recorded(session, served)
         found = await _figures(session, served, lambda found: _waiting(found) == [0, 0])
         assert _up(found) == [1, 1], found
         assert await _readiness(session, served) == (200, "ready", [])
