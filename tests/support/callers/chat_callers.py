@@ -146,7 +146,8 @@ class GrpcChatCaller:
 
     async def deltas(self, body: bytes, key: str | None = KEY) -> AsyncGenerator[str, None]:
         request = pb.StreamGenerateRequest(request=self._canonical(_streamed(body)))
-        async with opened(self.generation.StreamGenerate(request, metadata=metadata(key, {}))) as call:
+        call = self.generation.StreamGenerate(request, metadata=metadata(key, {}))
+        async with opened(call):
             async for message in call:
                 for chunk in _chunks(message):
                     for text in _texts(chunk):
