@@ -36,6 +36,8 @@ AUDIO_INPUT, AUDIO_OUTPUT = pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN, pb.BILLABLE_UNIT
 IMAGE_INPUT, IMAGE_OUTPUT = pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN, pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN
 REQUEST, SEARCH = pb.BILLABLE_UNIT_REQUEST, pb.BILLABLE_UNIT_SEARCH
 IMAGE, VIDEO, VIDEO_SECOND = pb.BILLABLE_UNIT_IMAGE, pb.BILLABLE_UNIT_VIDEO, pb.BILLABLE_UNIT_VIDEO_SECOND
+MEDIA = frozenset({IMAGE, VIDEO, VIDEO_SECOND})
+"""Units that may have prices by size and quality."""
 
 FALLBACKS: Mapping[Unit, Unit] = MappingProxyType(
     {
@@ -86,7 +88,11 @@ class Prices:
 
     def dearest(self, *units: Unit) -> int:
         """Return the highest price of the units and their variants, in micro-credits for a million of one of them."""
-        return max((price for item, price in self.micro_credits.items() if unit_of(item) in units), default=0)
+        prices = self.micro_credits
+        found = [prices.get(unit, 0) for unit in units]
+        if not MEDIA.isdisjoint(units):
+            found += [price for item, price in prices.items() if isinstance(item, Variant) and item.unit in units]
+        return max(found)
 
 
 FREE = Prices()

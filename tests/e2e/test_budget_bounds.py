@@ -297,3 +297,14 @@ async def test_search_units_of_reranking_are_reserved_and_charged(tmp_path: Path
         assert (await call(session, gateway, key, "rerank")).status == 200
         assert (await call(session, gateway, short, "rerank")).status == 429
     assert await balance(tmp_path, key_id) == Balance(2 * CREDIT, 0)
+
+
+async def test_a_stream_names_its_limit_in_its_headers(tmp_path: Path) -> None:
+    async with talking(tmp_path) as (talker, gateway), aiohttp.ClientSession() as session:
+        _, key = await new_key(gateway, 100 * CREDIT)
+        body = {"model": "m", "messages": MESSAGES, "stream": True}
+        headers = {"authorization": f"Bearer {key}"}
+        async with session.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers) as response:
+            text = await response.text()
+        assert (response.status, "[DONE]" in text) == (200, True), text
+        assert response.headers["x-umg-dropped"] == f"max_tokens={talker.limits[0]}"

@@ -13,7 +13,7 @@ from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.scalars import duration, family, time
 from umg_grpc.config.values import ConfigEntry, ModelInfo, ModelLimits, Seconds
 from umg_grpc.config.yaml_document import Document, Path, Value
-from umg_grpc.prices import IMAGE, MICRO_CREDITS, PRICED_UNITS, VIDEO, VIDEO_SECOND, Item, Unit, Variant, variant_of
+from umg_grpc.prices import MEDIA, MICRO_CREDITS, PRICED_UNITS, Item, Unit, Variant, variant_of
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
@@ -27,8 +27,6 @@ PRICE = re.compile(r"[0-9]{1,15}")
 CREDITS = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
 MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
 MAX_CREDITS = 1_000_000  # of one image, so that the price of a million is within 64 bits
-MEDIA = (IMAGE, VIDEO, VIDEO_SECOND)
-"""Units that may have prices by size and quality."""
 ANY = "any"
 """Name of every other size or quality."""
 

@@ -4,8 +4,7 @@ The input of a request is bounded by its bytes: the vocabularies of models have 
 is bounded by the maximum that the provider is sent.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from umg_grpc.prices import (
@@ -28,11 +27,11 @@ from umg_grpc.prices import (
 from umg_grpc.service.pipeline.token_estimates import (
     DEFAULT_OUTPUT_TOKENS,
     max_output_tokens_of,
-    media_of,
     request_bytes,
     text_bytes,
 )
 from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.model_quirks import requests_search
 from umg_grpc.wire.request_notes import DecodedRequest
 
@@ -120,11 +119,12 @@ def _generation_bound(
     request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool
 ) -> CostBound:
     """Return the bound. `own_messages`: whether the messages are those of the source document."""
-    media = list(media_of(request))
-    size = text_bytes(request, media) if own_messages else _canonical_bytes(request, media)
+    found = _scan(request)
+    size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
+    searches = _searches(request)
     fixed = (
-        _input_tokens(request, model, media, size) * prices.dearest(*_input_units(request, media))
-        + _searches(request) * prices.dearest(SEARCH)
+        _input_tokens(request, model, found, size, searches) * prices.dearest(*_input_units(found))
+        + searches * prices.dearest(SEARCH)
         + prices.dearest(REQUEST)
     )
     token_price = prices.dearest(*OUTPUTS) * max(1, request.candidate_count)
@@ -137,16 +137,57 @@ def _generation_bound(
     return CostBound(fixed, token_price, least, most, lowers_maximum)
 
 
+class _Content(NamedTuple):
+    """Content of a request that determines the kinds and the number of its tokens."""
+
+    media: list[pb.MediaPart]
+    is_opaque: bool
+    """Whether it has blocks of unknown content."""
+    is_cached_long: bool
+    """Whether a part of the prompt is to be cached for an hour or longer."""
+
+
+def _scan(request: pb.GenerateRequest) -> _Content:
+    """Return the content of the request, in one pass over its parts: a conversation may have thousands."""
+    media, is_opaque = list[pb.MediaPart](), False
+    source_format = request.source.format
+    has_marks = not source_format or FORMATS[source_format].has_cache_marks
+    marked: list[pb.Part | pb.Tool] = [*request.instructions, *request.tools] if has_marks else []
+    for message in request.messages:
+        for part in message.parts:
+            match part.WhichOneof("kind"):
+                case "text":
+                    pass
+                case "media":
+                    media.append(part.media)
+                case "tool_result":
+                    media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
+                case "opaque":
+                    is_opaque = True
+            if has_marks and part.HasField("cache_control"):
+                marked.append(part)
+    is_cached_long = bool(request.prompt_cache_options_json) or any(
+        mark.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR for mark in (request, *marked)
+    )
+    return _Content(media, is_opaque, is_cached_long)
+
+
 def _canonical_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> int:
     """Return the size of the canonical request without its source document and the data of its media."""
     return request.ByteSize() - len(request.source.body) - sum(len(medium.data) for medium in media)
 
 
-def _input_tokens(request: pb.GenerateRequest, model: pb.Model, media: Iterable[pb.MediaPart], size: int) -> int:
+def _input_tokens(request: pb.GenerateRequest, model: pb.Model, found: _Content, size: int, searches: int) -> int:
     """Return the maximum number of tokens of a request with `size` bytes besides its media."""
-    tokens = size + TURN_TOKENS * len(request.messages)
-    tokens += sum(_medium_tokens(medium) for medium in media)
-    tokens += UNREAD_TOKENS * sum(_unread(request))
+    unread = (
+        searches > 0,
+        any(tool.HasField("file_search") or tool.HasField("opaque") for tool in request.tools),
+        request.HasField("continuation"),  # of which only the provider has the conversation
+        request.HasField("prompt_template"),
+        request.cached_content != "",
+    )
+    tokens = size + TURN_TOKENS * len(request.messages) + UNREAD_TOKENS * sum(unread)
+    tokens += sum(_medium_tokens(medium) for medium in found.media)
     if request.tools:
         tokens += TOOL_TOKENS
     return min(tokens, model.input_token_limit or MAX_PROMPT_TOKENS)
@@ -160,46 +201,23 @@ def _medium_tokens(medium: pb.MediaPart) -> int:
     return max(MEDIUM_TOKENS, len(medium.data))
 
 
-def _unread(request: pb.GenerateRequest) -> Iterator[bool]:
-    """Yield for each kind of content that only the provider reads whether the request has it."""
-    yield requests_search(request)
-    yield any(tool.HasField("file_search") or tool.HasField("opaque") for tool in request.tools)
-    yield request.HasField("continuation")  # of which only the provider has the conversation
-    yield request.HasField("prompt_template")
-    yield bool(request.cached_content)
-
-
 def _searches(request: pb.GenerateRequest) -> int:
+    """Return the maximum number of web searches."""
     if not requests_search(request):
         return 0
     uses = [tool.web_search.max_uses for tool in request.tools if tool.web_search.max_uses]
     return min([*uses, request.max_tool_calls or SEARCHES])
 
 
-def _input_units(request: pb.GenerateRequest, media: Sequence[pb.MediaPart]) -> Iterator[Unit]:
-    """Yield the kinds of input tokens that the request may have."""
+def _input_units(found: _Content) -> Iterator[Unit]:
+    """Yield the kinds of input tokens that a request with this content may have."""
     yield from CACHED
-    if _caches_for_hours(request):
+    if found.is_cached_long:
         yield LONG_CACHE_WRITE
-    is_opaque = _has_opaque_parts(request)
-    if media or is_opaque:
+    if found.media or found.is_opaque:
         yield IMAGE_INPUT
-    if is_opaque or any(medium.kind != pb.MEDIA_KIND_IMAGE for medium in media):
+    if found.is_opaque or any(medium.kind != pb.MEDIA_KIND_IMAGE for medium in found.media):
         yield AUDIO_INPUT
-
-
-def _caches_for_hours(request: pb.GenerateRequest) -> bool:
-    """Return whether a part of the prompt is to be cached for an hour or longer."""
-    if request.prompt_cache_options_json or request.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR:
-        return True
-    parts = chain(request.instructions, *(message.parts for message in request.messages))
-    marks = [part.cache_control for part in parts if part.HasField("cache_control")]
-    marks += [tool.cache_control for tool in request.tools]
-    return any(mark.ttl == pb.CACHE_TTL_ONE_HOUR for mark in marks)
-
-
-def _has_opaque_parts(request: pb.GenerateRequest) -> bool:
-    return any(part.HasField("opaque") for message in request.messages for part in message.parts)
 
 
 def _added_reasoning(request: pb.GenerateRequest) -> int:
