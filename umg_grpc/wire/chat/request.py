@@ -1,7 +1,7 @@
 """Chat requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import assert_never, get_args
 
@@ -262,12 +262,8 @@ def encode_request(
     """
     report, source = Report(), request.source
     if source.format == "chat":
-        edited = dict.fromkeys([*notes.edited, *changed_fields(request, quirks)])
-        if "messages" in edited:
-            edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included
-        encoders = dict.fromkeys(ENCODERS[field] for field in edited)
-        written = {encoder: encoder(request, report, quirks) for encoder in encoders}
-        edits = {field: written[ENCODERS[field]] for field in edited}
+        edited = [*notes.edited, *changed_fields(request, quirks)]
+        edits = _encode_edits(edited, request, report, quirks) if edited else {}
         body = passthrough_request.rebuild(request, model, stream, edits, report)
         return UpstreamRequest(PATH, body, dict(source.headers), report)
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
@@ -297,6 +293,18 @@ def encode_request(
             options["include_obfuscation"] = request.include_obfuscation
         fields |= {"stream": True, "stream_options": options}
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
+
+
+def _encode_edits(
+    fields: Iterable[str], request: pb.GenerateRequest, report: Report, quirks: Quirks
+) -> dict[str, JsonObject]:
+    """Return the encoding of each changed field of a body of this format."""
+    edited = dict.fromkeys(fields)
+    if "messages" in edited:
+        edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included
+    encoders = dict.fromkeys(ENCODERS[field] for field in edited)
+    written = {encoder: encoder(request, report, quirks) for encoder in encoders}
+    return {field: written[ENCODERS[field]] for field in edited}
 
 
 def _apply_provider_rules(fields: JsonObject, report: Report) -> None:

@@ -18,6 +18,8 @@ def count(tokens: Count) -> int:
     """Return a provider's token count as a whole number, at least 0 and at most `MAX_COUNT`: some providers send -1 for
     a value that they did not count, and larger numbers are errors that must not fail an answer.
     """
+    if type(tokens) is int and 0 <= tokens <= MAX_COUNT:  # nearly every count
+        return tokens
     return int(min(max(0, as_number(tokens) or 0), MAX_COUNT))
 
 
