@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Unpack
 
-from sqlalchemy import ColumnElement, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, String, bindparam, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -207,7 +207,7 @@ class Keys:
         """Set the times of the last uses of keys, by their ids, unless another process has set later ones. Raises
         SQLAlchemyError.
         """
-        key, time = bindparam("used_key"), bindparam("use_time", type_=UtcTime)
+        key, time = bindparam("used_key", type_=String()), bindparam("use_time", type_=UtcTime)
         is_earlier = or_(ApiKey.last_use_time.is_(None), ApiKey.last_use_time < time)
         statement = update(ApiKey).where(ApiKey.key_id == key, is_earlier).values(last_use_time=time)
         # in one order, so that two processes cannot wait for each other
