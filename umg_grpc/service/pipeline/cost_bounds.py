@@ -156,14 +156,14 @@ def _scan(request: pb.GenerateRequest) -> _Content:
     for message in request.messages:
         for part in message.parts:
             match part.WhichOneof("kind"):
-                case "text":
-                    pass
                 case "media":
                     media.append(part.media)
                 case "tool_result":
                     media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
                 case "opaque":
                     is_opaque = True
+                case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal" | None:
+                    pass  # of these only the size counts
             if has_marks and part.HasField("cache_control"):
                 marked.append(part)
     is_cached_long = bool(request.prompt_cache_options_json) or any(
