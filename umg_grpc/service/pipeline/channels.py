@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from umg_grpc.routing import Router
-from umg_grpc.upstream.interface import TextUpstream, UnaryUpstream
+from umg_grpc.upstream.interface import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
 from umg_grpc.v1 import pb
 
 
@@ -16,10 +16,13 @@ class Channels:
     text: dict[str, TextUpstream] = field(default_factory=dict)
     embedding: dict[str, UnaryUpstream[pb.EmbedRequest, pb.EmbedResponse]] = field(default_factory=dict)
     rerank: dict[str, UnaryUpstream[pb.RerankRequest, pb.RerankResponse]] = field(default_factory=dict)
+    images: dict[str, ImageUpstream] = field(default_factory=dict)
+    videos: dict[str, VideoUpstream] = field(default_factory=dict)
     suspended_keys: dict[str, Callable[[], int]] = field(default_factory=dict)
     """Channel -> function that returns the number of its keys that are suspended now."""
 
     def replace(self, other: "Channels") -> None:
         """Replace the channels with those of another config, for calls that start later."""
         self.router, self.text, self.embedding, self.rerank = other.router, other.text, other.embedding, other.rerank
+        self.images, self.videos = other.images, other.videos
         self.suspended_keys = other.suspended_keys

@@ -1,0 +1,71 @@
+"""Objects that the service, a channel and the codec of a provider exchange about one task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from umg_grpc.v1 import pb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A task to submit."""
+
+    task_id: str
+    """The gateway's id. A provider that stores an external id gets it, so that the task is found again after a
+    submission with an unknown outcome.
+    """
+    model: str
+    """The provider's model id."""
+    request: pb.CreateVideoTaskRequest
+    """The canonical request, with all defaults."""
+    source: "ProviderTask | None" = None
+    """The task to change, for a remix."""
+    callback_url: str = ""
+    """Address of the gateway for the provider's notifications; "" for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTask:
+    """Facts by which a provider's task is found again, stored with the gateway's task."""
+
+    id: str
+    """The provider's id of the task, of any length."""
+    model: str
+    """The provider's model id."""
+    key_id: str
+    """Fingerprint of the channel's key with which the task was submitted; every later call must use that key."""
+    facts: str = ""
+    """Further facts of the protocol (path, region, `req_key`), as one JSON object; "" for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderResult:
+    """One result of a finished task. Exactly one of `url`, `data` and `needs_key` is set."""
+
+    variant: "pb.VideoVariant.ValueType" = pb.VIDEO_VARIANT_VIDEO
+    url: str = ""
+    """Address that needs no credentials."""
+    data: bytes = b""
+    """The file itself, of providers that send it inline."""
+    needs_key: str = ""
+    """Address, or path below the channel's base URL, that only the channel's key can read (`VideoUpstream.content`)."""
+    mime_type: str = "video/mp4"
+    url_expire_time: datetime | None = None
+    duration_seconds: float | None = None
+    width: int | None = None
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderStatus:
+    """State of a task as its provider reports it. An unknown word of the provider is `RUNNING`."""
+
+    state: "pb.VideoTaskState.ValueType"
+    progress_percent: int | None = None
+    results: Sequence[ProviderResult] = ()
+    error: pb.VideoTaskError | None = None
+    """Reason of `FAILED` and `CANCELLED`, cleaned of the provider's hosts, keys and account ids."""
+    usage: pb.VideoUsage | None = None
+    unknown_word: str = ""
+    """The provider's word for the state if the codec does not know it, for the log."""
