@@ -1,0 +1,432 @@
+"""Rules of the video models: one table of the parameters that each model accepts in each entry (video document, "Models
+by entry" and the tables of the entries; readings, 1 and 17 to 22).
+
+The faces decode the form of a body; `check` is called once by the service, for HTTP and gRPC callers alike. An error
+has the canonical path of its field and, where the document has one, the document's text. Models without a family are
+not checked. Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+Entry: TypeAlias = "pb.VideoEntry.ValueType"
+Role: TypeAlias = "pb.VideoMediaRole.ValueType"
+Value: TypeAlias = str | int | bool
+
+FAMILIES = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG")
+
+UNIFIED, VIDEO_OBJECT = pb.VIDEO_ENTRY_UNIFIED, pb.VIDEO_ENTRY_VIDEO_OBJECT
+D, E_V1, E_3 = pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_E_V1, pb.VIDEO_ENTRY_E_3
+F, G = pb.VIDEO_ENTRY_F, pb.VIDEO_ENTRY_G
+IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
+ANY_ROLE, FIRST, LAST = (
+    pb.VIDEO_MEDIA_ROLE_UNSPECIFIED,
+    pb.VIDEO_MEDIA_ROLE_FIRST_FRAME,
+    pb.VIDEO_MEDIA_ROLE_LAST_FRAME,
+)
+REFERENCE, MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATIC_MASK
+ALL_ROLES = frozenset(pb.VideoMediaRole.values())
+OTHER_MEDIA = frozenset({pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO, pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO})
+TEXT, IMAGES, OMNI = (
+    pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
+    pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
+    pb.VIDEO_TASK_KIND_OMNI,
+)
+
+RATIOS_D = ("16:9", "9:16", "1:1", "4:3", "3:4", "21:9", "adaptive")  # the reference lists the "etc." of the document
+RATIOS_D_1 = tuple(ratio for ratio in RATIOS_D if ratio != "21:9")
+RATIOS_G = ("21:9", "16:9", "4:3", "1:1", "3:4", "9:16")
+RESOLUTIONS = ("480p", "720p", "1080p")
+MIN_SIDE, MAX_SIDE = 64, 4096
+"""Limits of each side in a size of family C, of which the document has the format alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """Parameters that models accept in one entry, by their names in `VideoParameters`."""
+
+    accepted: frozenset[str]
+    """Parameters that the models accept besides the prompt, the media and the fields without a name."""
+    required: tuple[str, ...] = ()
+    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    always: Mapping[str, Value] = field(default_factory=dict)
+    """Parameters that the models ignore in favour of a fixed value."""
+    kinds: frozenset["pb.VideoMediaKind.ValueType"] = frozenset({IMAGE})
+    """Kinds of the media."""
+    roles: frozenset[Role] = frozenset({ANY_ROLE, FIRST})
+    max_images: int | None = 1
+    needs_image: bool = False
+    needs_input: bool = False
+    """Whether a prompt is required where there are no media."""
+
+
+def _fields(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_A = Rules(
+    accepted=_fields("duration_seconds size negative_prompt"),
+    values={"duration_seconds": (4, 8, 12), "size": ("720x1280", "1280x720")},
+    defaults={"duration_seconds": 4, "size": "720x1280"},
+    roles=frozenset({ANY_ROLE, FIRST, REFERENCE}),
+)
+_A_UNIFIED = replace(_A, needs_input=True)
+_B = Rules(
+    accepted=_fields(
+        "duration_seconds aspect_ratio resolution generate_audio seed sample_count person_generation watermark"
+        " frames_per_second prompt_extend negative_prompt"
+    ),
+    values={"duration_seconds": (4, 6, 8), "aspect_ratio": ("16:9", "9:16"), "resolution": ("720p", "1080p")},
+    ranges={"sample_count": (1, 4)},
+    defaults={
+        "duration_seconds": 4,
+        "aspect_ratio": "16:9",
+        "resolution": "1080p",
+        "generate_audio": False,
+        "sample_count": 1,
+    },
+    needs_input=True,
+)
+_B_FRAMES = replace(_B, roles=frozenset({ANY_ROLE, FIRST, LAST}), max_images=2)
+_FAST = {"generate_audio": True}  # "fast models ignore it and always include audio"
+_C = Rules(
+    accepted=_fields("duration_seconds size resolution generate_audio seed prompt_extend watermark negative_prompt"),
+    values={"duration_seconds": (5, 10), "resolution": RESOLUTIONS},
+    defaults={"duration_seconds": 5, "resolution": "720p", "generate_audio": False},
+    kinds=frozenset({IMAGE, AUDIO}),
+    roles=frozenset({ANY_ROLE, FIRST, pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO}),
+    needs_input=True,
+)
+_D_1 = Rules(
+    accepted=_fields(
+        "duration_seconds resolution aspect_ratio frames_per_second seed watermark camera_fixed return_last_frame"
+        " negative_prompt frames"
+    ),
+    values={"aspect_ratio": RATIOS_D_1, "resolution": RESOLUTIONS},
+    defaults={"duration_seconds": 5},
+    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}),
+    max_images=None,
+)
+_D_1_SOUND = replace(_D_1, accepted=_D_1.accepted | {"generate_audio"})
+_D = Rules(
+    accepted=_fields(
+        "duration_seconds resolution aspect_ratio generate_audio return_last_frame seed watermark camera_fixed frames"
+    ),
+    required=("prompt",),
+    values={"aspect_ratio": RATIOS_D, "resolution": (*RESOLUTIONS, "4k")},
+    kinds=frozenset({IMAGE, VIDEO, AUDIO}),
+    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}) | OTHER_MEDIA,
+    max_images=None,
+)
+_D_2 = replace(_D, ranges={"duration_seconds": (4, 15)})
+_E_V1 = Rules(
+    accepted=_fields(
+        "duration_seconds size mode aspect_ratio negative_prompt cfg_scale dynamic_masks_json camera_control_json"
+        " generate_audio seed"
+    ),
+    required=("prompt",),
+    values={
+        "size": ("1024x1024", "1280x720", "720x1280"),
+        "mode": ("std", "pro"),
+        "aspect_ratio": ("16:9", "9:16", "1:1"),
+    },
+    defaults={"duration_seconds": 5},
+    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE, MASK}),
+    max_images=None,
+)
+_E_3 = Rules(
+    accepted=_fields("duration_seconds resolution aspect_ratio generate_audio negative_prompt"),
+    required=("prompt",),
+    values={"resolution": ("720p", "1080p", "4k"), "aspect_ratio": ("16:9", "9:16", "1:1")},
+    ranges={"duration_seconds": (3, 15)},
+    defaults={"duration_seconds": 5, "resolution": "720p"},
+    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}),
+    max_images=None,
+)
+_E_3_TURBO = replace(_E_3, values={**_E_3.values, "resolution": ("720p", "1080p")})
+_E_3_OMNI = replace(_E_3, kinds=frozenset({IMAGE, VIDEO}), roles=_E_3.roles | OTHER_MEDIA)
+_F = Rules(
+    accepted=_fields("seed aspect_ratio frames"),
+    values={"aspect_ratio": RATIOS_G},  # the reference lists the same six
+    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}),
+    max_images=None,
+)
+_G = Rules(
+    accepted=_fields("resolution duration_seconds aspect_ratio watermark"),
+    required=("prompt", "resolution", "duration_seconds"),
+    values={"resolution": ("768P", "2K"), "aspect_ratio": RATIOS_G},
+    ranges={"duration_seconds": (4, 15)},
+    kinds=frozenset({IMAGE, VIDEO, AUDIO}),
+    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}) | OTHER_MEDIA,
+    max_images=None,
+)
+
+RULES: dict[Entry, dict[str, Rules]] = {
+    UNIFIED: {
+        "vidA": _A_UNIFIED,
+        "vidA-2": _A_UNIFIED,
+        "vidB": _B_FRAMES,
+        "vidB-3.0-fast-generate-001": replace(_B, always=_FAST),
+        "vidB-3.0-generate-preview": _B,
+        "vidB-3.1-fast-generate-preview": replace(_B_FRAMES, always=_FAST),
+        "vidB-3.1-generate-preview": _B_FRAMES,
+        "vidC": _C,
+        "vidC2.5-t2v-preview": replace(_C, max_images=0),
+        "vidC2.5-i2v-preview": replace(_C, accepted=_C.accepted - {"size"}, needs_image=True),
+        "vidD": _D_1_SOUND,
+        "vidD-1-0-lite-t2v-250428": replace(_D_1, max_images=0),
+        "vidD-1-0-lite-i2v-250428": replace(_D_1, needs_image=True),
+        "vidD-1-0-pro-250528": _D_1,
+        "vidD-1-5-pro-251215": _D_1_SOUND,
+        "vidD-1-5-pro-251215-noAudio": replace(_D_1, always={"generate_audio": False}),
+    },
+    VIDEO_OBJECT: {"vidA": _A, "vidA-2": _A},
+    D: {
+        "vidD": _D,
+        "vidD-1-5-pro-251215": _D,
+        "vidD-2-0-260128": _D_2,
+        "vidD-2-0-fast-260128": replace(_D_2, values={**_D.values, "resolution": ("480p", "720p")}),
+        "vidD-2-5-260628": _D,
+    },
+    E_V1: dict.fromkeys(
+        ("vidE", "vidE-v1", "vidE-v1-6", "vidE-v2-master", "vidE-v2-6", "vidE-v2-5-turbo", "vidE-v3"), _E_V1
+    ),
+    E_3: {"vidE": _E_3_OMNI, "vidE-3.0": _E_3, "vidE-3.0-turbo": _E_3_TURBO, "vidE-3.0-omni": _E_3_OMNI},
+    F: {"vidF": _F, "vidF_vgfm_t2v_l20": _F},
+    G: {"vidG": _G, "vidG-H3": _G},
+}
+"""Entry -> documented model, or family for an operator's own ids of it -> rules."""
+
+PATHS: dict[Entry, str] = {
+    UNIFIED: "/v1/video/generations",
+    VIDEO_OBJECT: "/v1/videos",
+    D: "/vidD/api/v3/contents/generations/tasks",
+    E_V1: "/vidE/v1/videos/text2video",
+    E_3: "/vidE/text-to-video/{model}",
+    F: "/vidF?Action=CVSync2AsyncSubmitTask",
+    G: "/vidG/v2/video_generation",
+}
+"""Entry -> path of its submissions, for messages."""
+
+DOCUMENTED = {model for rules in RULES.values() for model in rules if not model.isalnum()}
+_FAMILY = re.compile(rf"({'|'.join(FAMILIES)})[-_0-9]")
+_SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)
+_HTTPS = re.compile(r"https://[^/?#\s]+", re.IGNORECASE)
+_EXTERNAL_ID = re.compile(r"[A-Za-z0-9._-]{1,191}")
+_OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
+
+
+def video_family(*ids: str) -> str:
+    """Return the family whose documented prefix (`vidB-`, `vidC2.5-`) one of the ids has; "" for none."""
+    return next((found[1] for model in ids if (found := _FAMILY.match(model))), "")
+
+
+def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: str = "") -> pb.CreateVideoTaskRequest:
+    """Return a copy of the request with the entry, the kind and the documented defaults of its model.
+
+    `family` and `upstream_model` are those of the operator's config, if it has them: an operator's own id is checked by
+    the rules of a documented upstream model, or else of its family. Raises UmgError with the canonical path of the
+    field and the document's text: UNSUPPORTED_FIELD for a parameter that the model does not have, MISSING_FIELD, and
+    INVALID_FIELD for a value outside its set or range and for a model of another entry.
+    """
+    checked = pb.CreateVideoTaskRequest()
+    checked.CopyFrom(request)
+    checked.entry = request.entry or UNIFIED
+    rules = _rules(checked, family, upstream_model)
+    _check_entry(checked)
+    if rules is not None:
+        _check_media(checked, rules)
+        _check_parameters(checked.parameters, rules, checked.model)
+        _set_defaults(checked.parameters, rules)
+    _set_kind(checked)
+    return checked
+
+
+def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
+    """Return the rules of the model in its entry; None for a model without a family. Raise UmgError for one that the
+    entry does not serve.
+    """
+    model, rules = request.model, RULES[request.entry]
+    family = family if family in FAMILIES else video_family(model, upstream_model)
+    documented = next((known for known in (model, upstream_model) if known in DOCUMENTED), None)
+    if documented in rules or (documented is None and family in rules):
+        return rules[documented or family]
+    if request.entry == D:
+        raise _invalid("model", f"unsupported seedance-family model: {model}")
+    if not family:
+        return None
+    paths = [PATHS[entry] for entry, others in RULES.items() if (documented or family) in others]
+    raise _invalid("model", f"model {model} is not served by this entry; submit it to {' or '.join(paths)}")
+
+
+# --- rules of the entries
+
+
+def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
+    """Raise UmgError where the request breaks a rule of its entry that does not depend on the model."""
+    if request.HasField("callback_url"):
+        if request.entry == G:
+            raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
+        if request.entry == E_3 and not _HTTPS.match(request.callback_url):
+            raise _invalid("callback_url", "callback_url must be an absolute https URL")
+    if request.HasField("external_task_id") and not _EXTERNAL_ID.fullmatch(request.external_task_id):
+        problem = "external_task_id must be 1 to 191 ASCII letters, digits, `-`, `_` or `.`"
+        raise _invalid("external_task_id", problem)
+    if request.entry == D and not request.parameters.prompt.strip():
+        raise _missing("parameters.prompt", "text content is required")
+    if request.parameters.extra_json:
+        try:
+            msgspec.json.decode(request.parameters.extra_json, type=dict[str, msgspec.Raw])
+        except (ValueError, RecursionError):
+            raise _invalid("parameters.extra_json", "parameters.extra_json must be one JSON object") from None
+
+
+def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
+    """Raise UmgError for media that the model does not accept in these kinds, roles and numbers. Give images without a
+    role theirs where the document has it: one is the first frame, of two on vidB-3.1 the second is the last.
+    """
+    media, model = request.parameters.media, request.model
+    for position, medium in enumerate(media):
+        at = f"parameters.media[{position}]"
+        if medium.kind not in rules.kinds or (medium.kind == IMAGE and rules.max_images == 0):
+            kind = pb.VideoMediaKind.Name(medium.kind).rpartition("_")[2].lower()
+            raise _unsupported(at, f"model {model} takes no {kind} input; leave it out")
+        if medium.role not in rules.roles:
+            role = pb.VideoMediaRole.Name(medium.role).removeprefix("VIDEO_MEDIA_ROLE_").lower()
+            raise _unsupported(at, f"model {model} takes no medium of role {role}; leave it out")
+    images = [medium for medium in media if medium.kind == IMAGE and medium.role != MASK]
+    roles = [image.role for image in images]
+    if LAST in roles and REFERENCE in roles:
+        raise _invalid(_at(media, LAST), "last frame image content cannot be mixed with reference image")
+    if LAST in roles and FIRST not in roles and request.entry not in (E_V1, E_3):
+        raise _invalid(_at(media, LAST), "a last frame image needs a first frame image; add one with role first_frame")
+    if rules.max_images and len(images) > rules.max_images:
+        raise _invalid("parameters.media", f"model {model} takes at most {rules.max_images} image(s); send fewer")
+    if rules.needs_image and not images:
+        raise _missing("parameters.media", f"model {model} makes a video of an image; add one")
+    _check_kind(request, images)
+    if request.kind != OMNI and all(role == ANY_ROLE for role in roles) and len(images) <= (rules.max_images or 1):
+        for image, frame in zip(images, (FIRST, LAST), strict=False):
+            image.role = frame
+
+
+def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia]) -> None:
+    """Raise UmgError for media that do not fit the kind of the task, where the caller selected it (Entry E: by its
+    path), and beyond the limits of the omni models.
+    """
+    media = request.parameters.media
+    omni = request.model.endswith("-omni")
+    if request.entry == E_3 and request.model in DOCUMENTED and request.kind and (request.kind == OMNI) != omni:
+        raise _invalid("model", f"model {request.model} is not of the kind of this path; call the path of its kind")
+    if request.kind == TEXT and images:
+        raise _unsupported("parameters.media[0]", "text to video takes no image; submit it as image to video")
+    if request.kind == IMAGES and not images:
+        raise _missing("parameters.media", "image to video needs an image; add one")
+    if request.kind in (TEXT, IMAGES) and request.entry in (E_V1, E_3) and any(item.kind == VIDEO for item in media):
+        raise _unsupported("parameters.media", "only omni video takes reference videos")
+    if request.entry == E_3 and (request.kind == OMNI or omni):
+        videos = sum(item.kind == VIDEO for item in media)
+        others, allowed = len(media) - videos, _OMNI_OTHERS_WITH_VIDEO if videos else _OMNI_OTHERS
+        if videos > 1:
+            raise _invalid("parameters.media", "at most 1 reference video is allowed; send one")
+        if others > allowed:
+            given = "with a reference video" if videos else "without a reference video"
+            raise _invalid("parameters.media", f"at most {allowed} reference inputs are allowed {given}; send fewer")
+
+
+# --- rules of the parameters
+
+
+def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) -> None:
+    """Raise UmgError for a parameter that the model does not have, for a missing one, and for a wrong value."""
+    for name in _present(parameters):
+        path = f"parameters.{name}"
+        if name in rules.always:
+            continue
+        if name not in rules.accepted:
+            raise _unsupported(path, f"`{path}`: model {model} has no such parameter in this entry; leave it out")
+        value = getattr(parameters, name)
+        if rules is RULES[D]["vidD-2-0-fast-260128"] and value == "1080p":
+            raise _invalid(path, f"the fast model {model} does not support 1080p")
+        if name in rules.values and value not in rules.values[name]:
+            allowed = ", ".join(str(choice) for choice in rules.values[name])
+            raise _invalid(path, f"`{path}`: {_shown(value)} is none of its values on model {model}: {allowed}")
+        if name in rules.ranges and not rules.ranges[name][0] <= value <= rules.ranges[name][1]:
+            low, high = rules.ranges[name]
+            raise _invalid(path, f"{RANGE_NAMES.get(name, name)} must be between {low} and {high}")
+        if name == "size" and name not in rules.values:
+            _check_size(value, path)
+    present = {descriptor.name for descriptor, _ in parameters.ListFields()}
+    needs_prompt = rules.needs_input and not parameters.media
+    for name in ("prompt", *rules.required) if needs_prompt else rules.required:
+        if name not in present or (name == "prompt" and not parameters.prompt.strip()):
+            raise _missing(f"parameters.{name}", f"`parameters.{name}` is required; add it")
+
+
+RANGE_NAMES = {"duration_seconds": "duration", "sample_count": "sampleCount"}
+"""Names of ranges in the document's texts (`duration must be between 4 and 15`)."""
+
+
+def _present(parameters: pb.VideoParameters) -> Iterator[str]:
+    """Yield the names of the parameters that a request has, in the order of the schema."""
+    for descriptor, _ in parameters.ListFields():
+        if descriptor.name not in {"prompt", "media", "extra_json"}:
+            yield descriptor.name
+
+
+def _check_size(size: str, path: str) -> None:
+    """Raise UmgError for a size of family C that is not `<width>*<height>`."""
+    found = _SIZE.fullmatch(size)
+    if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
+        problem = f"expected `<width>*<height>`, each of {MIN_SIDE} to {MAX_SIDE} pixels, got {_shown(size)}"
+        raise _invalid(path, f"`{path}`: {problem}")
+
+
+def _set_defaults(parameters: pb.VideoParameters, rules: Rules) -> None:
+    present = {descriptor.name for descriptor, _ in parameters.ListFields()}
+    if "size" in present:
+        present.add("resolution")  # family C has two spellings of one parameter
+    for name, value in rules.defaults.items():
+        if name not in present:
+            setattr(parameters, name, value)
+    for name, value in rules.always.items():
+        setattr(parameters, name, value)
+
+
+def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
+    """Set the kind by the media, or by an omni model, unless the caller selected it."""
+    kinds = {medium.kind for medium in request.parameters.media if medium.role != MASK}
+    if not request.kind:
+        omni = VIDEO in kinds or (request.entry == E_3 and request.model.endswith("-omni"))
+        request.kind = OMNI if omni else IMAGES if IMAGE in kinds else TEXT
+
+
+def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:
+    """Return the path of the first medium with the role."""
+    return f"parameters.media[{next(position for position, medium in enumerate(media) if medium.role == role)}]"
+
+
+def _shown(value: Value) -> str:
+    text = str(value)
+    return "".join(character if character.isprintable() else "?" for character in text[:80])
+
+
+def _invalid(path: str, message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=path)
+
+
+def _missing(path: str, message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field=path)
+
+
+def _unsupported(path: str, message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=path)
