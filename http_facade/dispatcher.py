@@ -17,6 +17,7 @@ from http_facade.response_start import begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
+from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
@@ -42,6 +43,7 @@ class Dispatcher:
         if (connection := connection_of(request)) is None:
             return web.Response(status=status)  # the client disconnected and reads no response
         exchange = connection.exchange = Exchange(request, connection)
+        MEMORY.set(memory := CallMemory())
         route: Route | None = None
         try:
             if request.version.major != 1:
@@ -67,6 +69,7 @@ class Dispatcher:
             connection.end_answer()
         finally:
             connection.exchange = None
+            memory.release()
             if exchange.admitted:
                 self._settings.load_shedder.leave()
             if not exchange.rejected and not (exchange.is_called and self._settings.calls_are_logged):

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator, KnownKey
 from umg_grpc.access.permissions import required_scopes
+from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, internal, shutting_down
 from umg_grpc.inprocess import Context, Deserializer, Interceptor, Pairs, Stream, Unary
 from umg_grpc.service.pipeline.call import Call
@@ -126,7 +127,8 @@ class CallInterceptor(Interceptor):
         None. Raise UmgError for a rejection, an invalid key, and a key that has none of the scopes.
         """
         if not call.arrival.trusted:
-            self._socket_tasks[call] = asyncio.current_task()
+            self._socket_tasks[call] = task = asyncio.current_task()
+            _hold_memory(task)
         call.limit(context.time_remaining())
         if load_shedder is not None:
             load_shedder.check()
@@ -169,6 +171,14 @@ class CallInterceptor(Interceptor):
     def _cancellation_error(self, call: Call) -> UmgError:
         """Return the error of a cancelled call: a shutdown or a cancellation by the caller."""
         return shutting_down() if self._is_shutting_down and not call.arrival.trusted else _caller_cancelled()
+
+
+def _hold_memory(task: asyncio.Task[Any] | None) -> None:
+    """Let the call of a task over a socket hold memory until gRPC has sent its answer, which ends the task."""
+    memory = CallMemory()
+    MEMORY.set(memory)
+    if task is not None:
+        task.add_done_callback(lambda _: memory.release())
 
 
 def _headers(call: Call) -> Pairs:

@@ -1,0 +1,112 @@
+"""Budget of the memory of large answers in flight, of all calls of the process together.
+
+A channel calls `hold` once the head of a response states the size of its body, before the body is read: the unread
+bytes stay with the provider by the back pressure of TCP. The HTTP face or the interceptor gives the memory back at the
+end of the call, by `CallMemory.release`, so that an answer counts until its caller has read it.
+"""
+
+import asyncio
+import math
+from collections import deque
+from typing import NamedTuple
+
+from umg_grpc.call_memory import MEMORY, CallMemory
+from umg_grpc.errors import overloaded
+
+FREE_BYTES = 256 << 10
+"""Size of a body up to which nothing is held; nearly all answers are smaller."""
+WEIGHT = 4
+"""Bytes of memory for each byte of a body: the body, the decoded image, the message and the encoded answer."""
+MAX_BYTES = 192 << 20
+"""Maximum memory of all calls together."""
+
+
+class _Waiting(NamedTuple):
+    """Call that waits for memory."""
+
+    granted: asyncio.Future[None]
+    memory: CallMemory
+    size: int
+
+
+class AnswerBudget:
+    """Memory budget of large answers, granted in the order of arrival.
+
+    A call may hold memory for several answers. The call that has held memory for the longest time never waits, so that
+    calls which hold a part of their memory cannot block each other for ever.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._held = 0
+        self._holders = dict[CallMemory, None]()  # in the order of their first grants
+        self._waiting = deque[_Waiting]()
+
+    @property
+    def held(self) -> int:
+        """Bytes that all calls hold."""
+        return self._held
+
+    @property
+    def waiting(self) -> int:
+        """Number of answers that wait for memory."""
+        return len(self._waiting)
+
+    async def hold(self, body_bytes: int, seconds: float = math.inf) -> None:
+        """Wait until there is memory for `body_bytes` more of an answer of the current call, which holds it until its
+        end. A body of unknown size is held part by part, as it grows. Does nothing for a small body, and without a
+        current call.
+
+        Raise UmgError(UNAVAILABLE) after `seconds`; the provider has not failed then.
+        """
+        memory = MEMORY.get()
+        if memory is None or body_bytes <= FREE_BYTES:
+            return
+        size = min(body_bytes * WEIGHT, self._max_bytes)
+        if not self._waiting and self._has_room(size):
+            self._grant(memory, size)
+            return
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), memory, size)
+        self._waiting.append(waiting)
+        self._grant_waiting()
+        try:
+            async with asyncio.timeout(seconds if seconds < math.inf else None):
+                await waiting.granted
+        except TimeoutError:
+            raise overloaded("the gateway has as many large answers under way as it takes") from None
+        finally:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+                self._grant_waiting()
+
+    def release(self, memory: CallMemory) -> None:
+        """Take back all the memory of a call."""
+        self._held -= memory.held
+        memory.held, memory.owner = 0, None
+        self._holders.pop(memory, None)
+        self._grant_waiting()
+
+    def _has_room(self, size: int) -> bool:
+        return self._held + size <= self._max_bytes
+
+    def _grant(self, memory: CallMemory, size: int) -> None:
+        self._held += size
+        memory.held += size
+        memory.owner = self
+        self._holders[memory] = None
+
+    def _grant_waiting(self) -> None:
+        """Grant the memory for which the longest holder waits, then that of the others in their order while there is
+        room.
+        """
+        oldest = next(iter(self._holders), None)
+        for waiting in [each for each in self._waiting if each.memory is oldest]:
+            self._waiting.remove(waiting)
+            self._grant_to(waiting)
+        while self._waiting and self._has_room(self._waiting[0].size):
+            self._grant_to(self._waiting.popleft())
+
+    def _grant_to(self, waiting: _Waiting) -> None:
+        if not waiting.granted.done():  # else its call was cancelled
+            self._grant(waiting.memory, waiting.size)
+            waiting.granted.set_result(None)
