@@ -1,0 +1,393 @@
+"""Rules of the image families: the fields, sizes, ranges and numbers of images of each model (image document).
+
+No codec depends on a family: the service looks up the rules of a model by `family_row` and calls `check` once, before
+the first channel is tried. The facts are rows of a table; a new model is a new row.
+
+Pure: no I/O and no clock.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+
+IMAGE_FAMILIES = ("famG", "imgA", "imgB", "imgC", "imgD")
+
+# --- sizes of family G
+
+RATIO_PIXELS = {
+    "1:1": (1024, 1024),
+    "2:3": (832, 1248),
+    "3:2": (1248, 832),
+    "3:4": (864, 1184),
+    "4:3": (1184, 864),
+    "4:5": (896, 1152),
+    "5:4": (1152, 896),
+    "9:16": (768, 1344),
+    "16:9": (1344, 768),
+    "21:9": (1536, 672),
+}
+"""Aspect ratio of family G -> width and height in pixels of the 1K tier."""
+TIERS = {"1K": 1, "2K": 2, "3K": 3, "4K": 4}
+"""Resolution tier of family G -> factor of the edges of the 1K tier (readings, 24)."""
+QUALITY_TIERS = {
+    **dict.fromkeys(("hd", "high", "2K"), "2K"),
+    **dict.fromkeys(("standard", "medium", "low", "auto", "1K"), "1K"),
+}
+"""Quality of family G -> resolution tier."""
+
+MIN_SIDE, MAX_SIDE = 16, 4096
+"""Limits of a side in pixels where a size has a form instead of a list (family D); not shown."""
+
+_PIXELS = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
+_STARRED = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCII)
+
+
+def nearest_ratio(size: str, at: str = "size") -> str:
+    """Return one of the ten ratios for a ratio, or the nearest one for a pixel size (`1024x1024`), by the
+    logarithm of the ratio, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD) naming the
+    field `at` for any other text.
+    """
+    if size in RATIO_PIXELS:
+        return size
+    if (found := _PIXELS.fullmatch(size)) is None:
+        problem = f"expected {_one_of(RATIO_PIXELS)}, or pixels such as `1024x1024`; correct it"
+        raise _invalid(at, problem)
+    wanted = math.log(int(found[1]) / int(found[2]))
+    return min(RATIO_PIXELS, key=lambda ratio: abs(wanted - math.log(_quotient(ratio))))
+
+
+def ratio_of(request: pb.GenerateImageRequest) -> str | None:
+    """Return the aspect ratio that a request to family G selects; None without one. Raise UmgError(INVALID_FIELD)."""
+    if request.HasField("aspect_ratio"):
+        return request.aspect_ratio
+    return nearest_ratio(request.size) if request.HasField("size") else None
+
+
+def tier_of(request: pb.GenerateImageRequest) -> str:
+    """Return the resolution tier that a request to family G selects: `image_size`, else that of `quality`, else 1K."""
+    return request.image_size or QUALITY_TIERS.get(request.quality, "1K")
+
+
+def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None") -> tuple[int, int] | None:
+    """Return the width and the height of the images that a checked request selects. None where the provider decides:
+    without a size on a model whose output follows its input images, or on a model without rules.
+    """
+    if row is not None and row.sizes is RATIO_PIXELS:
+        ratio = ratio_of(request) or (None if _has_images(request) else "1:1")
+        factor = TIERS[tier_of(request)]
+        return None if ratio is None else (RATIO_PIXELS[ratio][0] * factor, RATIO_PIXELS[ratio][1] * factor)
+    size = request.size or (row.default_size if row is not None else "")
+    found = _PIXELS.fullmatch(size) or _STARRED.fullmatch(size)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def _quotient(ratio: str) -> float:
+    width, _, height = ratio.partition(":")
+    return int(width) / int(height)
+
+
+# --- the table
+
+
+@dataclass(frozen=True)
+class ImageRules:
+    """Rules of one model, or the general ones of a family."""
+
+    family: str
+    fields: frozenset[str]
+    """Canonical fields of `FAMILY_FIELDS` that the model accepts."""
+    sizes: Collection[str] | None
+    """Accepted values of `size`; None for any `<width>*<height>`. With `RATIO_PIXELS` also a pixel size."""
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Canonical field -> its accepted values."""
+    default_size: str = ""
+    """Size without `size`; "" where the input images decide it."""
+    default_quality: str = ""
+    default_watermark: bool = False
+    default_guidance_scale: float | None = None
+    max_n: int = 1
+    min_inputs: int = 0
+    max_inputs: int = 0
+    max_input_bytes: int | None = None
+    """Maximum size of each input image in bytes; None where only the body limit applies."""
+    needs_text: bool = True
+    """Whether a text is required. Without it an input image suffices."""
+    is_structured: bool = False
+    """Whether a body of `/v1/images/generations` has the fields in `input` and `parameters` (family D)."""
+    always_bytes: bool = False
+    """Whether images are returned as bytes for any `response_format` (response-format rules 1 and 3)."""
+    has_variations: bool = False
+
+
+_FAM_G = ImageRules(
+    "famG",
+    frozenset(
+        {"n", "size", "aspect_ratio", "image_size", "quality", "output_mime_type", "response_modalities"}
+        | {"person_generation", "temperature", "top_p", "max_output_tokens"}
+    ),
+    RATIO_PIXELS,
+    {
+        "aspect_ratio": tuple(RATIO_PIXELS),
+        "image_size": tuple(TIERS),
+        "quality": tuple(QUALITY_TIERS),
+        "output_mime_type": ("image/png", "image/jpeg"),
+        "response_modalities": ("image", "image-text"),
+        "person_generation": ("allow_adult", "allow_all", "dont_allow"),
+    },
+    max_n=10,
+    max_inputs=5,
+    needs_text=False,
+    always_bytes=True,
+)
+
+_A_3_SIZES = ("1024x1024", "1152x864", "864x1152", "1280x720", "720x1280", "1248x832", "832x1248", "1512x648")
+_A_2K_SIZES = ("2048x2048", "2304x1728", "1728x2304", "2560x1440", "1440x2560", "2496x1664", "1664x2496", "3024x1296")
+_A_4K_SIZES = ("4096x4096", "4704x3520", "3520x4704", "5504x3040", "3040x5504", "4992x3328", "3328x4992", "6240x2656")
+_GROUP_FIELDS = frozenset({"sequential_image_generation", "max_sequential_images", "optimize_prompt_mode"})
+_A_FIELDS = frozenset({"n", "size", "watermark", "seed"})
+
+_IMG_A_3 = ImageRules(
+    "imgA",
+    _A_FIELDS | {"guidance_scale"},
+    _A_3_SIZES,
+    default_size="1024x1024",
+    default_guidance_scale=2.5,
+)
+_IMG_A_4_5 = ImageRules(
+    "imgA",
+    _A_FIELDS | _GROUP_FIELDS,
+    (*_A_2K_SIZES, *_A_4K_SIZES),
+    {"optimize_prompt_mode": ("standard",)},
+    default_size="2048x2048",
+    max_inputs=5,
+)
+_IMG_A_4_0 = replace(_IMG_A_4_5, values={"optimize_prompt_mode": ("standard", "fast")})
+# a model whose id has no version: the values of all versions
+_IMG_A = replace(
+    _IMG_A_4_0, fields=_IMG_A_4_0.fields | {"guidance_scale"}, sizes=(*_A_3_SIZES, *_A_2K_SIZES, *_A_4K_SIZES)
+)
+_IMG_B = replace(_IMG_A_3, family="imgB", default_size="", min_inputs=1, max_inputs=1)
+
+_IMG_C = ImageRules(
+    "imgC",
+    frozenset(
+        {"n", "size", "quality", "input_fidelity", "output_mime_type", "output_compression_percent", "background"}
+        | {"moderation", "partial_images", "mask"}
+    ),
+    ("1024x1024", "1024x1536", "1536x1024"),
+    {
+        "quality": ("low", "medium", "high"),
+        "input_fidelity": ("low", "medium", "high", "auto"),
+        "output_mime_type": ("image/png", "image/jpeg", "image/webp"),
+        "background": ("transparent", "opaque", "auto"),
+        "moderation": ("low", "auto"),
+    },
+    default_size="1024x1024",
+    default_quality="high",
+    max_n=10,
+    max_inputs=10,
+    max_input_bytes=10 * 2**20,
+    always_bytes=True,
+    has_variations=True,
+)
+
+_IMG_D_PLUS = ImageRules(
+    "imgD",
+    frozenset({"n", "size", "negative_prompt", "watermark", "seed"}),
+    None,
+    default_size="1328*1328",
+    default_watermark=True,
+    is_structured=True,
+)
+_IMG_D_EDIT = replace(_IMG_D_PLUS, default_size="", min_inputs=1, max_inputs=1)
+_IMG_D_EDIT_PLUS = replace(_IMG_D_EDIT, fields=_IMG_D_EDIT.fields | {"prompt_extend"}, max_n=6, max_inputs=3)
+
+MODELS: Mapping[str, ImageRules] = {
+    "famG-2.5-flash-image": _FAM_G,
+    "famG-3-pro-image-preview": _FAM_G,
+    "imgA-3-0-t2i-250415": _IMG_A_3,
+    "imgA-4-0-250828": _IMG_A_4_0,
+    "imgA-4-5-251128": _IMG_A_4_5,
+    "imgB-3-0-i2i-250628": _IMG_B,
+    "imgC-1": _IMG_C,
+    "imgC-1-mini": replace(_IMG_C, default_quality="medium"),
+    "imgD-plus": _IMG_D_PLUS,
+    "imgD-edit-plus": _IMG_D_EDIT_PLUS,
+    "imgD-edit": _IMG_D_EDIT,
+}
+"""Rules of the models that the image document names."""
+
+GENERAL: Mapping[str, ImageRules] = {
+    "famG": _FAM_G,
+    "imgA": _IMG_A,
+    "imgB": _IMG_B,
+    "imgC": _IMG_C,
+    "imgD": replace(_IMG_D_EDIT_PLUS, min_inputs=0),
+}
+"""Rules of a family, for its models with other ids."""
+
+FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL.values()))
+"""Canonical fields that the models of some family accept."""
+
+# Fields of a body whose canonical form other families have under another name, or not as a field.
+_BODY_OWNERS = {"input": "imgD", "parameters": "imgD", "mime_type": "famG"}
+
+
+def family_row(model: str, family: str = "") -> ImageRules | None:
+    """Return the rules of a model by its id, else those of its configured family, else those of the family whose prefix
+    (`imgC-`) its id has. None for any other model, whose requests are not checked.
+    """
+    if model in MODELS and family in ("", MODELS[model].family):
+        return MODELS[model]
+    named = next((name for name in IMAGE_FAMILIES if model.startswith(f"{name}-")), "")
+    return GENERAL.get(family or named)
+
+
+# --- checks
+
+
+def check(request: pb.GenerateImageRequest, row: ImageRules | None, body_fields: Collection[str] = ()) -> None:
+    """Raise UmgError for a request that the rules reject, naming the canonical field: UNSUPPORTED_FIELD for a field of
+    other families, MISSING_FIELD for a required one, INVALID_FIELD for a value.
+
+    `body_fields`: the fields of the caller's body whose use depends on the family, see `RequestNotes.family`.
+    """
+    if row is None:
+        return
+    _check_body(request, row, body_fields)
+    _check_fields(request, row)
+    _check_inputs(request, row)
+    _check_text(request, row)
+    _check_counts(request, row)
+    _check_values(request, row)
+
+
+def is_grouped(request: pb.GenerateImageRequest) -> bool:
+    """Return whether the request is for a group of related images (family A's 4.x models)."""
+    return request.sequential_image_generation == pb.SEQUENTIAL_IMAGE_GENERATION_AUTO
+
+
+MAX_GROUP = 4
+"""Maximum images of a group, and the default of `max_sequential_images`."""
+
+
+def max_images(request: pb.GenerateImageRequest) -> int:
+    """Return the maximum number of images that a checked request may be billed for."""
+    if is_grouped(request):
+        return request.max_sequential_images or MAX_GROUP
+    return request.n or 1
+
+
+def _check_body(request: pb.GenerateImageRequest, row: ImageRules, body_fields: Collection[str]) -> None:
+    for name, owner in _BODY_OWNERS.items():
+        if name in body_fields and owner != row.family:
+            raise _unsupported(name, f"only models of family {owner} take it, not those of {row.family}; leave it out")
+    is_generation = request.operation in (pb.IMAGE_OPERATION_UNSPECIFIED, pb.IMAGE_OPERATION_GENERATE)
+    if row.is_structured and is_generation and request.source.format and "input" not in body_fields:
+        message = f"`input` is required by models of family {row.family}; send the prompt in `input.messages`"
+        raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field="input")
+
+
+def _check_fields(request: pb.GenerateImageRequest, row: ImageRules) -> None:
+    for descriptor, _ in request.ListFields():
+        name = descriptor.name
+        if name in FAMILY_FIELDS and name not in row.fields:
+            owners = ", ".join(family for family, other in GENERAL.items() if name in other.fields)
+            if row.family in owners:
+                raise _unsupported(name, f"this model of family {row.family} does not take it; leave it out")
+            raise _unsupported(name, f"only models of {owners} take it, not those of {row.family}; leave it out")
+    if request.operation == pb.IMAGE_OPERATION_VARIATION and not row.has_variations:
+        raise _unsupported("operation", f"models of family {row.family} make no variations; send an edit with a prompt")
+
+
+def _check_inputs(request: pb.GenerateImageRequest, row: ImageRules) -> None:
+    images = list(_images(request))
+    if len(images) > row.max_inputs:
+        path = images[row.max_inputs][0]
+        if not row.max_inputs:
+            raise _unsupported(path, "this model makes images from text only; leave the image out")
+        raise _invalid(path, f"this model takes at most {row.max_inputs} input images, not {len(images)}; send fewer")
+    if len(images) < row.min_inputs:
+        message = "`inputs` is required: this model edits an image; send one"
+        raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field="inputs")
+    for path, image in images:
+        if row.max_input_bytes is not None and len(image.data) > row.max_input_bytes:
+            problem = f"the image has {len(image.data)} bytes, and at most {row.max_input_bytes} are accepted"
+            raise _invalid(path, f"{problem}; send a smaller file")
+    if request.HasField("input_fidelity") and not images:
+        raise _invalid("input_fidelity", "it applies to input images, and there is none; send one or leave it out")
+
+
+def _check_text(request: pb.GenerateImageRequest, row: ImageRules) -> None:
+    texts = (part.text for turn in request.turns for part in turn.parts)
+    if request.operation == pb.IMAGE_OPERATION_VARIATION or request.prompt.strip() or any(map(str.strip, texts)):
+        return
+    if row.needs_text or not _has_images(request):
+        raise UmgError(pb.ERROR_REASON_MISSING_FIELD, "`prompt` is required; describe the image in it", field="prompt")
+
+
+def _check_counts(request: pb.GenerateImageRequest, row: ImageRules) -> None:
+    if request.HasField("n") and not 1 <= request.n <= row.max_n:
+        several = f"1 to {row.max_n} images" if row.max_n > 1 else "1 image"
+        raise _invalid("n", f"this model makes {several} in one call, not {request.n}; correct it")
+    group = request.max_sequential_images
+    if is_grouped(request) and request.HasField("max_sequential_images") and not 1 <= group <= MAX_GROUP:
+        raise _invalid("max_sequential_images", f"expected 1 to {MAX_GROUP}, not {group}; correct it")
+    for name in ("temperature", "top_p", "guidance_scale"):
+        maximum = {"temperature": 2.0, "top_p": 1.0}.get(name, math.inf)
+        if request.HasField(name) and not 0 <= getattr(request, name) <= maximum:
+            bound = f"of at most {maximum:g}" if maximum < math.inf else "of at least 0"
+            raise _invalid(name, f"expected a number {bound}; correct it")
+    if request.HasField("seed") and request.seed < 0:
+        raise _invalid("seed", f"expected 0 to {MAX_COUNT}; correct it")
+
+
+def _check_values(request: pb.GenerateImageRequest, row: ImageRules) -> None:
+    for descriptor, value in request.ListFields():
+        values = row.values.get(descriptor.name)
+        if values is not None and value not in values:
+            raise _invalid(descriptor.name, f"expected {_one_of(values)}; correct it")
+    if not request.HasField("size"):
+        return
+    if row.sizes is RATIO_PIXELS:
+        nearest_ratio(request.size)
+    elif row.sizes is None:
+        found = _STARRED.fullmatch(request.size)
+        if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
+            problem = f"expected `<width>*<height>` with sides of {MIN_SIDE} to {MAX_SIDE} pixels, such as `1328*1328`"
+            raise _invalid("size", f"{problem}; correct it")
+    elif request.size not in row.sizes:
+        raise _invalid("size", f"expected {_one_of(row.sizes)}; correct it")
+
+
+def _images(request: pb.GenerateImageRequest) -> Iterator[tuple[str, pb.ImageInput]]:
+    """Yield all input images of a request with their canonical paths: those of the turns, then `inputs`."""
+    for index, turn in enumerate(request.turns):
+        for number, part in enumerate(turn.parts):
+            if part.HasField("image"):
+                yield f"turns[{index}].parts[{number}].image", part.image
+    for index, image in enumerate(request.inputs):
+        yield f"inputs[{index}]", image
+
+
+def _has_images(request: pb.GenerateImageRequest) -> bool:
+    return next(_images(request), None) is not None
+
+
+def _one_of(values: Collection[str]) -> str:
+    """Describe a set of values for an error message."""
+    *others, last = (f"`{value}`" for value in values)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _invalid(at: str, problem: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{at}`: {problem}", field=at)
+
+
+def _unsupported(at: str, problem: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, f"`{at}`: {problem}", field=at)
