@@ -26,6 +26,7 @@ from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFuncti
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, codec_of
+from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 OWN_PROTOCOLS = ("local", "sandbox")
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
@@ -37,20 +38,25 @@ PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
     pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
     pb.MODEL_OPERATION_EMBED: EMBEDDING_PROTOCOLS,
     pb.MODEL_OPERATION_RERANK: RERANK_PROTOCOLS,
+    pb.MODEL_OPERATION_CREATE_VIDEO: VIDEO_PROTOCOLS.keys(),
+    pb.MODEL_OPERATION_REMIX_VIDEO: VIDEO_PROTOCOLS.keys(),
 }
 """Protocols of the providers that can do an operation."""
 # Documented protocols that this version does not serve; they have an error message of their own.
-LATER_PROTOCOLS = frozenset(
-    {
-        *("images", "ark_images", "dashscope_images", "native_images"),
-        *("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"),
-    }
+LATER_PROTOCOLS = (
+    frozenset(
+        {
+            *("images", "ark_images", "dashscope_images", "native_images"),
+            *("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"),
+        }
+    )
+    - VIDEO_PROTOCOLS.keys()
 )
 
 
 def served_protocols() -> tuple[str, ...]:
     """Return the names of the protocols that the config of a channel may contain."""
-    return (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *OWN_PROTOCOLS)
+    return (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *VIDEO_PROTOCOLS, *OWN_PROTOCOLS)
 
 
 def key_header(protocol: str) -> str:

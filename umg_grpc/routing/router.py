@@ -14,10 +14,25 @@ from umg_grpc.errors import UmgError
 from umg_grpc.families import split_suffix
 from umg_grpc.routing.order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
-from umg_grpc.routing.target import EMBED, GENERATE, RERANK, Operation, Target, target_of
+from umg_grpc.routing.target import (
+    CREATE_VIDEO,
+    EMBED,
+    GENERATE,
+    REMIX_VIDEO,
+    RERANK,
+    Operation,
+    Target,
+    target_of,
+)
 from umg_grpc.v1 import pb
 
-VERBS: dict[Operation, str] = {GENERATE: "generate text", EMBED: "embed texts", RERANK: "rerank documents"}
+VERBS: dict[Operation, str] = {
+    GENERATE: "generate text",
+    EMBED: "embed texts",
+    RERANK: "rerank documents",
+    CREATE_VIDEO: "make videos",
+    REMIX_VIDEO: "remix videos",
+}
 MAX_ID_LENGTH = 256
 """Maximum number of characters of a model id."""
 MAX_PATTERN_MODELS = 1024
