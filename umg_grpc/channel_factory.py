@@ -75,7 +75,7 @@ class ChannelFactory:
 
     def _add_sandbox(self, channels: Channels, channel: Channel, config: Config) -> None:
         # imported only if used: it takes 5 MB with its image library
-        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxRerank, SandboxText
+        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxRerank, SandboxText, SandboxVideo
 
         first, total = channel.timeout.first_byte, channel.timeout.total
         channels.text[channel.name] = SandboxText(
@@ -89,6 +89,7 @@ class ChannelFactory:
             self._engine, lengths=_default_dimensions(channel, config), first_byte_seconds=first, total_seconds=total
         )
         channels.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
+        channels.videos[channel.name] = SandboxVideo(total_seconds=total)
 
     def _add_http(self, channels: Channels, channel: Channel) -> None:
         endpoints = [_endpoint(channel, key) for key in channel.api_keys]

@@ -5,10 +5,14 @@ Text: `SandboxText`, a channel whose answers depend on the prompt alone. Marks i
 prompt is blocked), `[[redacted]]` (the reasoning is redacted).
 
 Embedding and reranking: `SandboxEmbedding`, `SandboxRerank`, based on the vectors of the local model.
+
+Videos: `SandboxVideo`, tasks of some seconds whose results are MP4 files. `[[fail]]`, `[[refuse]]` and `[[block]]` in
+the prompt fail the task, `[[fail:429]]` refuses its submission, `[[slow]]` leaves it without an end.
 """
 
 from umg_grpc.upstream.sandbox.embedding import SandboxEmbedding
 from umg_grpc.upstream.sandbox.reranking import SandboxRerank
 from umg_grpc.upstream.sandbox.text import SandboxText
+from umg_grpc.upstream.sandbox.video_channel import SandboxVideo
 
-__all__ = ["SandboxEmbedding", "SandboxRerank", "SandboxText"]
+__all__ = ["SandboxEmbedding", "SandboxRerank", "SandboxText", "SandboxVideo"]

@@ -1,0 +1,203 @@
+"""Simulated channel that makes videos. Its tasks are not stored: their state depends on the facts of the task and the
+time alone, so that they survive a restart of the gateway.
+"""
+
+import time
+from asyncio import get_running_loop, wait, wrap_future
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.sandbox import faults
+from umg_grpc.upstream.sandbox.video_plan import VideoPlan, decode_plan, encode_plan, plan_of
+from umg_grpc.upstream.sandbox.vocabulary import digest
+from umg_grpc.v1 import pb
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+
+QUEUE_SECONDS, RUN_SECONDS = 1.0, 3.0
+FAULT_SHARE = 0.6
+"""Share of the run after which a task fails or stalls."""
+POLL_SECONDS = 1.0
+WAIT_SECONDS = 1.0
+"""Longest time that a poll waits for the file of a finished task; after it the task is still running."""
+MAX_ENCODINGS = 8
+"""Maximum number of files that are encoded or wait for their poll; further tasks are still running."""
+MAX_BATCH = 16
+
+_FAILED = pb.VideoTaskError(
+    code="task_failed", status_code=500, message="a simulated failure, as [[fail]] in the prompt selects it"
+)
+_BLOCKED = pb.VideoTaskError(
+    code="content_policy_violation",
+    status_code=400,
+    message="the prompt violates the simulated content policy, as its mark selects it; change the prompt",
+)
+FAILURES: Mapping[str, pb.VideoTaskError] = {
+    faults.FAIL: _FAILED,
+    faults.CUT: _FAILED,
+    faults.REFUSE: _BLOCKED,
+    faults.BLOCK: _BLOCKED,
+}
+"""Reason of failure by the mark of the prompt. `[[fail:429]]` refuses the submission, `[[slow]]` never ends."""
+
+
+@dataclass(frozen=True)
+class _Content:
+    """Result that was drawn for one call."""
+
+    data: bytes
+    mime_type: str
+    status: int = 200
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers as a provider sends them."""
+        return {"content-type": self.mime_type, "content-length": str(len(self.data))}
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes."""
+        yield self.data
+
+
+class SandboxVideo:
+    """Simulated channel for videos, a `VideoUpstream`. One thread encodes, the others wait."""
+
+    def __init__(
+        self,
+        *,
+        total_seconds: float,
+        queue_seconds: float = QUEUE_SECONDS,
+        run_seconds: float = RUN_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Create a channel whose tasks are queued and run for a time. `total_seconds`: time after which a task that has
+        no end is given up.
+        """
+        self.max_batch = MAX_BATCH
+        self.first_poll_seconds = self.poll_seconds = POLL_SECONDS
+        self.deadline_seconds = total_seconds
+        self._queue_seconds = queue_seconds
+        self._run_seconds = run_seconds
+        self._now = now
+        self._executor = ThreadPoolExecutor(1, "sandbox-video")
+        self._encodings: dict[str, Future[Sequence[ProviderResult]]] = {}
+
+    async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
+        """Submit a task, see `VideoUpstream`. `[[fail:429]]` in the prompt refuses it."""
+        if faults.mark(submission.request.parameters.prompt) == faults.BUSY:
+            raise faults.busy()
+        # the loop's own threads, not the encoder's: a submission does not wait for videos
+        plan = await get_running_loop().run_in_executor(None, plan_of, submission, self._now())
+        return self._task(submission, plan), Report()
+
+    async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
+        """Return the task of a submission, see `VideoUpstream`. Every submission that is not refused has one."""
+        try:
+            task, _ = await self.submit(submission, seconds)
+        except UmgError:
+            return None
+        return task
+
+    def _task(self, submission: Submission, plan: VideoPlan) -> ProviderTask:
+        task_id = f"simulated-{digest(submission.task_id).hex()}"
+        return ProviderTask(id=task_id, model=submission.model, key_id="", facts=encode_plan(plan))
+
+    async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
+        """Return the states of tasks, see `VideoUpstream`."""
+        return {task.id: await self._status(task, min(WAIT_SECONDS, seconds) / len(tasks)) for task in tasks}
+
+    async def _status(self, task: ProviderTask, seconds: float) -> ProviderStatus:
+        plan = decode_plan(task.facts)
+        running = self._now() - plan.submit_time - self._queue_seconds
+        if running < 0:
+            return ProviderStatus(state=pb.VIDEO_TASK_STATE_QUEUED, progress_percent=0)
+        share = min(running / self._run_seconds, 1) if self._run_seconds else 1
+        if plan.fault and share >= FAULT_SHARE:
+            if plan.fault in FAILURES:
+                return ProviderStatus(state=pb.VIDEO_TASK_STATE_FAILED, error=FAILURES[plan.fault])
+            if plan.fault == faults.SLOW:
+                share = FAULT_SHARE
+        if share >= 1 and (results := await self._results(task, plan, seconds)) is not None:
+            usage = pb.VideoUsage(video_count=plan.count, output_seconds=-(-plan.frame_count // plan.frame_rate))
+            usage.output_seconds *= plan.count
+            return ProviderStatus(
+                state=pb.VIDEO_TASK_STATE_SUCCEEDED, progress_percent=100, results=results, usage=usage
+            )
+        return ProviderStatus(state=pb.VIDEO_TASK_STATE_RUNNING, progress_percent=min(99, int(share * 100)))
+
+    async def _results(self, task: ProviderTask, plan: VideoPlan, seconds: float) -> Sequence[ProviderResult] | None:
+        """Return the results of a finished task, None if they are not encoded within `seconds`."""
+        if (encoding := self._encodings.get(task.id)) is None:
+            if not self._has_room():
+                return None
+            encoding = self._encodings[task.id] = self._executor.submit(_encode_results, plan)
+        await wait([wrap_future(encoding)], timeout=seconds)
+        if not encoding.done():
+            return None
+        self._encodings.pop(task.id, None)
+        return encoding.result()
+
+    def _has_room(self) -> bool:
+        """Return whether another file may be encoded. Discards the oldest one whose task was not polled again."""
+        if len(self._encodings) < MAX_ENCODINGS:
+            return True
+        done = next((name for name, encoding in self._encodings.items() if encoding.done()), None)
+        return done is not None and self._encodings.pop(done) is not None
+
+    async def cancel(self, task: ProviderTask, seconds: float) -> bool:
+        """Cancel a task that is queued, see `VideoUpstream`."""
+        return self._now() < decode_plan(task.facts).submit_time + self._queue_seconds
+
+    @asynccontextmanager
+    async def content(
+        self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
+    ) -> AsyncGenerator[_Content, None]:
+        """Open a thumbnail or a spritesheet, which is drawn now, see `VideoUpstream`. Ranges are not supported."""
+        plan, index = decode_plan(task.facts), int(result.needs_key.rpartition("/")[2])
+        work = self._executor.submit(_encode, plan, result.variant, index)
+        yield _Content(await wrap_future(work), result.mime_type)
+
+
+def _encode_results(plan: VideoPlan) -> Sequence[ProviderResult]:
+    """Return the results: the videos, then the last frames; the previews are drawn on demand."""
+    variants = [pb.VIDEO_VARIANT_VIDEO]
+    variants += [pb.VIDEO_VARIANT_LAST_FRAME] if plan.last_frame else []
+    previews = (pb.VIDEO_VARIANT_THUMBNAIL, pb.VIDEO_VARIANT_SPRITESHEET) if plan.previews else ()
+    encoded = [
+        _result(plan, variant, data=_encode(plan, variant, index))
+        for variant in variants
+        for index in range(plan.count)
+    ]
+    drawn = [
+        _result(plan, variant, needs_key=f"{pb.VideoVariant.Name(variant).lower()}/{index}")
+        for variant in previews
+        for index in range(plan.count)
+    ]
+    return [*encoded, *drawn]
+
+
+def _result(
+    plan: VideoPlan, variant: "pb.VideoVariant.ValueType", data: bytes = b"", needs_key: str = ""
+) -> ProviderResult:
+    from umg_grpc.upstream.sandbox.video_encoding import MIME_TYPES
+
+    is_whole = variant in (pb.VIDEO_VARIANT_VIDEO, pb.VIDEO_VARIANT_LAST_FRAME)
+    return ProviderResult(
+        variant=variant,
+        data=data,
+        needs_key=needs_key,
+        mime_type=MIME_TYPES[variant],
+        duration_seconds=plan.seconds if variant == pb.VIDEO_VARIANT_VIDEO else None,
+        width=plan.width if is_whole else None,
+        height=plan.height if is_whole else None,
+    )
+
+
+def _encode(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int) -> bytes:
+    # imported at the first video: its libraries take 30 MB
+    from umg_grpc.upstream.sandbox.video_encoding import encode_variant
+
+    return encode_variant(plan, variant, index)

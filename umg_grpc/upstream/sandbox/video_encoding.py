@@ -1,0 +1,103 @@
+"""Files of simulated videos: MP4 with H.264 and AAC, and pictures of their frames. Each takes up to seconds of CPU."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import av
+import numpy as np
+from PIL import Image
+
+from umg_grpc.upstream.sandbox.video_drawing import FramePainter, tone
+from umg_grpc.upstream.sandbox.video_plan import VideoPlan
+from umg_grpc.v1 import pb
+
+SAMPLE_RATE = 44_100
+SAMPLES = 1024
+"""Samples of a frame of AAC."""
+ENCODER = {"preset": "ultrafast", "crf": "28"}
+THUMBNAIL_EDGE = 320
+SHEET_COLUMNS, SHEET_ROWS = 4, 3
+
+MIME_TYPES = {
+    pb.VIDEO_VARIANT_VIDEO: "video/mp4",
+    pb.VIDEO_VARIANT_THUMBNAIL: "image/webp",
+    pb.VIDEO_VARIANT_SPRITESHEET: "image/jpeg",
+    pb.VIDEO_VARIANT_LAST_FRAME: "image/png",
+}
+
+
+def encode_video(plan: VideoPlan, index: int = 0) -> bytes:
+    """Return the MP4 file of the video with an index. The same plan gives the same bytes."""
+    painter = FramePainter(plan, index)
+    with TemporaryDirectory() as folder:  # the index of the file is moved to its beginning, which needs its name
+        path = Path(folder) / "video.mp4"
+        with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart", "fflags": "+bitexact"}) as file:
+            video = file.add_stream("libx264", rate=plan.frame_rate, options=ENCODER)
+            video.width, video.height, video.pix_fmt = plan.width, plan.height, "yuv420p"
+            video.codec_context.time_base = Fraction(1, plan.frame_rate)
+            video.codec_context.gop_size = 2 * plan.frame_rate
+            video.codec_context.thread_count = 1  # bounded, and the same bytes each time
+            audio = file.add_stream("aac", rate=SAMPLE_RATE, layout="mono") if plan.sound else None
+            for number in range(plan.frame_count):
+                picture = painter.frame(number).reshape(plan.height * 3 // 2, plan.width)
+                frame = av.VideoFrame.from_ndarray(picture, format="yuv420p")
+                frame.pts, frame.time_base = number, Fraction(1, plan.frame_rate)
+                file.mux(video.encode(frame))
+            file.mux(video.encode(None))
+            if audio is not None:
+                _encode_sound(file, audio, plan)
+        return path.read_bytes()
+
+
+def _encode_sound(file: av.container.OutputContainer, audio: av.AudioStream, plan: VideoPlan) -> None:
+    samples = tone(plan, SAMPLE_RATE)
+    for begin in range(0, len(samples) - SAMPLES, SAMPLES):  # not longer than the video
+        frame = av.AudioFrame.from_ndarray(samples[np.newaxis, begin : begin + SAMPLES], format="fltp", layout="mono")
+        frame.sample_rate, frame.pts = SAMPLE_RATE, begin
+        file.mux(audio.encode(frame))
+    file.mux(audio.encode(None))
+
+
+def encode_variant(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int = 0) -> bytes:
+    """Return the file of a variant of the video with an index: MP4, or a WebP, JPEG or PNG picture."""
+    return ENCODERS[variant](plan, index)
+
+
+def _thumbnail(plan: VideoPlan, index: int) -> bytes:
+    picture = FramePainter(plan, index).picture(plan.frame_count // 2)
+    picture.thumbnail((THUMBNAIL_EDGE, THUMBNAIL_EDGE))
+    return _saved(picture, "WEBP")
+
+
+def _last_frame(plan: VideoPlan, index: int) -> bytes:
+    return _saved(FramePainter(plan, index).picture(plan.frame_count - 1), "PNG")
+
+
+def _spritesheet(plan: VideoPlan, index: int) -> bytes:
+    """Return pictures of equally distant times in rows."""
+    painter, count = FramePainter(plan, index), SHEET_COLUMNS * SHEET_ROWS
+    scale = min(1, THUMBNAIL_EDGE / max(plan.width, plan.height))
+    width, height = max(1, round(plan.width * scale)), max(1, round(plan.height * scale))
+    sheet = Image.new("RGB", (width * SHEET_COLUMNS, height * SHEET_ROWS))
+    for place in range(count):
+        picture = painter.picture(place * (plan.frame_count - 1) // (count - 1)).resize((width, height))
+        sheet.paste(picture, (place % SHEET_COLUMNS * width, place // SHEET_COLUMNS * height))
+    return _saved(sheet, "JPEG")
+
+
+def _saved(picture: Image.Image, kind: str) -> bytes:
+    file = BytesIO()
+    picture.save(file, kind)
+    return file.getvalue()
+
+
+ENCODERS: "Mapping[pb.VideoVariant.ValueType, Callable[[VideoPlan, int], bytes]]" = {
+    pb.VIDEO_VARIANT_VIDEO: encode_video,
+    pb.VIDEO_VARIANT_THUMBNAIL: _thumbnail,
+    pb.VIDEO_VARIANT_SPRITESHEET: _spritesheet,
+    pb.VIDEO_VARIANT_LAST_FRAME: _last_frame,
+}
+"""Variant -> function that returns its file."""
