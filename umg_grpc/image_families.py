@@ -1,7 +1,8 @@
 """Rules of the image families: the fields, sizes, ranges and numbers of images of each model (image document).
 
-No codec depends on a family: the service looks up the rules of a model by `family_row` and calls `check` once, before
-the first channel is tried. The facts are rows of a table; a new model is a new row.
+No face depends on a family: the service looks up the rules of a model by `family_row` and calls `check` once, before
+the first channel is tried. The
+protocols of providers look up the defaults of a model. The facts are rows of a table; a new model is a new row.
 
 Pure: no I/O and no clock.
 """

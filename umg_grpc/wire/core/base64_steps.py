@@ -1,7 +1,7 @@
 """Base64 of large files in steps of a millisecond, between which the interpreter can run other threads.
 
 The functions of the standard library hold the interpreter lock for all of a file: some 100 ms for 20 MB, in which the
-event loop stands still although the work is in a thread.
+event loop does nothing although the work is in a thread.
 """
 
 import binascii

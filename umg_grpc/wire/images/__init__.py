@@ -1,0 +1,1 @@
+"""Images: codecs of the faces, and of the protocols of providers."""

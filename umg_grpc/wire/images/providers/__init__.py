@@ -1,0 +1,13 @@
+"""Protocols of image providers, as pure codecs: each is one module, and one row of the table here."""
+
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
+from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
+from umg_grpc.wire.images.providers.images import IMAGES
+from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
+from umg_grpc.wire.images.providers.umg_images import UMG_IMAGES
+
+IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
+    protocol.name: protocol for protocol in (IMAGES, UMG_IMAGES, NATIVE_IMAGES, ARK_IMAGES, DASHSCOPE_IMAGES)
+}
+"""Protocols by the names that a channel's `protocols` may contain."""

@@ -1,0 +1,96 @@
+"""Parts of providers' answers that several protocols decode alike."""
+
+import binascii
+from collections.abc import Sequence
+
+import msgspec
+from google.protobuf.timestamp_pb2 import Timestamp
+from msgspec import Raw
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.base64_steps import decode_in_steps
+from umg_grpc.wire.core.image_files import read_header, sniff_image
+from umg_grpc.wire.core.media import decode_base64
+from umg_grpc.wire.errors.provider_errors import unreadable
+
+NO_IMAGES = ": it has no images"
+OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
+"""`output_format` -> media type."""
+OUTPUT_NAMES = {mime: name for name, mime in OUTPUT_FORMATS.items()}
+_DATA_URL, _QUOTE = b"data:", ord('"')
+
+
+def is_text(raw: Raw) -> bool:
+    """Return whether a field that is kept raw is a string that is not empty. No copy is made of a large one."""
+    view = memoryview(raw)
+    return len(view) > 2 and view[0] == _QUOTE
+
+
+def set_bytes(image: pb.Image, encoded: Raw) -> None:
+    """Set the bytes of an image by a JSON string of base64, with its media type and size. Raise UmgError."""
+    data = bytes_of(encoded)
+    image.data, image.mime_type = data, sniff_image(data)
+    try:
+        header = read_header(data, "data")
+    except UmgError:  # a type without a known header: callers may still know it
+        return
+    image.width, image.height = header.width, header.height
+
+
+def bytes_of(encoded: Raw) -> bytes:
+    """Return the bytes of a JSON string of base64, or of a data URL, which some providers send. Raise
+    UmgError(UPSTREAM_FAILED).
+    """
+    text = memoryview(encoded)
+    if not is_text(encoded):
+        raise unreadable(NO_IMAGES)
+    inner = text[1:-1]
+    if bytes(inner[: len(_DATA_URL)]) == _DATA_URL or b"\\" in bytes(inner[:4096]):
+        return _lenient(encoded)
+    try:
+        return decode_in_steps(inner)
+    except (ValueError, binascii.Error):
+        return _lenient(encoded)
+
+
+def _lenient(encoded: Raw) -> bytes:
+    """Return the bytes of base64 with escapes, line ends, another alphabet or without padding."""
+    text = msgspec.json.decode(encoded, type=str)
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    try:
+        return decode_base64(text, "data")
+    except UmgError:
+        raise unreadable(": the data of an image is not base64") from None
+
+
+def copy_size(image: pb.Image, size: str | None) -> None:
+    """Set the size of an image that the provider states as `1024x1024`, unless it is known by the bytes."""
+    width, _, height = (size or "").replace("*", "x").partition("x")
+    if not image.HasField("width") and width.isdigit() and height.isdigit() and len(width) + len(height) < 12:
+        image.width, image.height = int(width), int(height)
+
+
+def set_time(time: Timestamp, seconds: float | None) -> None:
+    """Set the time that a provider states in seconds; an impossible time is ignored."""
+    if seconds is not None and 0 < seconds < 2**33:
+        time.seconds = int(seconds)
+
+
+def check_images(result: pb.ImageResult, failures: Sequence[UmgError]) -> None:
+    """Count the images. Raise the first failure, or UPSTREAM_FAILED, if there are none."""
+    if not result.images:
+        raise failures[0] if failures else unreadable(NO_IMAGES)
+    result.usage.image_count = len(result.images)
+
+
+def no_image(message: str, status: str = "200") -> UmgError:
+    """Return the error for an answer without an image although nothing was refused: another attempt may succeed."""
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=status)
+    return error.with_failure(Failure.TRANSIENT)
+
+
+def blocked(message: str) -> UmgError:
+    """Return the error for content that the provider's policy refuses: it fails alike on every channel."""
+    return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)

@@ -1,0 +1,242 @@
+"""Protocol of families A and B: `POST /images/generations` with single failures inside a success, and streams of the
+images of a group (reference, "imgA and imgB").
+"""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.image_families import MAX_GROUP, family_row
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.numbers import Count, count
+from umg_grpc.wire.core.sse import SseEvent
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors import provider_errors
+from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, LIMITED, Row, Table
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers.answer import check_images, copy_size, is_text, set_bytes, set_time
+from umg_grpc.wire.images.providers.images import GENERATIONS
+from umg_grpc.wire.images.providers.request import (
+    add_set,
+    as_url,
+    flatten,
+    is_grouped,
+    refuse_edits,
+    report_others,
+    size_with,
+)
+from umg_grpc.wire.images.providers.stream import EventDecoder
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+SUPPORTED = frozenset(
+    {"size", "seed", "guidance_scale", "watermark", "optimize_prompt_mode"}
+    | {"sequential_image_generation", "max_sequential_images"}
+)
+GROUPS = "sequential_image_generation"
+
+
+def encode_request(
+    request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Return the call. The watermark, the response format and the size of a group are always sent, because the
+    provider's own defaults cost money or add marks. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """
+    refuse_edits(request)
+    report = Report()
+    flat = flatten(request, report)
+    row = family_row(request.model)
+    fields: JsonObject = {"model": model, "prompt": flat.prompt, "watermark": request.watermark}
+    supported = SUPPORTED
+    if row is not None and GROUPS in row.fields and "guidance_scale" not in row.fields:
+        supported -= {"seed"}  # the 4.x models have none (reference, 10)
+    report_others(request, supported, notes, report)
+    wants_bytes = request.response_format == pb.IMAGE_RESPONSE_FORMAT_B64_JSON
+    fields["response_format"] = "b64_json" if wants_bytes else "url"
+    if request.HasField("size"):
+        fields["size"] = size_with("x", request.size)
+    elif row is not None and row.default_size:
+        fields["size"] = row.default_size
+    add_set(fields, request, {"seed": "seed"} if "seed" in supported else {})
+    add_set(fields, request, {"guidance_scale": "guidance_scale"})
+    if is_grouped(request):
+        fields[GROUPS] = "auto"
+        fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images or MAX_GROUP}
+    elif request.sequential_image_generation or (row is not None and GROUPS in row.fields):
+        fields[GROUPS] = "disabled"
+    if request.HasField("optimize_prompt_mode"):
+        fields["optimize_prompt_options"] = {"mode": request.optimize_prompt_mode}
+    if flat.images:
+        images = [as_url(placed) for placed in flat.images]
+        fields["image"] = images[0] if len(images) == 1 else images
+    if stream:
+        fields["stream"] = True
+    return UpstreamRequest(GENERATIONS, msgspec.json.encode(fields), {}, report)
+
+
+def takes_urls(request: pb.GenerateImageRequest) -> bool:
+    """Return True: the provider fetches addresses of images."""
+    return True
+
+
+# --- provider -> canonical
+
+MODERATED = re.compile(r"SensitiveContentDetected|PolicyViolation|RiskDetection", re.IGNORECASE)
+TABLE: Table = (
+    Row({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
+    # a limit that the operator set for the account, not one per minute
+    Row({429}, LIMITED, Failure.DOWN, codes=re.compile("SetLimitExceeded")),
+    *DEFAULT,
+)
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Return the caller's error for a failed call."""
+    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=TABLE)
+
+
+STATUSES = (
+    (MODERATED, 400),
+    (re.compile(r"Invalid|Missing"), 400),
+    (re.compile(r"RateLimit|QuotaExceeded|ServerOverloaded|LimitExceeded"), 429),
+    (re.compile(r"Authentication"), 401),
+    (re.compile(r"AccountOverdue|AccessDenied|OperationDenied"), 403),
+    (re.compile(r"NotOpen|NotFound"), 404),
+)
+"""Code of an error inside a success -> the HTTP status that it has elsewhere; 500 for any other."""
+
+
+def stated_error(error: Raw) -> UmgError:
+    """Return the error that an item, an event or an answer with status 200 states."""
+    read = as_error(msgspec.json.decode(error))
+    status = next((status for pattern, status in STATUSES if pattern.search(read.codes)), 500)
+    return from_provider(status, read, table=TABLE)
+
+
+class Usage(Struct):
+    """Member `usage`."""
+
+    generated_images: Count = None
+    output_tokens: Count = None
+    total_tokens: Count = None
+
+
+class Item(Struct):
+    """Item of `data`: an image, or its failure."""
+
+    url: str | None = None
+    b64_json: Raw = ABSENT
+    size: str | None = None
+    error: Raw = ABSENT
+
+
+class Answer(Struct):
+    """Answer of the provider."""
+
+    created: float | None = None
+    data: list[Item] | None = None
+    usage: Usage | None = None
+    error: Raw = ABSENT
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+
+
+def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
+    """Return the answer without the images that failed. Raise UmgError: the first failure if no image is left."""
+    try:
+        answer = decode(_ANSWER, body)
+        if is_error(answer.error):
+            raise stated_error(answer.error)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    if answer.data is None:
+        raise unreadable(NO_ANSWER)
+    response = pb.GenerateImageResponse()
+    result, failures = response.result, list[UmgError]()
+    result.model = request.model
+    set_time(result.create_time, answer.created)
+    for item in answer.data:
+        if is_error(item.error):
+            failures.append(stated_error(item.error))
+        else:
+            set_image(result.images.add(), item)
+    _set_usage(result.usage, answer.usage)
+    check_images(result, failures)
+    return response
+
+
+def set_image(image: pb.Image, item: "Item | Event") -> None:
+    """Set the content of an image. Raise UmgError(UPSTREAM_FAILED) if it has none."""
+    if is_text(item.b64_json):
+        set_bytes(image, item.b64_json)
+    elif item.url:
+        image.url = item.url
+    else:
+        raise unreadable(": an image has neither an address nor data")
+    copy_size(image, item.size)
+
+
+def _set_usage(usage: pb.ImageUsage, stated: Usage | None) -> None:
+    if stated is not None and stated.output_tokens is not None:
+        usage.output_tokens = count(stated.output_tokens)
+        usage.total_tokens = count(stated.total_tokens)
+
+
+class Event(Struct):
+    """Event of a stream."""
+
+    type: str = ""
+    created: float | None = None
+    image_index: int | None = None
+    url: str | None = None
+    b64_json: Raw = ABSENT
+    size: str | None = None
+    usage: Usage | None = None
+    error: Raw = ABSENT
+
+
+_EVENT = msgspec.json.Decoder(Event)
+
+
+class ArkStreamDecoder(EventDecoder):
+    """Decoder of `image_generation.*` events, whose `partial_succeeded` is a finished image of a group."""
+
+    def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
+        """Decode one event, see `EventDecoder`."""
+        try:
+            read = decode(_EVENT, data)
+        except (ValueError, RecursionError):
+            raise unreadable() from None
+        match read.type:
+            case "image_generation.partial_succeeded":
+                self.start(message, read.created)
+                set_image(self.add_image(message, read.image_index), read)
+            case "image_generation.partial_failed" if is_error(read.error):
+                self.add_failure(message, stated_error(read.error), read.image_index)
+            case "image_generation.completed":
+                _set_usage(self.result.usage, read.usage)
+                self.ended = True
+            case _:  # an error, or a type that later versions of the protocol add
+                if is_error(read.error):
+                    raise stated_error(read.error)
+                if event.name == b"error":
+                    raise stated_error(Raw(data))
+
+
+ARK_IMAGES = ImageProtocol(
+    name="ark_images",
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=decode_error,
+    takes_urls=takes_urls,
+    stream_decoder=ArkStreamDecoder,
+    max_images=1,
+    provider_name="volcengine",
+)

@@ -1,0 +1,294 @@
+"""Protocol of family D: a synchronous call with messages, or a task where the model demands one (reference, "imgD").
+Errors may have status 200, and images are returned as addresses only.
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.image_families import family_row
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.numbers import Count, count
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors import provider_errors
+from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ProviderError, Row, Table
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, from_provider, unreadable
+from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageTasks
+from umg_grpc.wire.images.providers.answer import check_images, copy_size
+from umg_grpc.wire.images.providers.request import (
+    FlatRequest,
+    add_set,
+    as_url,
+    flatten,
+    placed_images,
+    refuse_edits,
+    report_others,
+    size_with,
+)
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+GENERATION = "/services/aigc/multimodal-generation/generation"
+SYNTHESIS = "/services/aigc/text2image/image-synthesis"
+TASKS = "/tasks/"
+ASYNC = {"X-DashScope-Async": "enable"}
+SUPPORTED = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", "seed"})
+
+
+def encode_request(
+    request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Return the synchronous call: the images, then the text, as one message of the user. Raise
+    UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """
+    report, flat = _prepared(request, notes)
+    content: list[object] = [{"image": as_url(placed)} for placed in flat.images]
+    if flat.prompt or not content:
+        content.append({"text": flat.prompt})
+    body = {
+        "model": model,
+        "input": {"messages": [{"role": "user", "content": content}]},
+        "parameters": _parameters(request, with_negative=True),
+    }
+    return UpstreamRequest(GENERATION, msgspec.json.encode(body), {}, report)
+
+
+def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
+    """Return the call that creates a task; None with input images, which a task does not take."""
+    if next(placed_images(request), None) is not None:
+        return None
+    report, flat = _prepared(request, notes)
+    texts: JsonObject = {"prompt": flat.prompt}
+    add_set(texts, request, {"negative_prompt": "negative_prompt"})
+    body = {"model": model, "input": texts, "parameters": _parameters(request, with_negative=False)}
+    return UpstreamRequest(SYNTHESIS, msgspec.json.encode(body), ASYNC, report)
+
+
+def encode_query(task_id: str) -> UpstreamRequest:
+    """Return the query of a task."""
+    return UpstreamRequest(TASKS + quote(task_id, safe=""), b"", {}, Report(), method="GET")
+
+
+def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Report, FlatRequest]:
+    refuse_edits(request)
+    report = Report()
+    flat = flatten(request, report)
+    report_others(request, SUPPORTED, notes, report)
+    return report, flat
+
+
+def _parameters(request: pb.GenerateImageRequest, *, with_negative: bool) -> JsonObject:
+    """Return the parameters. The number of images, the watermark and, on models that have it, the expansion of the
+    prompt are always sent: a default of the provider may change.
+    """
+    row = family_row(request.model)
+    extends = request.prompt_extend if request.HasField("prompt_extend") else True
+    watermark = request.watermark if request.HasField("watermark") else row is None or row.default_watermark
+    parameters: JsonObject = {"n": request.n or 1, "watermark": watermark}
+    if request.HasField("prompt_extend") or (row is not None and "prompt_extend" in row.fields):
+        parameters["prompt_extend"] = extends
+    if request.HasField("size"):
+        parameters["size"] = size_with("*", request.size)
+    add_set(parameters, request, {"seed": "seed"})
+    if with_negative:
+        add_set(parameters, request, {"negative_prompt": "negative_prompt"})
+    return parameters
+
+
+def takes_urls(request: pb.GenerateImageRequest) -> bool:
+    """Return True: the provider fetches addresses of images."""
+    return True
+
+
+# --- errors
+
+MODERATED = re.compile(r"DataInspection|IPInfringement", re.IGNORECASE)
+ACCOUNT = re.compile(r"Arrearage|AccessDenied|FreeTierOnly|InvalidApiKey")
+NO_MODEL = re.compile(r"ModelNotFound|Model\.AccessDenied|Model\.NotFound")
+TABLE: Table = (
+    Row({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
+    Row({400, 403, 404}, FAILED, Failure.DOWN, codes=ACCOUNT),
+    Row({400, 403, 404}, FAILED, Failure.DOWN, codes=NO_MODEL),
+    *DEFAULT,
+)
+STATUSES = (
+    (MODERATED, 400),
+    (re.compile(r"InvalidApiKey"), 401),
+    (re.compile(r"^Throttling|RateQuota|AllocationQuota"), 429),
+    (re.compile(r"Arrearage|AccessDenied"), 403),
+    (NO_MODEL, 404),
+    (re.compile(r"^(?:Invalid|Missing|BadRequest|UnsupportedOperation)"), 400),
+)
+"""Code of an error with status 200, or of a failed task -> the HTTP status that it has elsewhere; 500 for any other."""
+SYNC_REFUSED = re.compile(r"not support synchronous calls?", re.IGNORECASE)
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Return the caller's error for a failed call."""
+    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=TABLE)
+
+
+def needs_task(error: UmgError) -> bool:
+    """Return whether the provider refused a synchronous call because the model has tasks only."""
+    return error.facts is not None and SYNC_REFUSED.search(error.facts.message) is not None
+
+
+def stated_error(code: str, message: str | None) -> UmgError:
+    """Return the error that an answer with status 200 or a task states."""
+    status = next((status for pattern, status in STATUSES if pattern.search(code)), 500)
+    return from_provider(status, ProviderError(message=message or "", code=code), table=TABLE)
+
+
+# --- provider -> canonical
+
+
+class Piece(Struct):
+    """Item of a message's content."""
+
+    image: str | None = None
+    text: str | None = None
+
+
+class Message(Struct):
+    """Message of a choice."""
+
+    content: list[Piece] | str | None = None
+
+
+class Choice(Struct):
+    """Choice of an answer."""
+
+    message: Message | None = None
+
+
+class TaskImage(Struct):
+    """Result of a task: an image, or its failure."""
+
+    url: str | None = None
+    code: str | None = None
+    message: str | None = None
+    actual_prompt: str | None = None
+
+
+class Output(Struct):
+    """Member `output` of an answer or of a task."""
+
+    choices: list[Choice] | None = None
+    results: list[TaskImage] | None = None
+    task_id: str | None = None
+    task_status: str | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+class Usage(Struct):
+    """Member `usage`."""
+
+    width: Count = None
+    height: Count = None
+    output_width: Count = None
+    output_height: Count = None
+
+
+class Answer(Struct):
+    """Answer of the provider."""
+
+    output: Output | None = None
+    usage: Usage | None = None
+    code: str | int | None = None
+    message: str | None = None
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+FAILED_TASKS = frozenset({"FAILED", "CANCELED", "UNKNOWN"})
+
+
+def _read(body: bytes) -> tuple[Output, Answer]:
+    """Return the output of a body. Raise UmgError for an error with status 200."""
+    try:
+        answer = decode(_ANSWER, body)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    if answer.code not in (None, "", 200, "200"):
+        raise stated_error(str(answer.code), answer.message)
+    if answer.output is None:
+        raise unreadable(NO_ANSWER)
+    return answer.output, answer
+
+
+def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
+    """Return the images of all choices. Raise UmgError."""
+    output, answer = _read(body)
+    response = pb.GenerateImageResponse()
+    for choice in output.choices or ():
+        content = choice.message.content if choice.message is not None else None
+        for piece in content if isinstance(content, list) else ():
+            if piece.image:
+                response.result.images.add().url = piece.image
+    return _completed(response, request, answer.usage, [])
+
+
+def decode_created(body: bytes) -> str:
+    """Return the id of the created task. Raise UmgError."""
+    output, _ = _read(body)
+    if not output.task_id:
+        raise unreadable(": it has no id of the task")
+    return output.task_id
+
+
+def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | None:
+    """Return the images of a task, without the failed ones; None while it is not finished. An unknown state is not an
+    end. Raise UmgError for a failed task.
+    """
+    output, answer = _read(body)
+    if output.task_status in FAILED_TASKS:
+        raise stated_error(output.code or "", output.message or f"the task ended as {output.task_status}")
+    if output.task_status != "SUCCEEDED":
+        return None
+    response, failures = pb.GenerateImageResponse(), list[UmgError]()
+    for made in output.results or ():
+        if made.url:
+            image = response.result.images.add(url=made.url)
+            if made.actual_prompt:
+                image.revised_prompt = made.actual_prompt
+        elif made.code:
+            failures.append(stated_error(made.code, made.message))
+    return _completed(response, request, answer.usage, failures)
+
+
+def _completed(
+    response: pb.GenerateImageResponse,
+    request: pb.GenerateImageRequest,
+    usage: Usage | None,
+    failures: list[UmgError],
+) -> pb.GenerateImageResponse:
+    response.result.model = request.model
+    check_images(response.result, failures)
+    if usage is not None:
+        width, height = count(usage.output_width or usage.width), count(usage.output_height or usage.height)
+        for image in response.result.images:
+            copy_size(image, f"{width}x{height}" if width and height else None)
+    return response
+
+
+DASHSCOPE_IMAGES = ImageProtocol(
+    name="dashscope_images",
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=decode_error,
+    takes_urls=takes_urls,
+    tasks=ImageTasks(
+        is_required=needs_task,
+        encode_create=encode_create,
+        decode_created=decode_created,
+        encode_query=encode_query,
+        decode_status=decode_status,
+    ),
+    provider_name="alibaba_cloud",
+)

@@ -1,0 +1,112 @@
+"""Protocol of family C: `POST /images/generations` as JSON, `/images/edits` and `/images/variations` as forms, streams
+with drafts (reference, "imgC").
+"""
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers.answer import OUTPUT_NAMES
+from umg_grpc.wire.images.providers.images_answer import ImagesStreamDecoder, decode_response
+from umg_grpc.wire.images.providers.multipart import encode_files
+from umg_grpc.wire.images.providers.request import (
+    FlatRequest,
+    add_set,
+    extra_fields,
+    flatten,
+    placed_images,
+    report_others,
+    size_with,
+)
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+GENERATIONS, EDITS, VARIATIONS = "/images/generations", "/images/edits", "/images/variations"
+OPTIONS = {
+    "n": "n",
+    "quality": "quality",
+    "output_compression_percent": "output_compression",
+    "background": "background",
+    "moderation": "moderation",
+    "user": "user",
+}
+"""Canonical field -> its name on the wire."""
+SUPPORTED = frozenset({*OPTIONS, "size", "output_mime_type", "input_fidelity", "mask"})
+FIDELITIES = ("low", "high")
+"""Values of `input_fidelity` that the provider has; the document's `auto` and `medium` are left out."""
+MAX_FILE_BYTES = 10 << 20
+"""Limit of an input image (image document, "Limits")."""
+FORMATS = ("images",)
+"""Faces whose unknown fields the provider may know."""
+
+
+def encode_request(
+    request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Return the call: a generation, or an edit if there are input images. `response_format` is not sent, which the
+    provider rejects, except for variations. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """
+    report = Report()
+    flat = flatten(request, report)
+    if request.operation == pb.IMAGE_OPERATION_VARIATION:
+        return _variation(request, model, flat, notes, report)
+    is_edit = bool(flat.images) or request.operation == pb.IMAGE_OPERATION_EDIT
+    own = request.source.format in FORMATS
+    report_others(request, SUPPORTED | ({"extra_json"} if own else set()), notes, report)
+    fields: JsonObject = dict(extra_fields(request)) if own and not is_edit else {}
+    fields |= {"model": model, "prompt": flat.prompt}
+    add_set(fields, request, OPTIONS)
+    _add_output(fields, request)
+    if stream:
+        fields["stream"] = True
+        if request.HasField("partial_images"):
+            fields["partial_images"] = request.partial_images
+    if not is_edit:
+        return UpstreamRequest(GENERATIONS, msgspec.json.encode(fields), {}, report)
+    _add_fidelity(fields, request, report)
+    return encode_files(EDITS, fields, request, flat, report)
+
+
+def _variation(
+    request: pb.GenerateImageRequest, model: str, flat: FlatRequest, notes: RequestNotes, report: Report
+) -> UpstreamRequest:
+    report_others(request, {"size", "user"}, notes, report)
+    fields: JsonObject = {"model": model}
+    add_set(fields, request, {"n": "n", "size": "size", "user": "user"})
+    if request.response_format == pb.IMAGE_RESPONSE_FORMAT_B64_JSON:
+        fields["response_format"] = "b64_json"
+    return encode_files(VARIATIONS, fields, request, flat, report)
+
+
+def _add_output(fields: JsonObject, request: pb.GenerateImageRequest) -> None:
+    if request.HasField("size"):
+        fields["size"] = size_with("x", request.size)
+    if request.HasField("output_mime_type"):
+        fields["output_format"] = OUTPUT_NAMES.get(request.output_mime_type, request.output_mime_type)
+
+
+def _add_fidelity(fields: JsonObject, request: pb.GenerateImageRequest, report: Report) -> None:
+    if request.input_fidelity in FIDELITIES:
+        fields["input_fidelity"] = request.input_fidelity
+    elif request.input_fidelity == "medium":
+        report.drop("input_fidelity")
+
+
+def takes_urls(request: pb.GenerateImageRequest) -> bool:
+    """Return whether the request has no input images: files of forms need their bytes."""
+    return not request.HasField("mask") and next(placed_images(request), None) is None
+
+
+IMAGES = ImageProtocol(
+    name="images",
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=decode_error,
+    takes_urls=takes_urls,
+    stream_decoder=ImagesStreamDecoder,
+    max_file_bytes=MAX_FILE_BYTES,
+    provider_name="openai",
+)

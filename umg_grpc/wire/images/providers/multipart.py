@@ -1,0 +1,79 @@
+"""Bodies of type `multipart/form-data`, as the official SDKs send them."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.images.providers.request import FlatRequest, PlacedImage, mime_of
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.text_format import UpstreamRequest
+
+_EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "image/gif": "gif"}
+
+
+class FilePart(NamedTuple):
+    """File of a form."""
+
+    name: str
+    file_name: str
+    mime_type: str
+    data: bytes
+
+
+def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
+    """Return an input image as a file, whose name has the extension of its type. Raise UmgError(INVALID_FIELD) for an
+    image without bytes.
+    """
+    if not placed.image.data:
+        raise invalid(placed.path, "the image has no `data`; send its bytes")
+    mime = mime_of(placed.image)
+    return FilePart(name, f"image{number}.{_EXTENSIONS.get(mime, 'png')}", mime, placed.image.data)
+
+
+def encode_form(fields: Mapping[str, str], files: Sequence[FilePart]) -> tuple[bytes, str]:
+    """Return the body of a form and its content type. The boundary is a hash of all parts, so that it is in none."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, value in fields.items():
+        digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
+    for file in files:
+        digest.update(b"%d:" % len(file.data))
+        digest.update(file.data)
+    boundary = f"umg-{digest.hexdigest()}".encode()
+    pieces = list[bytes]()
+    for name, value in fields.items():
+        pieces.append(b'--%b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n' % (boundary, name.encode()))
+        pieces += [value.encode(), b"\r\n"]
+    for file in files:
+        head = b'--%b\r\nContent-Disposition: form-data; name="%b"; filename="%b"\r\nContent-Type: %b\r\n\r\n'
+        pieces.append(head % (boundary, file.name.encode(), file.file_name.encode(), file.mime_type.encode()))
+        pieces += [file.data, b"\r\n"]
+    pieces.append(b"--%b--\r\n" % boundary)
+    return b"".join(pieces), f"multipart/form-data; boundary={boundary.decode()}"
+
+
+def form_value(value: object) -> str:
+    """Return a scalar as the SDKs write it in a form: `true` for a boolean, no fraction for a whole number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[FilePart]:
+    """Return the files of an edit: one image as `image`, several as `image[]`, and the mask."""
+    name = "image" if len(images) == 1 else "image[]"
+    files = [file_part(name, placed, number) for number, placed in enumerate(images)]
+    if mask is not None:
+        files.append(file_part("mask", PlacedImage("mask", mask))._replace(file_name="mask.png"))
+    return files
+
+
+def encode_files(
+    path: str, fields: JsonObject, request: pb.GenerateImageRequest, flat: FlatRequest, report: Report
+) -> UpstreamRequest:
+    """Return a call with a form: the scalar fields, the input images and the mask."""
+    texts = {name: form_value(value) for name, value in fields.items()}
+    mask = request.mask if request.HasField("mask") else None
+    body, content_type = encode_form(texts, files_of(flat.images, mask))
+    return UpstreamRequest(path, body, {"Content-Type": content_type}, report)

@@ -1,0 +1,244 @@
+"""Protocol of family G: `POST /models/{model}:generateContent` with images as the output (reference, "famG images").
+One call makes one image, and input images are inline.
+"""
+
+import re
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.image_families import ratio_of, tier_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.base64_steps import encode_in_steps
+from umg_grpc.wire.core.image_files import PNG
+from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid
+from umg_grpc.wire.core.numbers import count
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
+from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers.answer import blocked, is_text, no_image, set_bytes
+from umg_grpc.wire.images.providers.request import (
+    PlacedImage,
+    add_set,
+    mime_of,
+    placed_images,
+    refuse_edits,
+    report_others,
+)
+from umg_grpc.wire.native.errors import decode_error, stated_error
+from umg_grpc.wire.native.request import GENERATE, call_path
+from umg_grpc.wire.native.usage import UsageMetadata
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+OPTIONS = {"temperature": "temperature", "top_p": "topP", "max_output_tokens": "maxOutputTokens"}
+SUPPORTED = frozenset({*OPTIONS, "size", "aspect_ratio", "image_size", "quality", "response_modalities"})
+TEXT_TOO = "image-text"
+TIERS = {"1K": None, "2K": "2K", "3K": "4K", "4K": "4K"}
+"""Resolution tier -> `imageSize`; None is the provider's default. Providers have no `3K`: the next larger is sent."""
+ONE_TIER = re.compile(r"2\.5-flash")
+"""Provider models with the 1K tier only."""
+MAX_FILE_BYTES = 20 << 20
+"""Limit of a whole request."""
+
+
+def encode_request(
+    request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Return the call for one image. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
+    refuse_edits(request)
+    report = Report()
+    report_others(
+        request, SUPPORTED | ({"output_mime_type"} if request.output_mime_type == PNG else set()), notes, report
+    )
+    modalities = ["TEXT", "IMAGE"] if request.response_modalities == TEXT_TOO else ["IMAGE"]
+    config: JsonObject = {"responseModalities": modalities}
+    if image_config := _image_config(request, model, report):
+        config["imageConfig"] = image_config
+    add_set(config, request, OPTIONS)
+    body = {"contents": _contents(request), "generationConfig": config}
+    return UpstreamRequest(call_path(model, GENERATE), msgspec.json.encode(body), {}, report)
+
+
+def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) -> JsonObject:
+    config: JsonObject = {}
+    if (ratio := ratio_of(request)) is not None:
+        config["aspectRatio"] = ratio
+    wanted = tier_of(request)
+    size = TIERS.get(wanted)
+    if size is None:
+        return config
+    source = "image_size" if request.HasField("image_size") else "quality"
+    if ONE_TIER.search(model):
+        report.drop(source, "1K")
+        return config
+    if size != wanted:
+        report.drop(source, size)
+    config["imageSize"] = size
+    return config
+
+
+def _contents(request: pb.GenerateImageRequest) -> list[JsonObject]:
+    """Return the turns; the prompt and the inputs are the last one."""
+    images = dict(placed_images(request))
+    contents: list[JsonObject] = []
+    for index, turn in enumerate(request.turns):
+        parts: list[JsonObject] = []
+        for number, part in enumerate(turn.parts):
+            path = f"turns[{index}].parts[{number}].image"
+            parts.append(_inline(PlacedImage(path, images[path])) if path in images else {"text": part.text})
+        role = "model" if turn.role == pb.IMAGE_TURN_ROLE_MODEL else "user"
+        contents.append({"role": role, "parts": parts})
+    last: list[JsonObject] = [{"text": request.prompt}] if request.prompt else []
+    last += [_inline(PlacedImage(f"inputs[{index}]", image)) for index, image in enumerate(request.inputs)]
+    if last:
+        contents.append({"role": "user", "parts": last})
+    return contents
+
+
+def _inline(placed: PlacedImage) -> JsonObject:
+    if not placed.image.data:
+        raise invalid(placed.path, "the image has no `data`; send its bytes")
+    data = Raw(b'"%b"' % encode_in_steps(placed.image.data))
+    return {"inlineData": {"mimeType": mime_of(placed.image), "data": data}}
+
+
+# --- provider -> canonical
+
+
+class Blob(Struct, rename="camel"):
+    """Member `inlineData` of a part."""
+
+    data: Raw = ABSENT
+
+
+class Part(Struct, rename="camel"):
+    """Part of an answer."""
+
+    text: str | None = None
+    inline_data: Blob | None = None
+    thought: bool | None = None
+
+
+class Content(Struct):
+    """Member `content` of a candidate."""
+
+    parts: list[Part] | None = None
+
+
+class Candidate(Struct, rename="camel"):
+    """Candidate of an answer."""
+
+    content: Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class Feedback(Struct, rename="camel"):
+    """Member `promptFeedback`."""
+
+    block_reason: str | None = None
+
+
+class Answer(Struct, rename="camel"):
+    """Answer of the provider."""
+
+    candidates: list[Candidate] | None = None
+    prompt_feedback: Feedback | None = None
+    usage_metadata: UsageMetadata | None = None
+    error: Raw = ABSENT
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+NOT_BLOCKED = frozenset(
+    {"STOP", "MAX_TOKENS", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL"}
+)
+"""Reasons for an answer without an image that are no refusal of the content: another attempt may succeed. All others
+are refusals.
+"""
+UNBLOCKED_PROMPTS = frozenset({"", "BLOCK_REASON_UNSPECIFIED", "OTHER"})
+
+
+def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
+    """Return the answer. Raise UmgError: CONTENT_BLOCKED for a refusal, UPSTREAM_FAILED for another answer without an
+    image.
+    """
+    try:
+        answer = decode(_ANSWER, body)
+        if is_error(answer.error):
+            raise stated_error(answer.error)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    if answer.candidates is None and answer.prompt_feedback is None:
+        raise unreadable(NO_ANSWER)
+    response = pb.GenerateImageResponse()
+    result, texts = response.result, list[str]()
+    result.model = request.model
+    for candidate in answer.candidates or ():
+        for part in (candidate.content.parts if candidate.content is not None else None) or ():
+            if part.thought:
+                continue  # a draft
+            if part.inline_data is not None and is_text(part.inline_data.data):
+                set_bytes(result.images.add(), part.inline_data.data)
+            elif part.text:
+                texts.append(part.text)
+    if not result.images:
+        raise _without_image(answer, texts)
+    if texts and request.response_modalities == TEXT_TOO:
+        result.images[0].revised_prompt = "".join(texts)
+    _set_usage(result.usage, answer.usage_metadata)
+    result.usage.image_count = len(result.images)
+    return response
+
+
+def _without_image(answer: Answer, texts: list[str]) -> UmgError:
+    """Return the error for an answer without an image."""
+    feedback = (answer.prompt_feedback.block_reason if answer.prompt_feedback is not None else None) or ""
+    if feedback not in UNBLOCKED_PROMPTS:
+        return _refused(feedback, "the prompt")
+    for candidate in answer.candidates or ():
+        reason = candidate.finish_reason or ""
+        if reason and reason not in NOT_BLOCKED:
+            return _refused(reason, "the image")
+    return no_image(f"the provider made no image{': it answered with a text' if texts else ''}; try again")
+
+
+def _refused(reason: str, refused: str) -> UmgError:
+    return blocked(f"the provider's content policy refused {refused} ({clean(reason)}); change the prompt")
+
+
+def _set_usage(usage: pb.ImageUsage, metadata: UsageMetadata | None) -> None:
+    if metadata is None or not metadata.has_total:
+        return
+    usage.input_tokens = count(metadata.prompt_token_count)
+    usage.output_tokens = count(metadata.candidates_token_count)
+    usage.total_tokens = count(metadata.total_token_count)
+    for kind in metadata.prompt_tokens_details or ():
+        match kind.modality:
+            case "TEXT":
+                usage.input_text_tokens = count(kind.token_count)
+            case "IMAGE":
+                usage.input_image_tokens = count(kind.token_count)
+            case _:  # a modality that images do not have
+                pass
+
+
+def takes_urls(request: pb.GenerateImageRequest) -> bool:
+    """Return False: the provider does not fetch addresses of images."""
+    return False
+
+
+NATIVE_IMAGES = ImageProtocol(
+    name="native_images",
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=decode_error,
+    takes_urls=takes_urls,
+    max_images=1,
+    max_file_bytes=MAX_FILE_BYTES,
+    key_header="x-goog-api-key",
+    provider_name="gcp.gemini",
+)

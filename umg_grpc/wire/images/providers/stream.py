@@ -1,0 +1,95 @@
+"""State of the decoding of a provider's image stream, which all protocols with streams share."""
+
+from abc import ABC, abstractmethod
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.sse import DONE, SseEvent, split
+from umg_grpc.wire.errors.provider_errors import cut_off
+from umg_grpc.wire.images.providers.answer import set_time
+
+BLOCKED_CODE, FAILED_CODE = "content_policy_violation", "generation_failed"
+
+
+def set_failure(failure: pb.ImageFailure, error: UmgError, index: int) -> None:
+    """Set the failure of one image of a group."""
+    failure.image_index, failure.message = index, error.message
+    failure.code = BLOCKED_CODE if error.reason == pb.ERROR_REASON_CONTENT_BLOCKED else FAILED_CODE
+
+
+class EventDecoder(ABC):
+    """Decoder of server-sent events into image events. A protocol decodes one event at a time."""
+
+    def __init__(self, request: pb.GenerateImageRequest) -> None:
+        self.request = request
+        self.result = pb.ImageResult(model=request.model)
+        self.images = 0  # finished images
+        self.failures: list[UmgError] = []  # of images of a group
+        self.ended = False  # all events that belong to the answer were received
+        self._started = False
+        self._has_marker = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the end of the stream was received."""
+        return self.ended or self._has_marker
+
+    def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
+        """Return the events of complete frames, see `ImageStreamDecoder`."""
+        message = pb.StreamGenerateImageResponse()
+        for event in split(frames):
+            if event.data is None:
+                continue
+            if event.data.strip() == DONE:
+                self._has_marker = True
+            if self.done:
+                break
+            self.decode_event(event, event.data, message)
+        return message if message.events else None
+
+    def close(self) -> pb.StreamGenerateImageResponse:
+        """Return the last event. Raise the first failure if there is no image at all, UPSTREAM_CUT if the end is
+        missing.
+        """
+        if not self.images and self.failures:
+            raise self.failures[0]
+        if not self.images or not self.done:
+            raise cut_off()
+        self.result.usage.image_count = self.images
+        message = pb.StreamGenerateImageResponse()
+        message.events.add().finished.result.CopyFrom(self.result)
+        return message
+
+    @abstractmethod
+    def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
+        """Add the canonical events of one event with data. Raise UmgError for an error, or if it cannot be read."""
+
+    def start(self, message: pb.StreamGenerateImageResponse, seconds: float | None) -> None:
+        """Add `started` before the first image or draft. `seconds`: time that the provider states."""
+        if not self._started:
+            self._started = True
+            started = message.events.add().started
+            started.model = self.request.model
+            set_time(started.create_time, seconds)
+            set_time(self.result.create_time, seconds)
+
+    def add_image(self, message: pb.StreamGenerateImageResponse, index: int | None) -> pb.Image:
+        """Add a finished image, which the caller fills in place: copies of large images are expensive."""
+        completed = message.events.add().completed
+        completed.image_index = self._next if index is None else index
+        self.images += 1
+        return completed.image
+
+    def add_failure(self, message: pb.StreamGenerateImageResponse, error: UmgError, index: int | None) -> None:
+        """Record the failure of one image. It is an event only in a started stream: before that another channel may
+        still make all images.
+        """
+        position = self._next if index is None else index
+        self.failures.append(error)
+        if self._started:
+            set_failure(message.events.add().failed, error, position)
+
+    @property
+    def _next(self) -> int:
+        """Position of the next image of the group."""
+        return self.images + len(self.failures)
