@@ -1,5 +1,5 @@
-"""Documented properties of models by their ids, independent of the provider: the text document's models and the models
-that run here.
+"""Documented properties of models by their ids, independent of the provider: the models of the text and the image
+document, and the models that run here.
 
 The operator's settings of a model have precedence. Not shown: the maximum prompt of the simulated text models; the
 values here allow the 2 MB that coding agents send.
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from umg_grpc.v1 import pb
 
 GENERATES = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
+MAKES, EDITS = (pb.MODEL_OPERATION_GENERATE_IMAGE,), (pb.MODEL_OPERATION_EDIT_IMAGE,)
 TASK_TYPES = (
     *("RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT", "SEMANTIC_SIMILARITY", "CLASSIFICATION", "CLUSTERING"),
     *("QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY"),
@@ -43,7 +44,7 @@ def _text(
         )
     return pb.Model(
         id=model,
-        operations=GENERATES,
+        operations=(*GENERATES, *MAKES, *EDITS) if images else GENERATES,
         input_token_limit=context,
         output_token_limit=output,
         capabilities=capabilities,
@@ -80,6 +81,16 @@ def _rerank(model: str, *, context: int) -> pb.Model:
     )
 
 
+def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
+    """Return an image model. Not shown: the maximum length of a prompt."""
+    inputs = ["image"] if pb.MODEL_OPERATION_EDIT_IMAGE in operations else []
+    return pb.Model(
+        id=model,
+        operations=operations,
+        capabilities=pb.ModelCapabilities(input_modalities=inputs, output_modalities=["image"]),
+    )
+
+
 _BUDGET, _LEVEL, _SWITCH = pb.REASONING_CONTROL_BUDGET, pb.REASONING_CONTROL_LEVEL, pb.REASONING_CONTROL_SWITCH
 
 CATALOGUE: Mapping[str, pb.Model] = {
@@ -88,7 +99,7 @@ CATALOGUE: Mapping[str, pb.Model] = {
         _text("famG-2.5-flash", 1_048_576, 65_536, reasoning=_BUDGET),
         _text("famG-2.5-pro", 2_097_152, 65_536, reasoning=_BUDGET),
         _text("famG-3-pro", 1_048_576, 65_536, reasoning=_LEVEL),
-        # models that also generate images on the native path (image document, "Native family G")
+        # models that also make images (image document, "Native family G")
         _text("famG-2.5-flash-image", 65_536, 32_768, images=True),
         _text("famG-3-pro-image-preview", 65_536, 32_768, images=True),
         _text("famO-5-mini", 1_048_576, 128_000, reasoning=_LEVEL),
@@ -108,6 +119,16 @@ CATALOGUE: Mapping[str, pb.Model] = {
         _embedding("wordllama-256", 256, context=16_384, choices=(64, 128, 256)),
         _rerank("rerank-v1", context=4096),
         _rerank("wordllama-rerank", context=8192),
+        # image document, "Model families and capabilities"
+        _image("imgA-3-0-t2i-250415", *MAKES),
+        _image("imgA-4-0-250828", *MAKES, *EDITS),
+        _image("imgA-4-5-251128", *MAKES, *EDITS),
+        _image("imgB-3-0-i2i-250628", *EDITS),
+        _image("imgC-1", *MAKES, *EDITS),
+        _image("imgC-1-mini", *MAKES, *EDITS),
+        _image("imgD-plus", *MAKES),
+        _image("imgD-edit-plus", *EDITS),
+        _image("imgD-edit", *EDITS),
     )
 }
 """Model id -> description."""

@@ -139,6 +139,12 @@ def _deadlines(channel: Channel) -> Deadlines:
     return Deadlines(timeout.connect, timeout.first_byte, timeout.idle, timeout.total)
 
 
+def image_deadlines(channel: Channel) -> Deadlines:
+    """Return the deadlines of image calls."""
+    timeout = channel.timeout
+    return Deadlines(timeout.connect, timeout.images, timeout.images, timeout.images)
+
+
 def _local_endpoint(local: LocalSource) -> EndpointSource:
     """Return an endpoint source that waits for the local model to restart after a connection to it broke."""
 

@@ -13,21 +13,36 @@ from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING
 
 TEXT = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_GENERATE in model.operations]
 EMBEDDING = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_EMBED in model.operations]
+IMAGES = {pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE}
+ONLY_IMAGES = [model for model in CATALOGUE.values() if IMAGES.issuperset(model.operations)]
 RERANK = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_RERANK in model.operations]
 
 
-def test_every_model_does_one_thing() -> None:
-    assert len(TEXT) + len(EMBEDDING) + len(RERANK) == len(CATALOGUE)
+def test_every_model_does_one_thing_or_makes_images_too() -> None:
+    assert len(TEXT) + len(EMBEDDING) + len(RERANK) + len(ONLY_IMAGES) == len(CATALOGUE)
+    text = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
+    make, edit = (pb.MODEL_OPERATION_GENERATE_IMAGE,), (pb.MODEL_OPERATION_EDIT_IMAGE,)
     assert {tuple(model.operations) for model in CATALOGUE.values()} == {
-        (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS),
+        text,
+        (*text, *make, *edit),
         (pb.MODEL_OPERATION_EMBED,),
         (pb.MODEL_OPERATION_RERANK,),
+        make,
+        edit,
+        (*make, *edit),
     }
+
+
+def test_models_with_image_operations_output_images() -> None:
+    able = [model.id for model in CATALOGUE.values() if not IMAGES.isdisjoint(model.operations)]
+    assert able == [model.id for model in CATALOGUE.values() if "image" in model.capabilities.output_modalities]
+    editing = [model.id for model in ONLY_IMAGES if pb.MODEL_OPERATION_EDIT_IMAGE in model.operations]
+    assert editing == [model.id for model in ONLY_IMAGES if "image" in model.capabilities.input_modalities]
 
 
 def test_every_model_has_its_own_id_as_key_and_a_limit() -> None:
     assert [model.id for model in CATALOGUE.values()] == list(CATALOGUE)
-    assert [model.id for model in CATALOGUE.values() if not model.input_token_limit] == []
+    assert [model for model in CATALOGUE.values() if not model.input_token_limit] == ONLY_IMAGES
     assert [model.id for model in TEXT if not model.output_token_limit] == []
 
 

@@ -29,7 +29,7 @@ from umg_grpc.config import (
     built_in,
     parse,
 )
-from umg_grpc.config.channels import LATER_PROTOCOLS, OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.config.channels import IMAGE_PROTOCOLS, LATER_PROTOCOLS, OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
@@ -271,7 +271,7 @@ def test_every_simulated_model_is_marked_and_has_the_family_of_its_prefix() -> N
     models = [model for model in Router(built_in()).models() if model.id not in LOCAL_MODELS]
     assert {model.described.owned_by for model in models} == {"umg-sandbox (simulated)"}
     assert [model.id for model in models if not model.described.display_name.endswith(" (simulated)")] == []
-    families = {model.id: model.id.split("-")[0] if model.id.startswith("fam") else "" for model in models}
+    families = {model.id: model.id.split("-")[0] if model.id.startswith(("fam", "img")) else "" for model in models}
     assert {model.id: model.family for model in models} == families
 
 
@@ -976,7 +976,7 @@ def test_nothing_is_stored_where_the_operator_disables_it() -> None:
 
 
 def test_every_format_is_a_protocol_that_is_served() -> None:
-    assert set(served_protocols()) == {*header_of_protocol(), *OWN_PROTOCOLS}
+    assert set(served_protocols()) == {*header_of_protocol(), *IMAGE_PROTOCOLS, *OWN_PROTOCOLS}
     assert not LATER_PROTOCOLS.intersection(served_protocols())
 
 

@@ -25,6 +25,15 @@ channels:
       - famG-embedding-001
       - text-embedding-004
       - rerank-v1
+      - imgA-3-0-t2i-250415
+      - imgA-4-0-250828
+      - imgA-4-5-251128
+      - imgB-3-0-i2i-250628
+      - imgC-1
+      - imgC-1-mini
+      - imgD-plus
+      - imgD-edit-plus
+      - imgD-edit
 models:
   smollm2-135m-instruct:
     {created: 2024-11-01, display_name: SmolLM2 135M Instruct, tokenizer: smollm2}
@@ -49,4 +58,13 @@ models:
   famG-embedding-001: {<<: *simulated, display_name: famG Embedding 001 (simulated)}
   text-embedding-004: {<<: *plain, display_name: text-embedding-004 (simulated)}
   rerank-v1: {<<: *plain, display_name: rerank-v1 (simulated)}
+  imgA-3-0-t2i-250415: {<<: *simulated, display_name: imgA 3.0 (simulated), family: imgA}
+  imgA-4-0-250828: {<<: *simulated, display_name: imgA 4.0 (simulated), family: imgA}
+  imgA-4-5-251128: {<<: *simulated, display_name: imgA 4.5 (simulated), family: imgA}
+  imgB-3-0-i2i-250628: {<<: *simulated, display_name: imgB 3.0 (simulated), family: imgB}
+  imgC-1: {<<: *simulated, display_name: imgC 1 (simulated), family: imgC}
+  imgC-1-mini: {<<: *simulated, display_name: imgC 1 mini (simulated), family: imgC}
+  imgD-plus: {<<: *simulated, display_name: imgD plus (simulated), family: imgD}
+  imgD-edit-plus: {<<: *simulated, display_name: imgD edit plus (simulated), family: imgD}
+  imgD-edit: {<<: *simulated, display_name: imgD edit (simulated), family: imgD}
 """

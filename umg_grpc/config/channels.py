@@ -33,30 +33,26 @@ OWN_PROTOCOLS = ("local", "sandbox")
 TEXT_PROTOCOLS = FORMATS.keys()
 EMBEDDING_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in EMBEDDING_FORMATS.values()))
 RERANK_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in RERANK_FORMATS.values()))
+IMAGE_PROTOCOLS = ("images", "ark_images", "dashscope_images", "native_images", "umg_images")
 PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
     pb.MODEL_OPERATION_GENERATE: TEXT_PROTOCOLS,
     pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
     pb.MODEL_OPERATION_EMBED: EMBEDDING_PROTOCOLS,
     pb.MODEL_OPERATION_RERANK: RERANK_PROTOCOLS,
+    pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGE_PROTOCOLS,
+    pb.MODEL_OPERATION_EDIT_IMAGE: IMAGE_PROTOCOLS,
     pb.MODEL_OPERATION_CREATE_VIDEO: VIDEO_PROTOCOLS.keys(),
     pb.MODEL_OPERATION_REMIX_VIDEO: VIDEO_PROTOCOLS.keys(),
 }
 """Protocols of the providers that can do an operation."""
 # Documented protocols that this version does not serve; they have an error message of their own.
-LATER_PROTOCOLS = (
-    frozenset(
-        {
-            *("images", "ark_images", "dashscope_images", "native_images"),
-            *("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"),
-        }
-    )
-    - VIDEO_PROTOCOLS.keys()
-)
+LATER_PROTOCOLS = frozenset({"vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"}) - VIDEO_PROTOCOLS.keys()
 
 
 def served_protocols() -> tuple[str, ...]:
     """Return the names of the protocols that the config of a channel may contain."""
-    return (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *VIDEO_PROTOCOLS, *OWN_PROTOCOLS)
+    texts = (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS)
+    return (*texts, *IMAGE_PROTOCOLS, *VIDEO_PROTOCOLS, *OWN_PROTOCOLS)
 
 
 def key_header(protocol: str) -> str:

@@ -46,6 +46,7 @@ _OPERATIONS = {
     "generate": GENERATES,
     "embed": (pb.MODEL_OPERATION_EMBED,),
     "rerank": (pb.MODEL_OPERATION_RERANK,),
+    "images": (pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE),
 }
 
 _CAPABILITY_FIELDS = (

@@ -46,6 +46,8 @@ class Timeout(ConfigEntry, frozen=True):
     """Time between two reads of a stream."""
     total: Seconds = 600
     """Time of the whole call, streamed or not."""
+    images: Seconds = 300
+    """Time of a whole image call, in place of the three above: an answer begins when the images are made."""
 
 
 class Retries(ConfigEntry, frozen=True):

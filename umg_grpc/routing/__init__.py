@@ -8,13 +8,14 @@ from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.routing.order import ANY, RoutePreferences
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import MAX_ID_LENGTH, VERBS, Explained, Router, model_not_found
-from umg_grpc.routing.target import CREATE_VIDEO, EMBED, GENERATE, REMIX_VIDEO, RERANK, Operation, Target
+from umg_grpc.routing.target import CREATE_VIDEO, EMBED, GENERATE, MAKE_IMAGE, REMIX_VIDEO, RERANK, Operation, Target
 
 __all__ = [
     "ANY",
     "CREATE_VIDEO",
     "EMBED",
     "GENERATE",
+    "MAKE_IMAGE",
     "MAX_ID_LENGTH",
     "PROTOCOLS",
     "REMIX_VIDEO",

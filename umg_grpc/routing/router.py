@@ -18,6 +18,7 @@ from umg_grpc.routing.target import (
     CREATE_VIDEO,
     EMBED,
     GENERATE,
+    MAKE_IMAGE,
     REMIX_VIDEO,
     RERANK,
     Operation,
@@ -30,6 +31,7 @@ VERBS: dict[Operation, str] = {
     GENERATE: "generate text",
     EMBED: "embed texts",
     RERANK: "rerank documents",
+    MAKE_IMAGE: "make images",
     CREATE_VIDEO: "make videos",
     REMIX_VIDEO: "remix videos",
 }
@@ -181,7 +183,7 @@ class Router:
         return _Model(
             Resolved(public, rules_of(model, public.family, targets), suffix=None),
             targets,
-            {done: [target for target in targets if done in target.operations] for done in PROTOCOLS},
+            {done: [target for target in targets if target.supports(done)] for done in PROTOCOLS},
             # the ids of a pattern share their round-robin state: most of them are rarely called
             self._round_robins[found.written],
             frozenset(chain.from_iterable(way.protocols for way, _ in found.ways if way.shared_objects)),

@@ -17,6 +17,7 @@ from umg_grpc.wire import FORMATS
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
 
 GENERATE, EMBED, RERANK = pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
+MAKE_IMAGE, EDIT_IMAGE = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
 CREATE_VIDEO, REMIX_VIDEO = pb.MODEL_OPERATION_CREATE_VIDEO, pb.MODEL_OPERATION_REMIX_VIDEO
 
 
@@ -31,6 +32,12 @@ class Target:
     """Operations that the channel supports for the model."""
     quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
     """Fields of a request for the model that the provider rejects or requires."""
+
+    def supports(self, operation: Operation) -> bool:
+        """Return whether the channel can be called for the operation. Image calls are routed as `MAKE_IMAGE`, with or
+        without inputs: the family of a model that only edits has a better error for a missing image.
+        """
+        return operation in self.operations or (operation == MAKE_IMAGE and EDIT_IMAGE in self.operations)
 
 
 def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
