@@ -265,7 +265,7 @@ def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str)
     if not family:
         return None
     paths = [PATHS[entry] for entry, others in RULES.items() if (documented or family) in others]
-    raise _invalid("model", f"model {model} is not served by this entry; submit it to {' or '.join(paths)}")
+    raise _invalid("model", f"`model`: {model} is not served by this entry; submit it to {' or '.join(paths)}")
 
 
 # --- rules of the entries
@@ -292,17 +292,17 @@ def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
 
 def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
     """Raise UmgError for media that the model does not accept in these kinds, roles and numbers. Give images without a
-    role theirs where the document has it: one is the first frame, of two on vidB-3.1 the second is the last.
+    role theirs: one is the first frame; of two on vidB-3.1 and Entry E the second is the last.
     """
     media, model = request.parameters.media, request.model
     for position, medium in enumerate(media):
         at = f"parameters.media[{position}]"
         if medium.kind not in rules.kinds or (medium.kind == IMAGE and rules.max_images == 0):
             kind = pb.VideoMediaKind.Name(medium.kind).rpartition("_")[2].lower()
-            raise _unsupported(at, f"model {model} takes no {kind} input; leave it out")
+            raise _unsupported(at, f"`{at}`: model {model} takes no {kind} input; leave it out")
         if medium.role not in rules.roles:
             role = pb.VideoMediaRole.Name(medium.role).removeprefix("VIDEO_MEDIA_ROLE_").lower()
-            raise _unsupported(at, f"model {model} takes no medium of role {role}; leave it out")
+            raise _unsupported(at, f"`{at}`: model {model} takes no medium of role {role}; leave it out")
     images = [medium for medium in media if medium.kind == IMAGE and medium.role != MASK]
     roles = [image.role for image in images]
     if LAST in roles and REFERENCE in roles:
@@ -310,11 +310,15 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
     if LAST in roles and FIRST not in roles and request.entry not in (E_V1, E_3):
         raise _invalid(_at(media, LAST), "a last frame image needs a first frame image; add one with role first_frame")
     if rules.max_images and len(images) > rules.max_images:
-        raise _invalid("parameters.media", f"model {model} takes at most {rules.max_images} image(s); send fewer")
+        raise _invalid(
+            "parameters.media",
+            f"`parameters.media`: model {model} takes at most {rules.max_images} image(s); send fewer",
+        )
     if rules.needs_image and not images:
-        raise _missing("parameters.media", f"model {model} makes a video of an image; add one")
+        raise _missing("parameters.media", f"`parameters.media`: model {model} makes a video of an image; add one")
     _check_kind(request, images)
-    if request.kind != OMNI and all(role == ANY_ROLE for role in roles) and len(images) <= (rules.max_images or 1):
+    frames = 2 if request.entry in (E_V1, E_3) else rules.max_images or 1
+    if request.kind != OMNI and all(role == ANY_ROLE for role in roles) and len(images) <= frames:
         for image, frame in zip(images, (FIRST, LAST), strict=False):
             image.role = frame
 
@@ -326,21 +330,26 @@ def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia])
     media = request.parameters.media
     omni = request.model.endswith("-omni")
     if request.entry == E_3 and request.model in DOCUMENTED and request.kind and (request.kind == OMNI) != omni:
-        raise _invalid("model", f"model {request.model} is not of the kind of this path; call the path of its kind")
+        raise _invalid("model", f"`model`: {request.model} is not of the kind of this path; call the path of its kind")
     if request.kind == TEXT and images:
-        raise _unsupported("parameters.media[0]", "text to video takes no image; submit it as image to video")
+        raise _unsupported(
+            "parameters.media[0]", "`parameters.media[0]`: text to video takes no image; submit it as image to video"
+        )
     if request.kind == IMAGES and not images:
-        raise _missing("parameters.media", "image to video needs an image; add one")
+        raise _missing("parameters.media", "`parameters.media`: image to video needs an image; add one")
     if request.kind in (TEXT, IMAGES) and request.entry in (E_V1, E_3) and any(item.kind == VIDEO for item in media):
-        raise _unsupported("parameters.media", "only omni video takes reference videos")
+        raise _unsupported("parameters.media", "`parameters.media`: only omni video takes reference videos")
     if request.entry == E_3 and (request.kind == OMNI or omni):
         videos = sum(item.kind == VIDEO for item in media)
         others, allowed = len(media) - videos, _OMNI_OTHERS_WITH_VIDEO if videos else _OMNI_OTHERS
         if videos > 1:
-            raise _invalid("parameters.media", "at most 1 reference video is allowed; send one")
+            raise _invalid("parameters.media", "`parameters.media`: at most 1 reference video is allowed; send one")
         if others > allowed:
             given = "with a reference video" if videos else "without a reference video"
-            raise _invalid("parameters.media", f"at most {allowed} reference inputs are allowed {given}; send fewer")
+            raise _invalid(
+                "parameters.media",
+                f"`parameters.media`: at most {allowed} reference inputs are allowed {given}; send fewer",
+            )
 
 
 # --- rules of the parameters

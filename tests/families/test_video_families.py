@@ -324,7 +324,7 @@ def test_a_request_outside_the_document_is_refused_by_the_path_of_its_field(case
     with pytest.raises(UmgError) as caught:
         check(case.request)
     assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
-    assert caught.value.message.startswith(case.message)
+    assert case.message in caught.value.message
 
 
 @pytest.mark.parametrize("seconds", [3, 15])

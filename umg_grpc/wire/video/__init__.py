@@ -1,10 +1,19 @@
 """Video tasks: the entries of the video document as faces, and the protocols of providers."""
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.video.entry_d import ENTRY_D
+from umg_grpc.wire.video.entry_e_3 import ENTRY_E_3
+from umg_grpc.wire.video.entry_e_v1 import ENTRY_E_V1
+from umg_grpc.wire.video.entry_f import ENTRY_F
 from umg_grpc.wire.video.entry_format import EntryFormat
+from umg_grpc.wire.video.entry_g import ENTRY_G
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.unified import UNIFIED
+from umg_grpc.wire.video.video_object import VIDEO_OBJECT
 
-ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {}
+ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
+    row.entry: row for row in (UNIFIED, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)
+}
 """Rows of the seven entries."""
 
 VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {}

@@ -1,0 +1,78 @@
+"""Fields of `multipart/form-data` bodies as JSON: bracketed names are members and items (`metadata[a][]=x`), and files
+are data URLs.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from umg_grpc.wire.core.json import JsonObject, echo, invalid
+from umg_grpc.wire.core.media import data_url, normal_mime, sniff
+
+MAX_DEPTH = 16
+_NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
+_PART = re.compile(r"\[([^\[\]]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class FormPart:
+    """One part of a form: a field, or a file."""
+
+    name: str
+    data: bytes
+    mime_type: str = ""
+    """Media type that the part states; "" for none."""
+    file_name: str | None = None
+    """Name of an uploaded file; None for a field."""
+
+    @property
+    def text(self) -> str:
+        """The field as text. Raises UmgError(INVALID_FIELD) if it is not UTF-8."""
+        try:
+            return self.data.decode()
+        except UnicodeDecodeError:
+            raise invalid(echo(self.name), "the field is not UTF-8; encode it, or send a file with a name") from None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the part is an uploaded file."""
+        return self.file_name is not None
+
+    @property
+    def url(self) -> str:
+        """The file as a data URL, with the type of its first bytes where these have a known signature."""
+        stated = normal_mime(self.mime_type)
+        known = sniff(self.data) or ("" if stated == "application/octet-stream" else stated)
+        return data_url(known or "application/octet-stream", self.data)
+
+
+def form_object(parts: Sequence[FormPart]) -> JsonObject:
+    """Return the form as a JSON object, whose values are strings. A name that occurs more than once, or that ends in
+    `[]`, is a list. Raise UmgError(INVALID_FIELD) for a name that is malformed or contradicts another.
+    """
+    fields: JsonObject = {}
+    for part in parts:
+        _insert(fields, part.name, part.url if part.is_file else part.text)
+    return fields
+
+
+def _insert(fields: JsonObject, name: str, value: str) -> None:
+    found = _NAME.fullmatch(name)
+    path = [] if found is None else [found[1], *_PART.findall(found[2])]
+    if not path or len(path) > MAX_DEPTH or "" in path[:-1]:
+        raise invalid(echo(name), "the name of a form field is `a`, `a[b]` or `a[]`; correct it")
+    is_list = path[-1] == ""
+    *parents, last = path[:-1] if is_list else path
+    target = fields
+    for parent in parents:
+        inner = target.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise invalid(echo(name), "another field gives its parent a value; send one of them")
+        target = inner
+    if last not in target:
+        target[last] = [value] if is_list else value
+        return
+    before = target[last]
+    if isinstance(before, dict):
+        raise invalid(echo(name), "another field gives it members; send one of them")
+    target[last] = [*(before if isinstance(before, list) else [before]), value]

@@ -1,0 +1,205 @@
+"""Reader of the bodies of submissions: the members of a JSON object become parameters and media of a canonical request,
+which remember the paths of the body for errors.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.video_families import DOCUMENTED, check
+from umg_grpc.wire.core.json import INT64_MAX, NonEmpty, check_utf8, invalid, is_present, missing, parse, whole
+from umg_grpc.wire.video.media_inputs import decode_medium
+
+Members: TypeAlias = dict[str, Raw]
+
+
+class Member(NamedTuple):
+    """Member of a body, and the parameter that it sets."""
+
+    parameter: str
+    kind: type
+    """Type of the value: `str`, `bool`, `float`, or one of the types below."""
+
+
+class WholeNumber:
+    """Type of integers, also in the form `5.0`."""
+
+
+class Seconds:
+    """Type of integers that may be strings (family A, `seconds`)."""
+
+
+class JsonText:
+    """Type of values that are kept byte for byte."""
+
+
+Fields: TypeAlias = Mapping[str, Member]
+
+
+class CreateBody:
+    """One body of a submission while it is read. Methods raise UmgError with the path of the field in the body."""
+
+    def __init__(self, entry: "pb.VideoEntry.ValueType", body: bytes, *, is_form: bool = False) -> None:
+        """Read the top level of the body. `is_form`: its numbers and booleans are strings."""
+        self.request = pb.CreateVideoTaskRequest(entry=entry)
+        self.given = parse(Members, check_utf8(body))
+        """All members, also null ones."""
+        self._members = {name: raw for name, raw in self.given.items() if is_present(raw)}
+        self._is_form = is_form
+        self._paths: dict[str, str] = {"parameters.extra_json": ""}
+        self._extra: Members = {}
+
+    # --- members
+
+    def take(self, name: str) -> Raw | None:
+        """Remove a member that is present and not null. Return it; None for none."""
+        return self._members.pop(name, None)
+
+    def text(self, name: str) -> str | None:
+        """Remove a member that is a string. Return it; None for none."""
+        raw = self.take(name)
+        return None if raw is None else parse(str, raw, name)
+
+    def model(self, name: str = "model") -> str:
+        """Remove the member with the model id, and set the model. Return it."""
+        raw = self.take(name)
+        if raw is None:
+            raise missing(name)
+        self.request.model = parse(NonEmpty, raw, name)
+        self._paths["model"] = name
+        return self.request.model
+
+    def nested(self, name: str) -> Members:
+        """Remove a member that is an object. Return its members that are not null; none if it is absent. A string of
+        a form is read as JSON.
+        """
+        raw = self.take(name)
+        if raw is None:
+            return {}
+        if self._is_form and begins(raw, b'"'):
+            raw = Raw(parse(str, raw, name).encode())
+        if not begins(raw, b"{"):
+            raise invalid(name, "expected an object; correct its type")
+        return {key: value for key, value in parse(Members, raw, name).items() if is_present(value)}
+
+    @property
+    def members(self) -> Members:
+        """The members that were not removed yet."""
+        return self._members
+
+    # --- parameters
+
+    def read(self, fields: Fields, members: Members | None = None, at: str = "") -> None:
+        """Set the parameters of the members that `fields` names, and remove these. `at`: the path of the object."""
+        members = self._members if members is None else members
+        for name in [name for name in members if name in fields]:
+            parameter, kind = fields[name]
+            path = f"{at}.{name}" if at else name
+            self.set(parameter, self._value(kind, members.pop(name), path), path)
+
+    def set(self, parameter: str, value: str | float | None, path: str) -> None:
+        """Set a parameter by the value at a path of the body. Another spelling of it must have the same value."""
+        parameters, key = self.request.parameters, f"parameters.{parameter}"
+        if (before := self._paths.setdefault(key, path)) != path and getattr(parameters, parameter) != value:
+            raise invalid(path, f"it contradicts `{before}`; send one of them")
+        setattr(parameters, parameter, value)
+
+    def callback(self, raw: Raw | None, path: str) -> None:
+        """Set the callback URL."""
+        if raw is not None:
+            self.request.callback_url, self._paths["callback_url"] = parse(str, raw, path), path
+
+    def external_id(self, raw: Raw | None, path: str) -> None:
+        """Set the caller's own id of the task."""
+        if raw is not None:
+            self.request.external_task_id, self._paths["external_task_id"] = parse(str, raw, path), path
+
+    def keep(self, members: Members, at: str = "") -> None:
+        """Keep members that have no parameter, for providers that accept further fields."""
+        self._extra |= members if not at else {at: Raw(msgspec.json.encode(members))} if members else {}
+
+    def _value(self, kind: type, raw: Raw, path: str) -> str | float | None:
+        if self._is_form and kind not in (str, Seconds) and begins(raw, b'"'):
+            raw = Raw(parse(str, raw, path).strip().encode())
+            try:
+                msgspec.json.decode(raw)
+            except ValueError:
+                raise invalid(path, "expected a number, a boolean or JSON as text; correct its value") from None
+        if kind is JsonText:
+            return bytes(raw).decode()
+        if kind is WholeNumber:
+            return whole(parse(float, raw, path), path, INT64_MAX if path.endswith("seed") else MAX_COUNT)
+        if kind is Seconds:
+            given = parse(str | float, raw, path)  # type: ignore[arg-type]  # a union
+            return whole_seconds(given, path)
+        value: str | float = parse(kind, raw, path)
+        return value
+
+    # --- media
+
+    def images(
+        self, raw: Raw, path: str, role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED
+    ) -> None:
+        """Add an image, or a list of images."""
+        many = begins(raw, b"[")
+        texts = parse(list[str], raw, path) if many else [parse(str, raw, path)]
+        for position, text in enumerate(texts):
+            self.medium(text, f"{path}[{position}]" if many else path, pb.VIDEO_MEDIA_KIND_IMAGE, role)
+
+    def medium(
+        self,
+        text: str,
+        path: str,
+        kind: "pb.VideoMediaKind.ValueType",
+        role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED,
+    ) -> None:
+        """Add a medium: an address, a data URL or base64."""
+        media = self.request.parameters.media
+        self._paths[f"parameters.media[{len(media)}]"] = path
+        self._paths.setdefault("parameters.media", path.partition("[")[0])
+        media.append(decode_medium(text, kind, role, path))
+
+    # --- end
+
+    def finish(self, required: Mapping[str, str] | None = None) -> pb.CreateVideoTaskRequest:
+        """Return the request, checked if its model is a documented one. Members that were not removed are kept.
+        `required`: paths in the body of parameters that are missing.
+        """
+        self._extra = {**self._members, **self._extra}
+        if self._extra:
+            self.request.parameters.extra_json = msgspec.json.encode(self._extra).decode()
+        if self.request.model not in DOCUMENTED:
+            return self.request
+        try:
+            return check(self.request)
+        except UmgError as error:
+            field = error.metadata.get("field", "")
+            path = self._paths.get(field) or (required or {}).get(field) or _plain(field)
+            message = error.message
+            for named, renamed in ((f"`{field}`", f"`{path}`"), (field, path)):
+                if message.startswith(named):
+                    message = renamed + message.removeprefix(named)
+            raise UmgError(error.reason, message, **{**error.metadata, "field": path}) from None
+
+
+def begins(raw: Raw, character: bytes) -> bool:
+    """Return whether the JSON of a value begins with the character, which decides its type."""
+    return memoryview(raw)[:1] == character
+
+
+def _plain(field: str) -> str:
+    return field.removeprefix("parameters.")
+
+
+def whole_seconds(given: str | float, path: str) -> int | None:
+    """Return a length that may be a string of digits. Raise UmgError(INVALID_FIELD)."""
+    if isinstance(given, str):
+        if not (given.isascii() and given.isdecimal() and len(given) < 10):
+            raise invalid(path, 'expected whole seconds, such as 4 or "4"; correct its value')
+        return int(given)
+    return whole(given, path)
