@@ -12,6 +12,7 @@ from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS, TEXT_PROTOCOLS
 from umg_grpc.families import family_of
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks, known
 from umg_grpc.v1 import pb
+from umg_grpc.video_families import video_family
 from umg_grpc.wire import FORMATS
 
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
@@ -44,7 +45,7 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
     """Build the target of a channel and a model, which is not a pattern."""
     info = config.models.get(model.id)
     configured = model.family or (info.family if info else None)
-    family = configured or family_of(model.id, model.upstream)
+    family = configured or family_of(model.id, model.upstream) or video_family(model.id, model.upstream)
     return Target(
         channel, model.upstream, family, _operations(config, channel, model), _quirks(config, channel, model, family)
     )
@@ -98,7 +99,7 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     local and sandbox channels, which accept any id, only text generation), limited to those of the channel. The result
     may be empty for a config entry. A catalogue entry without common operations is of another model of that name.
     """
-    able = frozenset(operation for operation in PROTOCOLS if _formats_for(channel, operation))
+    able = frozenset(operation for operation in PROTOCOLS if _is_own(channel) or _formats_for(channel, operation))
     info, known = config.models.get(model.id), describe(model.upstream, model.id)
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)
