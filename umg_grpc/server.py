@@ -297,9 +297,7 @@ async def open_service(
             links=links,
             counts_alone=counts_alone,
         )
-        yield Service(
-            config, store, authenticator, ChannelFactory(client, engine, local, fetcher), memory, local, process
-        )
+        yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 
 async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:

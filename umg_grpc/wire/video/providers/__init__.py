@@ -1,1 +1,0 @@
-"""Protocols of video providers, one module each, and the parts that they share."""
