@@ -35,7 +35,6 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
-from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 WHOLE = """\
 public_url: https://gateway.example/
@@ -494,11 +493,6 @@ MISTAKES = [
         "protocols that are no list",
         CHANNEL.replace("[chat]", "chat"),
         ("3: channels[0].protocols: expected a list, got text",),
-    ),
-    Mistake(
-        "two protocols of videos",
-        CHANNEL.replace("[chat]", "[chat, vidA, vidC]"),
-        ("3: channels[0].protocols: expected one of vidA and vidC: use a channel for each",),
     ),
     Mistake(
         "local among others",
@@ -997,6 +991,6 @@ def header_of_protocol() -> dict[str, str]:
     """Return the header of the key, by the name of the format in a channel's `protocols`."""
     unary = [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]
     headers = {(codec.protocol, codec.key_header) for codec in unary}
-    headers |= {(name, codec.key_header) for name, codec in (FORMATS | VIDEO_PROTOCOLS).items()}
+    headers |= {(name, codec.key_header) for name, codec in FORMATS.items()}
     assert len(dict(headers)) == len(headers), "two faces of a protocol disagree"
     return dict(headers)
