@@ -11,6 +11,7 @@ from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.tokens import TokenCounter
+from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.text import HttpText
 from umg_grpc.upstream.http.unary import HttpEmbedding, HttpUnary
@@ -46,11 +47,14 @@ class LocalSource(Protocol):
 class ChannelFactory:
     """Factory of the channels of a config."""
 
-    def __init__(self, client: Client, engine: WordLlamaEngine, local: LocalSource | None) -> None:
-        """Create a factory; `local` is None without a local text model."""
+    def __init__(
+        self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, budget: AnswerBudget
+    ) -> None:
+        """Create a factory; `local` is None without a local text model. `budget`: memory of large answers."""
         self._client = client
         self._engine = engine
         self._local = local
+        self._budget = budget
 
     def channels(self, config: Config) -> Channels:
         """Build the channels and their router. Raise OSError if a file of the config cannot be read."""
@@ -75,7 +79,7 @@ class ChannelFactory:
 
     def _add_sandbox(self, channels: Channels, channel: Channel, config: Config) -> None:
         # imported only if used: it takes 5 MB with its image library
-        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxRerank, SandboxText, SandboxVideo
+        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxImages, SandboxRerank, SandboxText, SandboxVideo
 
         first, total = channel.timeout.first_byte, channel.timeout.total
         channels.text[channel.name] = SandboxText(
@@ -89,6 +93,10 @@ class ChannelFactory:
             self._engine, lengths=_default_dimensions(channel, config), first_byte_seconds=first, total_seconds=total
         )
         channels.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
+        images = channel.timeout.images
+        channels.images[channel.name] = SandboxImages(
+            self._budget, first_byte_seconds=min(first, images), total_seconds=images
+        )
         channels.videos[channel.name] = SandboxVideo(total_seconds=total)
 
     def _add_http(self, channels: Channels, channel: Channel) -> None:
