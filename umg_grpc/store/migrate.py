@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from umg_grpc.store.tables import Base
 
-HEAD = "0011"
+HEAD = "0012"
 """Newest revision in `migrations/versions`, which a test checks."""
 VERSION_TABLE = "alembic_version"
 

@@ -254,3 +254,112 @@ class BudgetLease(Base):
     held_micro_credits: Mapped[int] = mapped_column(BigInteger)
     renew_micros: Mapped[int] = mapped_column(BigInteger)
     """Last renewal, in microseconds since 1970 in UTC."""
+
+
+_OPEN = "next_poll_micros IS NOT NULL"
+
+
+class MediaTask(Base):
+    """Task that makes a video; `video_tasks.py` writes and reads it. Times are microseconds since 1970 in UTC."""
+
+    __tablename__ = "media_tasks"
+    __table_args__ = (
+        Index(
+            "ix_media_tasks_open",
+            "channel",
+            "next_poll_micros",
+            sqlite_where=text(_OPEN),
+            postgresql_where=text(_OPEN),
+        ),
+        Index("ix_media_tasks_owner", "owner", "create_micros", "task_id"),
+        Index("ix_media_tasks_owner_body_hash", "owner", "body_hash"),
+        Index("ix_media_tasks_expire_micros", "expire_micros"),
+        Index("uq_media_tasks_idempotency_key", "owner", "idempotency_key", unique=True),
+        Index("uq_media_tasks_external_task_id", "owner", "external_task_id", unique=True),
+    )
+
+    task_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(64))
+    """Id of the key that submitted it, and that alone may read it."""
+    entry: Mapped[int] = mapped_column(Integer)
+    """`VideoEntry`."""
+    kind: Mapped[int] = mapped_column(Integer)
+    """`VideoTaskKind`."""
+    model: Mapped[str] = mapped_column(Text)
+    """Model id or alias as the caller sent it."""
+    public_model: Mapped[str] = mapped_column(Text)
+    """Id of the model that it stands for."""
+    source_task_id: Mapped[str | None] = mapped_column(String(40))
+    """Task that a remix changes."""
+    external_task_id: Mapped[str | None] = mapped_column(String(191))
+    idempotency_key: Mapped[str | None] = mapped_column(String(255))
+    body_hash: Mapped[str] = mapped_column(String(64))
+    """SHA-256 of the request, in hex."""
+    callback_url: Mapped[str | None] = mapped_column(Text)
+    callback_error: Mapped[str | None] = mapped_column(Text)
+    """Reason why a notification was given up."""
+    request_id: Mapped[str] = mapped_column(Text)
+    """Request id of the submission."""
+    face: Mapped[str] = mapped_column(String(32))
+    prices: Mapped[bytes] = mapped_column(LargeBinary)
+    """`umg.v1.Model` with the prices at the submission and no other fields."""
+    budget_period: Mapped[int | None] = mapped_column(BigInteger)
+    """Period of the budget that the task is charged to; None for a key without a budget."""
+    micro_credits: Mapped[int] = mapped_column(BigInteger)
+    """Amount that was charged."""
+    state: Mapped[int] = mapped_column(Integer)
+    """`VideoTaskState`."""
+    progress: Mapped[int | None] = mapped_column(Integer)
+    """Percentage that the provider reported last; None if it reports none."""
+    channel: Mapped[str] = mapped_column(String(64))
+    upstream_task_id: Mapped[str] = mapped_column(Text)
+    """Provider's id of the task; "" before the provider has accepted it."""
+    upstream_model: Mapped[str] = mapped_column(Text)
+    upstream_key_id: Mapped[str] = mapped_column(String(64))
+    """Fingerprint of the channel's key with which the task was submitted."""
+    upstream_facts: Mapped[str] = mapped_column(Text)
+    """Further facts of the protocol."""
+    results: Mapped[str | None] = mapped_column(Text)
+    """List of `TaskResult` in JSON; None before success."""
+    error: Mapped[bytes | None] = mapped_column(LargeBinary)
+    """`umg.v1.VideoTaskError`."""
+    usage: Mapped[bytes | None] = mapped_column(LargeBinary)
+    """`umg.v1.VideoUsage`."""
+    lease_owner: Mapped[str] = mapped_column(String(64))
+    """Process that submits or polls the task now; "" for none."""
+    next_poll_micros: Mapped[int | None] = mapped_column(BigInteger)
+    """Time of the next poll, or end of the lease of `lease_owner`; None for a task that is polled no more."""
+    poll_failures: Mapped[int] = mapped_column(Integer)
+    """Number of polls in succession that gave no usable answer."""
+    deadline_micros: Mapped[int] = mapped_column(BigInteger)
+    """Time at which a task without an end is given up."""
+    create_micros: Mapped[int] = mapped_column(BigInteger)
+    update_micros: Mapped[int] = mapped_column(BigInteger)
+    start_micros: Mapped[int | None] = mapped_column(BigInteger)
+    complete_micros: Mapped[int | None] = mapped_column(BigInteger)
+    expire_micros: Mapped[int | None] = mapped_column(BigInteger)
+    """Time at which the task is deleted; None before its end."""
+    request: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
+    """`umg.v1.CreateVideoTaskRequest` without the data of its media."""
+
+
+class TaskCallback(Base):
+    """Notification of a caller that is not delivered yet; one row for each change of state."""
+
+    __tablename__ = "task_callbacks"
+    __table_args__ = (
+        Index("ix_task_callbacks_next_attempt_micros", "next_attempt_micros"),
+        Index("ix_task_callbacks_task_id", "task_id"),
+    )
+
+    callback_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    """Also the `webhook-id`, by which the receiver recognises a repetition."""
+    task_id: Mapped[str] = mapped_column(String(40))
+    owner: Mapped[str] = mapped_column(String(64))
+    url: Mapped[str] = mapped_column(Text)
+    attempts: Mapped[int] = mapped_column(Integer)
+    lease_owner: Mapped[str] = mapped_column(String(64))
+    next_attempt_micros: Mapped[int | None] = mapped_column(BigInteger)
+    """Time of the next attempt, or end of the lease of `lease_owner`; None for a notification that was given up."""
+    create_micros: Mapped[int] = mapped_column(BigInteger)
+    body: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)

@@ -278,6 +278,13 @@ class UsageRecords:
             await connection.exec_driver_sql(_insert_statement(connection.dialect.name, len(records)), values)
 
 
+async def insert_record(session: AsyncSession, record: UsageRecord) -> None:
+    """Insert one record, without charging it, in a transaction of the caller."""
+    connection = await session.connection()
+    stored = _JOURNAL_DECODER.decode(msgspec.json.encode(record))
+    await connection.exec_driver_sql(_insert_statement(connection.dialect.name, 1), _row_of(stored))
+
+
 async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
     """Charge the records to the budgets, without the ones in the database: a journal may deliver a record again. Of two
     records with one id the first is charged, as the first is inserted: the process was killed between the two.

@@ -1,0 +1,427 @@
+"""Table of video tasks: every change is one transaction, and compares the state before it sets another.
+
+Any process may poll any task. The time of the next poll is also the lease: a process that claims a due task moves this
+time to the end of its lease, so that the task of a process that was killed becomes due again by itself.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import ColumnElement, delete, func, select, text, tuple_, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from umg_grpc.store.budgets import TASK_PREFIX, LeaseId, end_hold, hold
+from umg_grpc.store.database import Store
+from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.usage_records import CallDetails, UsageRecord, insert_record, storable, time_of
+from umg_grpc.v1 import pb
+
+SUBMITTING, QUEUED, RUNNING = (
+    pb.VIDEO_TASK_STATE_SUBMITTING,
+    pb.VIDEO_TASK_STATE_QUEUED,
+    pb.VIDEO_TASK_STATE_RUNNING,
+)
+SUCCEEDED, FAILED, CANCELLED = (
+    pb.VIDEO_TASK_STATE_SUCCEEDED,
+    pb.VIDEO_TASK_STATE_FAILED,
+    pb.VIDEO_TASK_STATE_CANCELLED,
+)
+TERMINAL = frozenset({SUCCEEDED, FAILED, CANCELLED})
+FIRST_TERMINAL = SUCCEEDED
+"""Smallest number of a terminal state; the numbers of the states grow."""
+ROW_BYTES = 4096
+"""Approximate size of a task in the database."""
+SWEEP_ROWS = 500
+
+
+class TaskResult(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One result of a task. One of `url` and `needs_key` is set, unless the bytes are in the blob store alone."""
+
+    variant: int = pb.VIDEO_VARIANT_VIDEO
+    url: str = ""
+    """Address at the provider that needs no credentials."""
+    needs_key: str = ""
+    """Address, or path below the channel's base URL, that only the channel's key can read."""
+    blob_id: str = ""
+    """Id of the bytes in the blob store; "" if they are at the provider alone."""
+    mime_type: str = "video/mp4"
+    size_bytes: int | None = None
+    duration_seconds: float | None = None
+    width: int | None = None
+    height: int | None = None
+    url_expire_micros: int | None = None
+    """Time at which `url` expires, in microseconds since 1970."""
+
+
+_RESULTS = msgspec.json.Decoder(list[TaskResult])
+
+
+def results_of(task: MediaTask) -> list[TaskResult]:
+    """Return the results of a task; none before its success."""
+    return _RESULTS.decode(task.results) if task.results else []
+
+
+def results_text(results: Sequence[TaskResult]) -> str:
+    """Return results as they are stored."""
+    return msgspec.json.encode(results).decode()
+
+
+class Hold(NamedTuple):
+    """Reserved amount that a task takes over from the process."""
+
+    lease: LeaseId
+    micro_credits: int
+
+
+class Claim(NamedTuple):
+    """Task that this process polls until `lease_end_micros`."""
+
+    task_id: str
+    state: int
+    progress: int | None
+    channel: str
+    upstream_task_id: str
+    upstream_model: str
+    upstream_key_id: str
+    upstream_facts: str
+    poll_failures: int
+    deadline_micros: int
+    create_micros: int
+    lease_end_micros: int
+
+
+class Poll(NamedTuple):
+    """Result of a poll that changes no state."""
+
+    claim: Claim
+    next_micros: int | None
+    """Time of the next poll; None for no further one."""
+    failures: int = 0
+    progress: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFilter:
+    """Selection of tasks; an unset part selects all."""
+
+    owner: str | None = None
+    entry: int = 0
+    states: Collection[int] = ()
+    model: str | None = None
+    task_ids: Collection[str] = field(default_factory=tuple)
+    oldest_first: bool = False
+
+
+_CLAIMED = (
+    *(MediaTask.task_id, MediaTask.state, MediaTask.progress, MediaTask.channel),
+    *(MediaTask.upstream_task_id, MediaTask.upstream_model, MediaTask.upstream_key_id, MediaTask.upstream_facts),
+    *(MediaTask.poll_failures, MediaTask.deadline_micros, MediaTask.create_micros, MediaTask.next_poll_micros),
+)
+_RESCHEDULE = text(
+    "UPDATE media_tasks SET next_poll_micros = :next, lease_owner = '', poll_failures = :failures"
+    " WHERE task_id = :task_id AND lease_owner = :owner AND next_poll_micros = :lease_end"
+)
+_SET_PROGRESS = text(
+    "UPDATE media_tasks SET progress = :progress, update_micros = :now"
+    " WHERE task_id = :task_id AND state < :terminal AND (progress IS NULL OR progress < :progress)"
+)
+
+
+class VideoTasks:
+    """Table of video tasks. Every method raises SQLAlchemyError if the database fails."""
+
+    def __init__(
+        self,
+        store: Store,
+        process: str,
+        notification: Callable[[MediaTask], TaskCallback | None] = lambda _: None,
+        *,
+        has_usage: bool = True,
+    ) -> None:
+        """Open the table for a process with a unique name. `notification` returns the notification of a change of
+        state, None for none. `has_usage`: whether a usage record is kept of each task.
+        """
+        self._store = store
+        self._process = process
+        self._notification = notification
+        self._has_usage = has_usage
+
+    async def insert(self, task: MediaTask, reserved: Hold | None) -> MediaTask | None:
+        """Insert a task with its reservation. Return None, or the existing task of the owner with its idempotency key
+        or external id; nothing is inserted then.
+        """
+        try:
+            async with self._store.write() as session:
+                session.add(task)
+                await session.flush()
+                if reserved is not None:
+                    now = time_of(task.create_micros)
+                    await hold(session, reserved.lease, task.task_id, reserved.micro_credits, now)
+        except IntegrityError:
+            if (existing := await self.find_conflict(task)) is None:
+                raise
+            return existing
+        return None
+
+    async def find_conflict(self, task: MediaTask) -> MediaTask | None:
+        """Return the task of the same owner with the same idempotency key, or with the same external id."""
+        table, found = MediaTask, None
+        async with self._store.read() as session:
+            for column, value in (
+                (table.idempotency_key, task.idempotency_key),
+                (table.external_task_id, task.external_task_id),
+            ):
+                if value is not None and found is None:
+                    found = await session.scalar(select(table).where(table.owner == task.owner, column == value))
+        return found
+
+    async def find_repeated(self, owner: str, body_hash: str, since_micros: int) -> MediaTask | None:
+        """Return the newest task of an owner with the same request, submitted since a time."""
+        table = MediaTask
+        same = (table.owner == owner, table.body_hash == body_hash, table.create_micros >= since_micros)
+        async with self._store.read() as session:
+            return await session.scalar(select(table).where(*same).order_by(table.create_micros.desc()).limit(1))
+
+    async def get(self, task_id: str) -> MediaTask | None:
+        """Return a task; None if there is none."""
+        async with self._store.read() as session:
+            return await session.get(MediaTask, task_id)
+
+    async def find_external(self, owner: str, external_task_id: str) -> MediaTask | None:
+        """Return the task of an owner with its own id."""
+        table = MediaTask
+        same = (table.owner == owner, table.external_task_id == external_task_id)
+        async with self._store.read() as session:
+            return await session.scalar(select(table).where(*same))
+
+    async def page(self, selection: TaskFilter, after: MediaTask | None, size: int) -> tuple[Sequence[MediaTask], int]:
+        """Return up to `size` tasks after another one in the order of the selection, and the number of all tasks."""
+        table, conditions = MediaTask, _conditions(selection)
+        position = tuple_(table.create_micros, table.task_id)
+        query = select(table).where(*conditions).limit(size)
+        if selection.oldest_first:
+            query = query.order_by(table.create_micros, table.task_id)
+        else:
+            query = query.order_by(table.create_micros.desc(), table.task_id.desc())
+        if after is not None:
+            bound = tuple_(after.create_micros, after.task_id)
+            query = query.where(position > bound if selection.oldest_first else position < bound)
+        async with self._store.read() as session:
+            total = await session.scalar(select(func.count()).select_from(table).where(*conditions))
+            return (await session.scalars(query)).all(), int(total or 0)
+
+    # --- submission
+
+    async def pin(self, task_id: str, channel: str, model: str, deadline_micros: int, lease_end_micros: int) -> bool:
+        """Record the channel to which the task is about to be sent. Return False if this process must not send it: it
+        has ended, or its lease has.
+        """
+        table = MediaTask
+        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
+        values = {
+            "channel": channel,
+            "upstream_model": model,
+            "deadline_micros": deadline_micros,
+            "next_poll_micros": lease_end_micros,
+        }
+        async with self._store.write() as session:
+            changed = await session.execute(update(table).where(*own).values(**values).returning(table.task_id))
+            return changed.first() is not None
+
+    async def withdraw(self, task_id: str) -> bool:
+        """Delete a task that no provider has accepted, and release its reservation. Return whether it was deleted."""
+        table = MediaTask
+        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
+        gone = delete(table).where(*own).returning(table.owner, table.budget_period)
+        async with self._store.write() as session:
+            if (row := (await session.execute(gone)).first()) is None:
+                return False
+            await _end_hold(session, task_id, *row, 0)
+            return True
+
+    async def release_one(self, task_id: str, next_micros: int) -> None:
+        """End the lease of a task that was sent with an unknown outcome."""
+        table = MediaTask
+        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
+        async with self._store.write() as session:
+            await session.execute(update(table).where(*own).values(lease_owner="", next_poll_micros=next_micros))
+
+    # --- changes
+
+    async def advance(self, task_id: str, state: int, **values: object) -> MediaTask | None:
+        """Move a task forward to a state, and set columns. A terminal state ends its reservation with the cost in
+        `micro_credits`. Return the task; None if it is in this state or a later one, or does not exist: nothing changes
+        then.
+        """
+        async with self._store.write() as session:
+            task = await session.get(MediaTask, task_id, with_for_update=True)
+            if task is None or task.state >= FIRST_TERMINAL or task.state >= state:
+                return None
+            task.state = state
+            task.lease_owner, task.poll_failures = "", 0
+            for name, value in values.items():
+                setattr(task, name, value)
+            if state >= FIRST_TERMINAL:
+                await _end_hold(session, task_id, task.owner, task.budget_period, task.micro_credits)
+                if self._has_usage:
+                    await insert_record(session, _usage_record(task))
+            if state > QUEUED and (notification := self._notification(task)) is not None:
+                session.add(notification)
+            return task
+
+    async def set_results(self, task_id: str, results: Sequence[TaskResult]) -> None:
+        """Replace the results of a task that has succeeded, for example by those with a blob."""
+        table = MediaTask
+        which = update(table).where(table.task_id == task_id, table.state == SUCCEEDED)
+        async with self._store.write() as session:
+            await session.execute(which.values(results=results_text(results)))
+
+    async def delete(self, task_id: str) -> MediaTask | None:
+        """Delete a task in a terminal state, with its notifications. Return it; None if there is none."""
+        async with self._store.write() as session:
+            task = await session.get(MediaTask, task_id, with_for_update=True)
+            if task is None or task.state < FIRST_TERMINAL:
+                return None
+            await session.execute(delete(TaskCallback).where(TaskCallback.task_id == task_id))
+            await session.delete(task)
+            return task
+
+    # --- polls
+
+    async def due(self) -> Mapping[str, tuple[int, int]]:
+        """Return channel -> time of its earliest poll, or end of a lease, and number of its open tasks."""
+        table = MediaTask
+        query = select(table.channel, func.min(table.next_poll_micros), func.count())
+        query = query.where(table.next_poll_micros.is_not(None)).group_by(table.channel)
+        async with self._store.read() as session:
+            return {channel: (first or 0, count) for channel, first, count in await session.execute(query)}
+
+    async def claim(self, channel: str, now_micros: int, lease_end_micros: int, limit: int) -> list[Claim]:
+        """Take the lease of up to `limit` due tasks of a channel, the ones that are due longest first."""
+        table = MediaTask
+        due = (
+            select(table.task_id)
+            .where(table.channel == channel, table.next_poll_micros <= now_micros)
+            .order_by(table.next_poll_micros)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        taken = (
+            update(table)
+            .where(table.task_id.in_(due))
+            .values(lease_owner=self._process, next_poll_micros=lease_end_micros)
+            .returning(*_CLAIMED)
+            .execution_options(synchronize_session=False)
+        )
+        async with self._store.write() as session:
+            return [Claim._make(row) for row in (await session.execute(taken)).all()]
+
+    async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
+        """End the leases of tasks whose state has not changed. A task that another process has claimed, or that was to
+        be polled earlier, keeps its time.
+        """
+        rows = [
+            {
+                "task_id": poll.claim.task_id,
+                "next": poll.next_micros,
+                "failures": poll.failures,
+                "owner": self._process,
+                "lease_end": poll.claim.lease_end_micros,
+            }
+            for poll in polls
+        ]
+        reported = [
+            {"task_id": poll.claim.task_id, "progress": poll.progress, "now": now_micros, "terminal": FIRST_TERMINAL}
+            for poll in polls
+            if poll.progress is not None and poll.progress != poll.claim.progress
+        ]
+        async with self._store.write() as session:
+            await session.execute(_RESCHEDULE, rows)
+            if reported:
+                await session.execute(_SET_PROGRESS, reported)
+
+    async def hasten(self, task_id: str, now_micros: int) -> None:
+        """Make an accepted task due now."""
+        table = MediaTask
+        open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now_micros)
+        async with self._store.write() as session:
+            await session.execute(update(table).where(*open_task).values(next_poll_micros=now_micros))
+
+    async def release(self, processes: Collection[str], now_micros: int) -> None:
+        """End the leases of processes that have ended, on tasks and notifications."""
+        tasks, callbacks = MediaTask, TaskCallback
+        held = tasks.lease_owner.in_(processes) & tasks.next_poll_micros.is_not(None)
+        sent = callbacks.lease_owner.in_(processes) & callbacks.next_attempt_micros.is_not(None)
+        async with self._store.write() as session:
+            await session.execute(update(tasks).where(held).values(next_poll_micros=now_micros, lease_owner=""))
+            await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now_micros, lease_owner=""))
+
+    async def sweep(self, now_micros: int, max_tasks: int) -> None:
+        """Delete the tasks that have expired, and the oldest ones in a terminal state above a number."""
+        table = MediaTask
+        newest = select(table.create_micros).where(table.expire_micros.is_not(None))
+        async with self._store.read() as session:
+            oldest = await session.scalar(newest.order_by(table.create_micros.desc()).offset(max_tasks).limit(1))
+        old = table.expire_micros <= now_micros
+        if oldest is not None:
+            old |= table.expire_micros.is_not(None) & (table.create_micros <= oldest)
+        while True:
+            async with self._store.write() as session:
+                ids = (await session.scalars(select(table.task_id).where(old).limit(SWEEP_ROWS))).all()
+                await session.execute(delete(TaskCallback).where(TaskCallback.task_id.in_(ids)))
+                await session.execute(delete(table).where(table.task_id.in_(ids)))
+            if len(ids) < SWEEP_ROWS:
+                return
+
+
+def _conditions(selection: TaskFilter) -> list[ColumnElement[bool]]:
+    table, found = MediaTask, list[ColumnElement[bool]]()
+    if selection.owner is not None:
+        found.append(table.owner == selection.owner)
+    if selection.entry:
+        found.append(table.entry == selection.entry)
+    if selection.states:
+        found.append(table.state.in_(selection.states))
+    if selection.model is not None:
+        found.append(table.model == selection.model)
+    if selection.task_ids:
+        found.append(table.task_id.in_(selection.task_ids))
+    return found
+
+
+async def _end_hold(session: AsyncSession, task_id: str, owner: str, period: int | None, micro_credits: int) -> None:
+    """End the reservation of a task, and charge the cost; nothing for a key without a budget."""
+    if period is not None:
+        await end_hold(session, LeaseId(owner, period, f"{TASK_PREFIX}{task_id}"), micro_credits)
+
+
+def _usage_record(task: MediaTask) -> UsageRecord:
+    """Return the usage record of a task that has ended. Its cost is charged by the same transaction."""
+    usage, failure = pb.VideoUsage.FromString(task.usage or b""), pb.VideoTaskError.FromString(task.error or b"")
+    return UsageRecord(
+        record_id=task.task_id,
+        request_id=task.request_id,
+        key_id=task.owner,
+        operation="remix_video" if task.source_task_id is not None else "create_video",
+        method="VideoService/" + ("RemixVideoTask" if task.source_task_id is not None else "CreateVideoTask"),
+        face=task.face,
+        model=task.public_model,
+        channel=task.channel,
+        start_micros=task.create_micros,
+        duration_micros=max(0, (task.complete_micros or task.create_micros) - task.create_micros),
+        status="OK" if task.state == SUCCEEDED else "UNAVAILABLE",
+        reason="" if task.state == SUCCEEDED else "UPSTREAM_FAILED",
+        details=None if task.state == SUCCEEDED else _details(failure),
+        attempts=1,
+        micro_credits=task.micro_credits,
+        videos=usage.video_count,
+        video_seconds=usage.output_seconds,
+    )
+
+
+def _details(failure: pb.VideoTaskError) -> CallDetails:
+    message = storable(f"{failure.code}: {failure.message}")
+    return CallDetails(attempts=[], message=message, first_output_micros=None, dropped=[])
