@@ -35,6 +35,7 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 WHOLE = """\
 public_url: https://gateway.example/
@@ -271,9 +272,7 @@ def test_every_simulated_model_is_marked_and_has_the_family_of_its_prefix() -> N
     models = [model for model in Router(built_in()).models() if model.id not in LOCAL_MODELS]
     assert {model.described.owned_by for model in models} == {"umg-sandbox (simulated)"}
     assert [model.id for model in models if not model.described.display_name.endswith(" (simulated)")] == []
-    families = {
-        model.id: model.id.split("-")[0][:4] if model.id.startswith(("fam", "img", "vid")) else "" for model in models
-    }
+    families = {model.id: model.id.split("-")[0] if model.id.startswith(("fam", "img")) else "" for model in models}
     assert {model.id: model.family for model in models} == families
 
 
@@ -493,6 +492,11 @@ MISTAKES = [
         "protocols that are no list",
         CHANNEL.replace("[chat]", "chat"),
         ("3: channels[0].protocols: expected a list, got text",),
+    ),
+    Mistake(
+        "two protocols of videos",
+        CHANNEL.replace("[chat]", "[chat, vidA, vidC]"),
+        ("3: channels[0].protocols: expected one of vidA and vidC: use a channel for each",),
     ),
     Mistake(
         "local among others",
@@ -991,6 +995,6 @@ def header_of_protocol() -> dict[str, str]:
     """Return the header of the key, by the name of the format in a channel's `protocols`."""
     unary = [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]
     headers = {(codec.protocol, codec.key_header) for codec in unary}
-    headers |= {(name, codec.key_header) for name, codec in FORMATS.items()}
+    headers |= {(name, codec.key_header) for name, codec in (FORMATS | VIDEO_PROTOCOLS).items()}
     assert len(dict(headers)) == len(headers), "two faces of a protocol disagree"
     return dict(headers)

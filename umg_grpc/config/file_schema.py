@@ -29,6 +29,7 @@ from umg_grpc.config.values import (
     Retries,
     Seconds,
     Tls,
+    VideoTaskConfig,
 )
 from umg_grpc.config.yaml_document import ConfigError, Document
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
@@ -61,6 +62,13 @@ class _EgressEntry(ConfigEntry, frozen=True):
     timeout: Seconds = 30
 
 
+class _TasksEntry(ConfigEntry, frozen=True):
+    ttl: str | None = None
+    max_bytes: str | None = None
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=1000)] = VideoTaskConfig.concurrency
+    polls_per_second: Annotated[float, msgspec.Meta(gt=0, le=100_000)] = VideoTaskConfig.polls_per_second
+
+
 class _File(ConfigEntry, frozen=True):
     channels: Annotated[list[object], msgspec.Meta(min_length=1)]
     models: dict[str, object] = msgspec.field(default_factory=dict)
@@ -87,6 +95,7 @@ class _File(ConfigEntry, frozen=True):
     reasoning: _RetentionEntry = _RetentionEntry()
     usage: _RetentionEntry = _RetentionEntry()
     blobs: _BlobsEntry = _BlobsEntry()
+    tasks: _TasksEntry = _TasksEntry()
 
 
 def built_in() -> Config:
@@ -155,6 +164,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         usage=_retention(document, "usage", file.usage, Config.usage),
         blobs=_blobs(document, file.blobs),
+        tasks=_tasks(document, file.tasks),
         notices=tuple(notices),
     )
 
@@ -215,6 +225,20 @@ def _blobs(document: Document, entry: _BlobsEntry) -> BlobStorage:
     retention = _retention(document, "blobs", entry, Config.blobs)
     return BlobStorage(
         ttl=retention.ttl, max_bytes=retention.max_bytes, enabled=retention.enabled, url=entry.url, endpoint=endpoint
+    )
+
+
+def _tasks(document: Document, entry: _TasksEntry) -> VideoTaskConfig:
+    default = Config.tasks
+    return VideoTaskConfig(
+        ttl=duration(document, ("tasks", "ttl"), entry.ttl) if entry.ttl is not None else default.ttl,
+        max_bytes=(
+            store_size(document, ("tasks", "max_bytes"), entry.max_bytes)
+            if entry.max_bytes is not None
+            else default.max_bytes
+        ),
+        concurrency=entry.concurrency,
+        polls_per_second=entry.polls_per_second,
     )
 
 

@@ -252,6 +252,20 @@ class BlobStorage(Retention):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VideoTaskConfig:
+    """Retention and polls of video tasks."""
+
+    ttl: int
+    """Seconds for which a task is kept after its end."""
+    max_bytes: int
+    """Most bytes of all tasks together; the oldest ended task is deleted first."""
+    concurrency: int = 32
+    """Most polls of a channel at the same time, in each process."""
+    polls_per_second: float = 50.0
+    """Most polls of a channel that start in a second, in each process."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsAccess:
     """Address of `/metrics` and key of the scrapers. Without either the HTTP face serves it without a key."""
 
@@ -311,5 +325,7 @@ class Config:
     """Retention of usage records."""
     blobs: BlobStorage = BlobStorage(ttl=86400, max_bytes=10 * 1024**3)
     """Place and retention of result files, which callers read by signed links."""
+    tasks: VideoTaskConfig = VideoTaskConfig(ttl=7 * 86400, max_bytes=1024**3)
+    """Retention and polls of video tasks."""
     notices: tuple[str, ...] = ()
     """Parts of the file that this version does not serve, for the log."""

@@ -200,6 +200,15 @@ class Metrics:
         """Count usage records that are lost. `reason`: `full` for the journal, or `disk`."""
         self._counts[self._lost, (reason,)] += count
 
+    def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
+        """Return a function that counts one event, or `by` events, with the values of the labels."""
+        counter = self._counter(name, help_text, *labels)
+
+        def count(*values: str, by: int = 1) -> None:
+            self._counts[counter, values] += by
+
+        return count
+
     def reloaded(self, *, success: bool) -> None:
         """Record a reload of the config, or its first use."""
         moment = time.time()

@@ -1,0 +1,68 @@
+"""Cost of a video task: its upper bound before the submission, and the actual cost after its success."""
+
+from umg_grpc.prices import (
+    INPUT,
+    OUTPUT,
+    PRICED_UNITS,
+    REQUEST,
+    VIDEO,
+    VIDEO_SECOND,
+    Prices,
+    price_list,
+    video_quantities,
+)
+from umg_grpc.v1 import pb
+
+MAX_SECONDS = 60
+"""Length of a video whose request leaves it to the provider: the longest that a request may state."""
+DEFAULT_FRAMES_PER_SECOND = 24
+TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
+"""Tokens of a second of video at 1080p and 30 frames, by the rule of providers that bill video by tokens: pixels of all
+frames by 1024.
+"""
+
+
+def stored_prices(prices: Prices, model: pb.Model) -> bytes:
+    """Return the prices of a model as they are stored with a task, which is charged by them at its end."""
+    return pb.Model(prices=model.prices).SerializeToString() if prices.micro_credits else b""
+
+
+def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
+    """Return the maximum cost of a task in micro-credits."""
+    videos = parameters.sample_count or 1
+    seconds = videos * _seconds(parameters)
+    total = prices.dearest(REQUEST) + videos * prices.dearest(VIDEO) + seconds * prices.dearest(VIDEO_SECOND)
+    total += seconds * TOKENS_PER_SECOND * prices.dearest(OUTPUT, INPUT)
+    return -(-total // PRICED_UNITS)
+
+
+def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUsage) -> int:
+    """Return the cost of a task that has succeeded, by the prices that are stored with it."""
+    prices = price_list(pb.Model.FromString(stored).prices)
+    size = parameters.resolution or parameters.size
+    quantities = dict(video_quantities(usage.video_count, usage.output_seconds, size, parameters.mode))
+    if usage.total_tokens:
+        quantities[OUTPUT] = usage.total_tokens
+    return prices.cost(quantities)
+
+
+def complete_usage(usage: pb.VideoUsage | None, parameters: pb.VideoParameters, videos: int) -> pb.VideoUsage:
+    """Return the usage that the provider reported, completed by the number of its videos and the requested length."""
+    found = pb.VideoUsage()
+    if usage is not None:
+        found.CopyFrom(usage)
+    found.video_count = found.video_count or max(1, videos)
+    if not found.output_seconds:
+        found.output_seconds = found.video_count * (_seconds(parameters) if _has_length(parameters) else 0)
+    return found
+
+
+def _has_length(parameters: pb.VideoParameters) -> bool:
+    return parameters.HasField("frames") or parameters.HasField("duration_seconds")
+
+
+def _seconds(parameters: pb.VideoParameters) -> int:
+    """Return the requested length in seconds, rounded up."""
+    if parameters.HasField("frames"):
+        return -(-parameters.frames // (parameters.frames_per_second or DEFAULT_FRAMES_PER_SECOND))
+    return parameters.duration_seconds or MAX_SECONDS

@@ -1,0 +1,38 @@
+"""Metrics of video tasks."""
+
+from collections.abc import Mapping
+
+from umg_grpc.service.metrics import Level, Metrics
+from umg_grpc.store.task_callbacks import Backlog
+
+OPEN_TASKS = Level("umg_video_tasks", "Video tasks that are polled.", ("channel",), "livemax")
+LATENESS = Level("umg_video_poll_lateness_seconds", "Time by which the latest poll is overdue.", (), "livemax")
+CALLBACK_BACKLOG = Level("umg_video_callbacks", "Notifications that are not delivered.", ("state",), "livemax")
+
+
+class TaskMetrics:
+    """Counters and gauges of video tasks of this process."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Register the metrics."""
+        self.submitted = metrics.counter("umg_video_submissions", "Tasks sent to a provider.", "channel", "outcome")
+        self.polled = metrics.counter("umg_video_polls", "Polls of tasks.", "channel", "outcome")
+        self.ended = metrics.counter("umg_video_task_ends", "Tasks that ended.", "channel", "outcome")
+        self.called_back = metrics.counter("umg_video_callback_attempts", "Notifications.", "direction", "outcome")
+        self._open: Mapping[str, int] = {}
+        self._lateness = 0.0
+        self._backlog = Backlog(0, 0)
+        metrics.watch(OPEN_TASKS, lambda: {(channel,): float(count) for channel, count in self._open.items()})
+        metrics.watch(LATENESS, lambda: {(): self._lateness})
+        metrics.watch(
+            CALLBACK_BACKLOG,
+            lambda: {("waiting",): float(self._backlog.waiting), ("given_up",): float(self._backlog.given_up)},
+        )
+
+    def set_open(self, tasks: Mapping[str, int], lateness: float) -> None:
+        """Set the number of polled tasks of each channel, and the time by which the latest poll is overdue."""
+        self._open, self._lateness = tasks, lateness
+
+    def set_backlog(self, backlog: Backlog) -> None:
+        """Set the numbers of notifications that are not delivered."""
+        self._backlog = backlog

@@ -1,0 +1,109 @@
+"""View of a stored task as `umg.v1.VideoTask`."""
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from umg_grpc.access.file_links import FileLinks
+from umg_grpc.store.blobs import Blob
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import QUEUED, SUBMITTING, SUCCEEDED, TERMINAL, TaskResult, results_of
+from umg_grpc.v1 import pb
+
+MAX_ESTIMATE = 95
+"""Largest estimate of the progress of a task whose provider reports none."""
+TYPICAL_SECONDS = 60.0
+"""Time after which the estimate is two thirds of `MAX_ESTIMATE`."""
+MAX_RUNNING = 99
+
+
+def now_micros() -> int:
+    """Return the time in microseconds since 1970 in UTC."""
+    return time.time_ns() // 1000
+
+
+class TaskView:
+    """View of stored tasks, with links to their results."""
+
+    def __init__(self, links: FileLinks, now: Callable[[], int] = now_micros) -> None:
+        """Create a view. `now` returns microseconds since 1970."""
+        self._links = links
+        self._now = now
+
+    def task(self, row: MediaTask) -> pb.VideoTask:
+        """Return the task as its owner sees it."""
+        request = pb.CreateVideoTaskRequest.FromString(row.request)
+        results = [self._result(result) for result in results_of(row)]
+        task = pb.VideoTask(
+            task_id=row.task_id,
+            entry=pb.VideoEntry.ValueType(row.entry),
+            kind=pb.VideoTaskKind.ValueType(row.kind),
+            model=row.model,
+            state=pb.VideoTaskState.ValueType(row.state),
+            progress_percent=self._progress(row),
+            parameters=request.parameters if request.HasField("parameters") else None,
+            remixed_from_task_id=row.source_task_id,
+            external_task_id=row.external_task_id,
+            callback_url=row.callback_url,
+            results=results,
+            create_time=_timestamp(row.create_micros),
+            update_time=_timestamp(row.update_micros),
+        )
+        if row.error is not None:
+            task.error.ParseFromString(row.error)
+        if row.usage is not None and row.state == SUCCEEDED:
+            task.usage.ParseFromString(row.usage)
+        for name, micros in (("start_time", row.start_micros), ("complete_time", row.complete_micros)):
+            if micros is not None:
+                getattr(task, name).CopyFrom(_timestamp(micros))
+        if row.state == SUCCEEDED and row.expire_micros is not None:
+            ends = [each.url_expire_time.ToMicroseconds() for each in results if each.HasField("url_expire_time")]
+            task.expire_time.CopyFrom(_timestamp(self._expire_micros(row, ends)))
+        return task
+
+    def _expire_micros(self, row: MediaTask, ends: list[int]) -> int:
+        """Return the time at which the first result is removed, after the end of the task."""
+        after = (row.complete_micros or row.create_micros) + 10**6
+        return max(after, min([row.expire_micros or after, *ends]))
+
+    def _progress(self, row: MediaTask) -> int:
+        """Return the reported progress, else an estimate by the elapsed time."""
+        if row.state == SUCCEEDED:
+            return 100
+        if row.state in TERMINAL:
+            return min(row.progress or 0, MAX_RUNNING)
+        if row.state in {SUBMITTING, QUEUED}:
+            return 0
+        if row.progress is not None:
+            return min(row.progress, MAX_RUNNING)
+        seconds = (self._now() - (row.start_micros or row.create_micros)) / 1e6
+        return int(MAX_ESTIMATE * (1 - math.exp(-max(0.0, seconds) / TYPICAL_SECONDS)))
+
+    def _result(self, result: TaskResult) -> pb.VideoResult:
+        found = pb.VideoResult(
+            variant=pb.VideoVariant.ValueType(result.variant),
+            blob_id=result.blob_id or None,
+            mime_type=result.mime_type,
+            size_bytes=result.size_bytes,
+            duration_seconds=result.duration_seconds,
+            width=result.width,
+            height=result.height,
+        )
+        if result.blob_id:
+            blob = Blob(result.blob_id, result.size_bytes or 0)
+            found.url = self._links.url_of(blob)
+            found.url_expire_time.FromDatetime(self._links.expire_time_of(blob))
+        elif result.url:
+            found.url = result.url
+            if result.url_expire_micros is not None:
+                found.url_expire_time.CopyFrom(_timestamp(result.url_expire_micros))
+        return found
+
+
+def _timestamp(micros: int) -> Timestamp:
+    moment = Timestamp()
+    moment.FromDatetime(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros))
+    return moment
