@@ -16,7 +16,12 @@ from umg_grpc.wire.core.headers import CACHE, STRICT, TIMEOUT, cache_seconds, is
 from umg_grpc.wire.request_notes import RequestNotes
 
 STRICT_HEADER, CACHE_HEADER = istr(STRICT), istr(CACHE)
-RESPONSE_HEADER_PREFIXES = ("x-umg-", "retry-after", *{codec.rate_limit_prefix for codec in FORMATS.values()})
+RESPONSE_HEADER_PREFIXES = (
+    "x-umg-",
+    "retry-after",
+    "openai-poll-after",
+    *{codec.rate_limit_prefix for codec in FORMATS.values()},
+)
 """Prefixes of the initial metadata that becomes response headers."""
 
 MIN_TIMEOUT_SECONDS = 0.001

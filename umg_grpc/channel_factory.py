@@ -11,15 +11,17 @@ from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.tokens import TokenCounter
-from umg_grpc.upstream.answer_budget import AnswerBudget
+from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.text import HttpText
 from umg_grpc.upstream.http.unary import HttpEmbedding, HttpUnary
+from umg_grpc.upstream.http.video import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.local.capability import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 LOCAL_END_SECONDS = 0.5  # from the break of its connections to its exit, while its address still seems valid
 LOCAL_START_SECONDS = 10.0  # time that a call waits for the local model to start or restart
@@ -47,14 +49,12 @@ class LocalSource(Protocol):
 class ChannelFactory:
     """Factory of the channels of a config."""
 
-    def __init__(
-        self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, budget: AnswerBudget
-    ) -> None:
-        """Create a factory; `local` is None without a local text model. `budget`: memory of large answers."""
+    def __init__(self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, fetcher: Fetcher) -> None:
+        """Create a factory; `local` is None without a local text model. `fetcher`: for URLs of callers."""
         self._client = client
         self._engine = engine
         self._local = local
-        self._budget = budget
+        self._fetcher = fetcher
 
     def channels(self, config: Config) -> Channels:
         """Build the channels and their router. Raise OSError if a file of the config cannot be read."""
@@ -79,7 +79,7 @@ class ChannelFactory:
 
     def _add_sandbox(self, channels: Channels, channel: Channel, config: Config) -> None:
         # imported only if used: it takes 5 MB with its image library
-        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxImages, SandboxRerank, SandboxText, SandboxVideo
+        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxRerank, SandboxText, SandboxVideo
 
         first, total = channel.timeout.first_byte, channel.timeout.total
         channels.text[channel.name] = SandboxText(
@@ -93,10 +93,6 @@ class ChannelFactory:
             self._engine, lengths=_default_dimensions(channel, config), first_byte_seconds=first, total_seconds=total
         )
         channels.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
-        images = channel.timeout.images
-        channels.images[channel.name] = SandboxImages(
-            self._budget, first_byte_seconds=min(first, images), total_seconds=images
-        )
         channels.videos[channel.name] = SandboxVideo(total_seconds=total)
 
     def _add_http(self, channels: Channels, channel: Channel) -> None:
@@ -118,6 +114,8 @@ class ChannelFactory:
             # the vendor's clients also distinguish its two versions by the path
             version = "rerank_v2" if channel.base_url.endswith("/v2") else "rerank"
             channels.rerank[channel.name] = HttpUnary(http, [RERANK_FORMATS[version]])
+        if video := next((VIDEO_PROTOCOLS[name] for name in channel.protocols if name in VIDEO_PROTOCOLS), None):
+            channels.videos[channel.name] = HttpVideo(http, video, self._fetcher)
 
 
 def tls_context(channel: Channel) -> ssl.SSLContext | None:

@@ -1,6 +1,7 @@
 """Construction of the service from the config, and the gRPC server. All objects of the service are built here."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.file_links import FileLinks, link_secret
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.key_uses import KeyUses
@@ -44,8 +46,6 @@ from umg_grpc.service.metrics import (
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
 from umg_grpc.service.pipeline.generation import GenerationPipeline
-from umg_grpc.service.pipeline.image_delivery import ImageDelivery
-from umg_grpc.service.pipeline.images import ImagePipeline
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.pipeline.retention import Memory
 from umg_grpc.service.pipeline.unary import UnaryPipeline
@@ -56,31 +56,36 @@ from umg_grpc.service.servicers.channel_report import ChannelReport
 from umg_grpc.service.servicers.embeddings import EmbeddingServicer
 from umg_grpc.service.servicers.files import FileServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
-from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
+from umg_grpc.service.servicers.videos import VideoServicer
+from umg_grpc.service.tasks.context import TaskContext
+from umg_grpc.service.tasks.metrics import TaskMetrics
+from umg_grpc.service.tasks.tasks import DIRECTORY as TASK_DIRECTORY
+from umg_grpc.service.tasks.tasks import Tasks
 from umg_grpc.service.telemetry.interface import Telemetry
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
 from umg_grpc.store.blob_places import blob_place
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.channel_failures import ChannelFailures
+from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
-from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
+from umg_grpc.wire.video import ENTRIES
 
 SERVED = [
     f"umg.v1.{name}"
     for name in (
-        *("AdminService", "EmbeddingService", "FileService", "GenerationService", "ImageService", "ModelService"),
-        "RerankService",
+        *("AdminService", "EmbeddingService", "FileService", "GenerationService", "ModelService", "RerankService"),
+        "VideoService",
     )
 ]
 SERVICES = [*SERVED, *UNSERVED]
@@ -104,9 +109,12 @@ class ProcessContext(NamedTuple):
     key_uses: KeyUses
     telemetry: Telemetry | None
     fetcher: Fetcher
-    answer_budget: AnswerBudget
     blobs: BlobStore | None
     links: FileLinks
+    signatures: CallbackSignatures
+    task_locks: ProcessLocks
+    task_process: str
+    """Name of this process as the holder of leases on tasks."""
     counts_alone: bool
     """Whether other processes serve the same callers without a common Redis."""
 
@@ -148,12 +156,12 @@ class Service:
             UnaryPipeline(context, RERANK, pb.RerankResponse, RERANK_FORMATS, lambda now: now.rerank),
             config.limits.rerank_documents,
         )
-        delivery = ImageDelivery(process.fetcher, process.blobs, process.links, process.answer_budget)
-        self._images = ImageServicer(ImagePipeline(context, {}, delivery))
         self._models = ModelServicer(channels)
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
         self._files = FileServicer(process.links, process.blobs)
+        self.tasks = _tasks(config, store, context, process)
+        self._videos = VideoServicer(channels, self.tasks, process.fetcher, process.blobs)
         self._dependencies = process.dependencies
         self._watch()
         self._watch_stores(memory, process)
@@ -188,10 +196,10 @@ class Service:
         rpc.add_GenerationServiceServicer_to_server(self._generation, server)
         rpc.add_EmbeddingServiceServicer_to_server(self._embedding, server)
         rpc.add_RerankServiceServicer_to_server(self._rerank, server)
-        rpc.add_ImageServiceServicer_to_server(self._images, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
+        rpc.add_VideoServiceServicer_to_server(self._videos, server)
         add_unserved(server)
 
     def channel(self) -> InProcessChannel:
@@ -242,6 +250,15 @@ class Service:
         except UmgError:
             return "the local model is starting"
         return ""
+
+
+def _tasks(config: Config, store: Store, pipeline: PipelineContext, process: ProcessContext) -> Tasks:
+    """Return the video tasks of the process, which are not started yet."""
+    context = TaskContext(
+        *(store, process.task_process, process.links, process.signatures, TaskMetrics(process.metrics), ENTRIES),
+        has_usage=process.usage is not None,
+    )
+    return Tasks(pipeline, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
 
 
 def _up(dependency: Availability) -> Values:
@@ -298,18 +315,25 @@ async def open_service(
         stack.push_async_callback(key_uses.aclose)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
         blobs = _blob_store(config, data, metrics, stack)
-        answer_budget = AnswerBudget()
-        links = FileLinks(link_secret(config.secret, data), config.blobs.ttl)
+        secret = link_secret(config.secret, data)
+        links = FileLinks(secret, config.blobs.ttl)
+        task_process = secrets.token_hex(8)
+        task_locks = ProcessLocks(data / TASK_DIRECTORY, task_process)
         process = ProcessContext(
             *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, key_uses, telemetry),
             fetcher=fetcher,
-            answer_budget=answer_budget,
             blobs=blobs,
             links=links,
+            signatures=CallbackSignatures(secret),
+            task_locks=task_locks,
+            task_process=task_process,
             counts_alone=counts_alone,
         )
-        factory = ChannelFactory(client, engine, local, answer_budget)
-        yield Service(config, store, authenticator, factory, memory, local, process)
+        factory = ChannelFactory(client, engine, local, fetcher)
+        service = Service(config, store, authenticator, factory, memory, local, process)
+        service.tasks.start()
+        stack.push_async_callback(service.tasks.aclose)
+        yield service
 
 
 async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:

@@ -14,6 +14,7 @@ from http_facade.routes import ROUTES
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.callers.api import ApiClient
 from tests.support.processes import Served, run
+from tests.support.videos import submission
 from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
 from umg_grpc.config.channels import QuirksEntry, served_protocols
 from umg_grpc.config.file_schema import _File
@@ -24,6 +25,7 @@ from umg_grpc.upstream.sandbox import faults
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 PAGE = (DOCS / "operating.md").read_text(encoding="utf-8")
 STREAMED = {"native": "/models/{id}:streamGenerateContent?alt=sse"}  # elsewhere the path is the same
@@ -51,6 +53,9 @@ async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_forma
         headers[unary.protocol] = unary.key_header
         request = unary.decode_request(json.dumps(BODIES[face]).encode(), {}).canonical
         paths.setdefault(unary.protocol, []).append(unary.encode_request(request, "{id}").path)
+    for name, protocol in VIDEO_PROTOCOLS.items():
+        headers[name], video = protocol.key_header, submission("{id}")
+        paths[name] = [protocol.encode_create(video).path.partition("?")[0]]
     assert documented.keys() == paths.keys()
     for name, cells in documented.items():
         found = [path.replace("%7B", "{").replace("%7D", "}") for path in paths[name]]

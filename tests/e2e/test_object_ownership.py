@@ -23,6 +23,7 @@ from tests.e2e.authorisation import (
     KEYED_ROUTES,
     METHODS,
     TEXT,
+    VIDEO,
     Gate,
     call,
     request_of,
@@ -30,6 +31,7 @@ from tests.e2e.authorisation import (
 from tests.support.gateways import running
 from umg_grpc.access.keys import Keys
 from umg_grpc.server import SERVED
+from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -83,6 +85,30 @@ async def make_key(gate: Gate) -> str:
     return (await Keys(gate.gateway.service.store).create(secrets.token_hex(8)))[0].key_id
 
 
+async def make_task(gate: Gate) -> str:
+    """Return the id of a new task, which has ended: only then it can be changed or deleted."""
+    stub: rpc.VideoServiceAsyncStub = rpc.VideoServiceStub(gate.channel)  # type: ignore[assignment]
+    metadata = [*gate.headers(OWNER).items()]
+    request = pb.CreateVideoTaskRequest(model=VIDEO, parameters=pb.VideoParameters(prompt="Hi", duration_seconds=1))
+    task_id = (await stub.CreateVideoTask(request, metadata=metadata)).task.task_id
+    async with asyncio.timeout(60):
+        async for _ in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task_id), metadata=metadata):
+            pass
+    return task_id
+
+
+async def make_external_task(gate: Gate) -> str:
+    """Return the owner's own id of a new task."""
+    stub: rpc.VideoServiceAsyncStub = rpc.VideoServiceStub(gate.channel)  # type: ignore[assignment]
+    external_id = secrets.token_hex(8)
+    request = pb.CreateVideoTaskRequest(
+        model=VIDEO, parameters=pb.VideoParameters(prompt="Hi"), external_task_id=external_id
+    )
+    await stub.CreateVideoTask(request, metadata=[*gate.headers(OWNER).items()])
+    return external_id
+
+
+TASK, EXTERNAL_TASK = Owned(make_task), Owned(make_external_task)
 RESPONSE, RECORD = Owned(make_response), Owned(make_record)
 THREAD = Owned(make_thread, reason="THREAD_NOT_FOUND")
 KEY = Owned(make_key, status=403, reason="PERMISSION_DENIED")
@@ -104,6 +130,11 @@ BODIES_OF_SHAPES: Mapping[Shape, Mapping[str, Any]] = {Shape.UPDATE_KEY: {"setti
 AT_A_PROVIDER = "an object in a provider's account; tests/e2e/test_accounts.py has it"
 OBJECT_FIELDS: Mapping[str, Owned | str] = {
     "key_id": KEY,
+    "task_id": TASK,
+    "external_task_id": EXTERNAL_TASK,
+    "DownloadVideo.task_id": "no content is served",
+    "CreateVideoTask.external_task_id": "the id of a new task",
+    "ReceiveVideoCallback.task_id": "its signature is the credential; tests/service/test_video_callbacks.py has it",
     "request_id": RECORD,
     "response_id": RESPONSE,
     "previous_response_id": RESPONSE,

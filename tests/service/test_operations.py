@@ -34,8 +34,6 @@ SERVED = {
     "umg.v1.GenerationService.ListInputItems",
     "umg.v1.EmbeddingService.Embed",
     "umg.v1.RerankService.Rerank",
-    "umg.v1.ImageService.GenerateImage",
-    "umg.v1.ImageService.StreamGenerateImage",
     *(f"umg.v1.AdminService.{name}Key" for name in ("Create", "Get", "Update", "Rotate", "Revoke")),
     *(f"umg.v1.AdminService.List{names}" for names in ("Keys", "Usage", "RequestRecords", "Channels")),
     "umg.v1.AdminService.GetUsage",
@@ -44,6 +42,9 @@ SERVED = {
     "umg.v1.ModelService.GetModel",
     "umg.v1.FileService.GetFile",
     "umg.v1.FileService.DownloadFile",
+    *(f"umg.v1.VideoService.{name}VideoTask" for name in ("Create", "Remix", "Get", "Delete", "Watch")),
+    "umg.v1.VideoService.ListVideoTasks",
+    "umg.v1.VideoService.ReceiveVideoCallback",
 }
 
 

@@ -35,12 +35,7 @@ CACHEABLE_FINISH_REASONS = frozenset(
 )
 
 Response = TypeVar(
-    "Response",
-    bound=pb.GenerateResponse
-    | pb.StreamGenerateResponse
-    | pb.EmbedResponse
-    | pb.RerankResponse
-    | pb.GenerateImageResponse,
+    "Response", bound=pb.GenerateResponse | pb.StreamGenerateResponse | pb.EmbedResponse | pb.RerankResponse
 )
 
 
@@ -292,11 +287,7 @@ def _digest(entry_key: str) -> bytes:
 
 
 def _is_cacheable(
-    message: pb.GenerateResponse
-    | pb.StreamGenerateResponse
-    | pb.EmbedResponse
-    | pb.RerankResponse
-    | pb.GenerateImageResponse,
+    message: pb.GenerateResponse | pb.StreamGenerateResponse | pb.EmbedResponse | pb.RerankResponse,
 ) -> bool:
     """Return whether the response finished normally."""
     match message:
@@ -304,7 +295,7 @@ def _is_cacheable(
             ends = [candidate.finish_reason for candidate in message.candidates]
         case pb.StreamGenerateResponse():
             ends = [event.finished.finish_reason for event in message.events if event.HasField("finished")]
-        case pb.EmbedResponse() | pb.RerankResponse() | pb.GenerateImageResponse():
+        case pb.EmbedResponse() | pb.RerankResponse():
             return True
         case unhandled:
             assert_never(unhandled)

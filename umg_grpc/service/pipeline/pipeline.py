@@ -35,10 +35,8 @@ from umg_grpc.wire import headers_of_limits
 from umg_grpc.wire.core.headers import CACHE
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
-RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
-ResponseT = TypeVar(
-    "ResponseT", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
-)
+RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest)
+ResponseT = TypeVar("ResponseT", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from umg_grpc.inprocess import NO_MESSAGES, Context, Handler
 from umg_grpc.v1 import pb
 
 UNSERVED = {
-    "umg.v1.VideoService": "video",
+    "umg.v1.ImageService": "images",
 }
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from ssl import SSLContext
 from typing import Protocol, TypeVar
 
@@ -27,6 +28,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 Decoded = TypeVar("Decoded")
 
 CONTENT_TYPE = "Content-Type"
+KEY_ID_CHARACTERS = 16
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
@@ -46,6 +48,11 @@ class Endpoint:
     def secret(self) -> str:
         """Key of the account, in whichever header it is sent."""
         return self.key or self.key_in_headers
+
+    @cached_property
+    def key_id(self) -> str:
+        """Fingerprint of the key, which identifies it in records without showing it; "" without a key."""
+        return sha256(self.secret.encode()).hexdigest()[:KEY_ID_CHARACTERS] if self.secret else ""
 
     @cached_property
     def _headers_by_key_header(self) -> dict[str, dict[str, str]]:
@@ -85,6 +92,17 @@ class RotatingEndpoints:
         ignored.
         """
         return self.next()
+
+    @property
+    def key_ids(self) -> list[str]:
+        """Fingerprints of all keys."""
+        return [endpoint.key_id for endpoint in self._endpoints]
+
+    def of_key(self, key_id: str) -> Endpoint:
+        """Return the endpoint with the key of this fingerprint, also while the key is suspended. Without one, the key
+        was replaced by another one of the same account: return the endpoint of the next call.
+        """
+        return next((endpoint for endpoint in self._endpoints if endpoint.key_id == key_id), None) or self.next()
 
     def record_success(self, endpoint: Endpoint) -> None:
         """Record a successful response from the endpoint."""
@@ -137,6 +155,11 @@ class HttpChannel:
         """Number of keys that are suspended."""
         return 0 if self._in_turn is None else self._in_turn.keys.suspended
 
+    @property
+    def key_ids(self) -> list[str]:
+        """Fingerprints of the keys; one "" without keys."""
+        return [""] if self._in_turn is None else self._in_turn.key_ids
+
     async def fetch(
         self,
         encoded: UpstreamRequest,
@@ -176,12 +199,13 @@ class HttpChannel:
         *,
         repeatable: bool = True,
         max_bytes: int = MAX_RESPONSE_BYTES,
+        key_id: str = "",
     ) -> tuple[Endpoint, Outgoing]:
-        """Return the endpoint of a call and the request to send. Raise UmgError(UPSTREAM_TIMEOUT) if no time is
-        left.
+        """Return the endpoint of a call and the request to send. `key_id`: fingerprint of the key to use; "" for the
+        next one. Raise UmgError(UPSTREAM_TIMEOUT) if no time is left.
         """
         if self._in_turn is not None:
-            endpoint, left = self._in_turn.next(), seconds
+            endpoint, left = self._in_turn.of_key(key_id) if key_id else self._in_turn.next(), seconds
         else:
             endpoint, left = await self._resolve_endpoint(seconds)
         headers, trace, answer = endpoint.request_headers(key_header), OUTGOING.get(), ANSWER.get()

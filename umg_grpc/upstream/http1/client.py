@@ -102,7 +102,7 @@ class Client:
             head = b"%bContent-Length: %d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
         else:
             head = b"%b%b\r\n" % (head, call.head_lines)
-        pooled = self._take(origin)
+        pooled = self._take(origin) if call.reuses else None
         connection = pooled or await self._connect(origin, deadline, call.addresses, streams=streams)
         while True:
             if streams:

@@ -34,6 +34,7 @@ class Outgoing(NamedTuple):
     proxy: str | None = None  # URL of an HTTP proxy, optionally with credentials
     tls: ssl.SSLContext | None = None  # None: certificates are verified with the system's authorities
     repeatable: bool = True  # the provider may process it twice
+    reuses: bool = True  # may be sent on an idle connection, which the provider may be closing at the same time
     max_bytes: int = MAX_RESPONSE_BYTES  # limit of a whole response
     on_send: Callable[[], None] | None = None  # called immediately before the request is written
     head_lines: bytes = b""  # header lines of this request alone, each with its line break; `headers` are cached

@@ -31,13 +31,8 @@ def decode_body(
     decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
     """
     check_bounds(body)
-    return guarded(lambda: decode(body, headers))
-
-
-def guarded(decode: Callable[[], Decoded]) -> Decoded:
-    """Decode a body that was bounded before. Raise UmgError as `decode_body` does."""
     try:
-        return decode()
+        return decode(body, headers)
     except UmgError:
         raise
     except MemoryError:

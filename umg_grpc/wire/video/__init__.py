@@ -8,6 +8,8 @@ from umg_grpc.wire.video.entry_f import ENTRY_F
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.entry_g import ENTRY_G
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.providers.task_api import VID_C
+from umg_grpc.wire.video.providers.video_object import VID_A
 from umg_grpc.wire.video.unified import UNIFIED
 from umg_grpc.wire.video.video_object import VIDEO_OBJECT
 
@@ -16,5 +18,5 @@ ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
 }
 """Rows of the seven entries."""
 
-VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {}
+VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {protocol.name: protocol for protocol in (VID_A, VID_C)}
 """Rows of the providers' protocols, by the name in a channel's `protocols`."""

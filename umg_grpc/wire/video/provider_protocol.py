@@ -17,13 +17,26 @@ class ProviderRequest:
     """Path below the channel's base URL, with the query."""
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    report: Report | None = None
-    """Parts of the submission that the provider does not support."""
+    report: Report = field(default_factory=Report)
+    """Parts of the submission that the provider does not support, by their canonical paths."""
 
 
-@dataclass(frozen=True)
+StatusOrMore = ProviderStatus | UmgError | ProviderRequest
+"""Status or error of a task; or a further request, whose response completes the status and is decoded in the same way.
+"""
+
+Statuses = Mapping[str, StatusOrMore]
+"""Provider's id -> status of the task; an absent id was not reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class VideoProtocol:
-    """Codec of one provider protocol."""
+    """Codec of one provider protocol. All functions are pure.
+
+    An error of `decode_status` with the reason OBJECT_NOT_FOUND means that the provider does not have the task. A
+    `SUCCEEDED` without results means that the provider reports success and no usable file: the channel polls a few
+    times more before it gives the task up.
+    """
 
     name: str
     encode_create: Callable[[Submission], ProviderRequest]
@@ -31,25 +44,39 @@ class VideoProtocol:
     (`data`) or addresses that the provider accepts: `HttpVideo` fetches the others before.
     """
     decode_created: Callable[[int, Mapping[str, str], bytes, Submission], ProviderTask]
-    """(HTTP status, headers, body, submission). Raises UmgError with its `failure`: a clear refusal lets the service
-    try another channel, `Failure.AMBIGUOUS` never.
+    """(HTTP status, headers by lower-case name, body, submission) -> the task, without `key_id`. Raises UmgError with
+    its `failure`: a clear refusal lets the service try another channel, `Failure.AMBIGUOUS` never.
     """
     encode_query: Callable[[Sequence[ProviderTask]], ProviderRequest]
-    """Tasks of one key, at most `max_batch`."""
-    decode_status: Callable[
-        [int, Mapping[str, str], bytes, Sequence[ProviderTask]], Mapping[str, ProviderStatus | UmgError]
-    ]
-    """Provider's id -> status, or the error of that task; a missing id was not reported."""
+    """Tasks of one key and one batch, at most `max_batch`."""
+    decode_status: Callable[[int, Mapping[str, str], bytes, Sequence[ProviderTask]], Statuses]
+    """(HTTP status, headers by lower-case name, body, tasks of the query). Raises UmgError if the query failed."""
+    decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
+    """(HTTP status, headers by lower-case name, body) of any other call that failed."""
     takes_media_urls: bool = True
-    """Whether the provider fetches `http` addresses itself."""
+    """Whether the provider fetches `http` and `https` addresses itself."""
     max_batch: int = 1
+    batch_of: Callable[[ProviderTask], str] | None = None
+    """Name of the batch of a task: one query has only tasks of one batch. None: all tasks of a key are one batch."""
     encode_find: Callable[[Submission], ProviderRequest] | None = None
     """Look-up by the external id, after a submission with an unknown outcome."""
     decode_found: Callable[[int, Mapping[str, str], bytes, Submission], ProviderTask | None] | None = None
     encode_cancel: Callable[[ProviderTask], ProviderRequest] | None = None
+    decode_cancelled: Callable[[int, Mapping[str, str], bytes], bool] | None = None
+    """Whether the provider has cancelled the task. Raises UmgError if it did not decide. None: `2xx` means cancelled,
+    `400`, `404`, `405`, `409`, `422` not.
+    """
+    key_header: str = "authorization"
+    """Header that has the key without an `auth` in the config: `authorization` with a Bearer token, or another one with
+    the bare key.
+    """
+    max_response_bytes: int = 8 << 20
+    """Limit of a response, larger where results are inline."""
+    result_seconds: float | None = None
+    """Time for which a result's address is valid, where the provider does not state it."""
     first_poll_seconds: float = 10.0
     poll_seconds: float = 10.0
     deadline_seconds: float = 3600.0
     """Time after which a task without an end fails as `task_expired` (reference, 14)."""
     provider_name: str = ""
-    """Name in telemetry (`gen_ai.provider.name`)."""
+    """Name in telemetry (`gen_ai.provider.name`); "" for `umg.<name>`."""

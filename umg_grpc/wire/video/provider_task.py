@@ -33,8 +33,10 @@ class ProviderTask:
     """The provider's id of the task, of any length."""
     model: str
     """The provider's model id."""
-    key_id: str
-    """Fingerprint of the channel's key with which the task was submitted; every later call must use that key."""
+    key_id: str = ""
+    """Fingerprint of the channel's key with which the task was submitted; every later call must use that key. Set by
+    the channel; "" without keys.
+    """
     facts: str = ""
     """Further facts of the protocol (path, region, `req_key`), as one JSON object; "" for none."""
 
@@ -67,5 +69,8 @@ class ProviderStatus:
     error: pb.VideoTaskError | None = None
     """Reason of `FAILED` and `CANCELLED`, cleaned of the provider's hosts, keys and account ids."""
     usage: pb.VideoUsage | None = None
+    """Usage on success, as far as the provider reports it: `output_seconds` is 0 where it does not, and the requested
+    length applies.
+    """
     unknown_word: str = ""
     """The provider's word for the state if the codec does not know it, for the log."""

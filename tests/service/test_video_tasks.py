@@ -1,0 +1,278 @@
+"""Video tasks of a running gateway: submitted once, polled to their end, charged once."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from tests.support import video_upstream
+from tests.support.gateways import Running, running
+from tests.support.video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.status import from_rpc
+from umg_grpc.v1 import pb, rpc
+
+MODEL = "clips-1"
+SECONDS = 20.0
+AUTHORIZED = (("authorization", "Bearer sk-umg-end-to-end"),)
+
+
+@pytest.fixture
+def fake() -> FakeVideos:
+    return FakeVideos()
+
+
+@pytest_asyncio.fixture
+async def gateway(tmp_path: Path, fake: FakeVideos) -> AsyncGenerator[Running, None]:
+    async with running(video_upstream.config(MODEL), tmp_path) as made:
+        made.service._channels.videos["videos"] = fake
+        yield made
+
+
+@pytest_asyncio.fixture
+async def stub(gateway: Running) -> AsyncGenerator["rpc.VideoServiceAsyncStub", None]:
+    async with grpc.aio.insecure_channel(gateway.grpc) as channel:
+        yield rpc.VideoServiceStub(channel)  # type: ignore[misc]
+
+
+def request(prompt: str = "a cat", **fields: object) -> pb.CreateVideoTaskRequest:
+    parameters = pb.VideoParameters(prompt=prompt, duration_seconds=5)
+    return pb.CreateVideoTaskRequest(model=MODEL, parameters=parameters, **fields)  # type: ignore[arg-type]
+
+
+async def create(
+    stub: "rpc.VideoServiceAsyncStub", prompt: str = "a cat", *metadata: tuple[str, str], **fields: object
+) -> pb.VideoTask:
+    made = await stub.CreateVideoTask(request(prompt, **fields), metadata=[*AUTHORIZED, *metadata])
+    return made.task
+
+
+async def get(stub: "rpc.VideoServiceAsyncStub", task_id: str) -> pb.VideoTask:
+    return (await stub.GetVideoTask(pb.GetVideoTaskRequest(task_id=task_id), metadata=AUTHORIZED)).task
+
+
+async def ended(stub: "rpc.VideoServiceAsyncStub", task_id: str) -> pb.VideoTask:
+    """Watch the task to its end. Return it."""
+    async with asyncio.timeout(SECONDS):
+        async for message in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task_id), metadata=AUTHORIZED):
+            last = message.task
+    return last
+
+
+async def reason(call: Awaitable[object]) -> str:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return from_rpc(caught.value).name
+
+
+async def test_a_task_passes_through_its_states_to_its_results(
+    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
+) -> None:
+    task = await create(stub)
+    assert task.state == pb.VIDEO_TASK_STATE_QUEUED
+    assert task.task_id.startswith("task_")
+    assert len(task.task_id) == 37
+    seen = list[tuple[int, int]]()
+    async with asyncio.timeout(SECONDS):
+        async for message in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task.task_id), metadata=AUTHORIZED):
+            seen.append((message.task.state, message.task.progress_percent))
+    assert [state for state, _ in seen][-1] == pb.VIDEO_TASK_STATE_SUCCEEDED
+    assert seen == sorted(seen)
+    assert seen[-1][1] == 100
+    done = await get(stub, task.task_id)
+    assert [result.url for result in done.results] == [video_upstream.URL]
+    assert (done.usage.video_count, done.usage.output_seconds) == (1, 5)
+    assert done.expire_time.ToMicroseconds() > done.complete_time.ToMicroseconds()
+    assert fake.submitted == {task.task_id: 1}
+
+
+async def test_a_failed_task_has_its_reason(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    fake.script = [RUNNING, FAILED]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert done.state == pb.VIDEO_TASK_STATE_FAILED
+    assert (done.error.code, done.error.status_code) == ("content_policy_violation", 400)
+    assert not done.HasField("usage")
+
+
+async def test_a_success_without_a_video_is_polled_again_then_a_failure(
+    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
+) -> None:
+    fake.script = [video_upstream.ProviderStatus(state=pb.VIDEO_TASK_STATE_SUCCEEDED)]
+    task = await create(stub)
+    done = await ended(stub, task.task_id)
+    assert (done.state, done.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "task_failed")
+    assert fake.polled[f"up-{task.task_id}"] == 5
+
+
+async def test_a_task_that_its_provider_has_lost_expires(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    lost = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "no such task").with_failure(Failure.CALLER)
+    fake.script = [RUNNING, lost]
+    task = await create(stub)
+    done = await ended(stub, task.task_id)
+    assert (done.state, done.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired")
+    assert fake.polled[f"up-{task.task_id}"] == 4
+
+
+async def test_a_task_without_an_end_expires(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    fake.script, fake.deadline_seconds = [RUNNING], 0.2
+    done = await ended(stub, (await create(stub)).task_id)
+    assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
+
+
+# --- submission
+
+
+async def test_a_refused_submission_leaves_no_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    refusal = UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "the prompt is not allowed").with_failure(Failure.CALLER)
+    fake.refusals = [refusal]
+    assert await reason(create(stub)) == "UPSTREAM_REJECTED"
+    listed = await stub.ListVideoTasks(pb.ListVideoTasksRequest(), metadata=AUTHORIZED)
+    assert listed.total_count == 0
+
+
+async def test_an_unknown_outcome_is_looked_up_and_never_sent_again(
+    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
+) -> None:
+    cut = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the connection broke").with_failure(Failure.AMBIGUOUS)
+    fake.refusals, fake.accepts_before_refusal = [cut], True
+    task = await create(stub)
+    assert task.state == pb.VIDEO_TASK_STATE_SUBMITTING
+    done = await ended(stub, task.task_id)
+    assert done.state == pb.VIDEO_TASK_STATE_SUCCEEDED
+    assert fake.submitted == {task.task_id: 1}
+
+
+async def test_a_submission_that_is_not_found_fails_as_unconfirmed(
+    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("umg_grpc.service.tasks.outcomes.FIND_PAUSE_SECONDS", 0.05)
+    fake.refusals = [ValueError("a defect")]
+    task = await create(stub)
+    done = await ended(stub, task.task_id)
+    assert (done.state, done.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "submit_unconfirmed")
+    assert fake.submitted == {task.task_id: 1}
+
+
+async def test_a_caller_that_leaves_does_not_lose_its_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    fake.hold = asyncio.Event()
+    call = stub.CreateVideoTask(request(), metadata=AUTHORIZED)
+    await until(lambda: bool(fake.submitted))
+    call.cancel()
+    fake.hold.set()
+    (task_id,) = fake.submitted
+    assert (await ended(stub, task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
+
+
+async def test_a_refusal_may_be_followed_by_another_channel(tmp_path: Path) -> None:
+    first, second = FakeVideos(), FakeVideos()
+    down = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "out of credit").with_failure(Failure.DOWN)
+    first.refusals = [down] * 10
+    async with running(video_upstream.config(MODEL, channels=["one", "two"]), tmp_path) as made:
+        made.service._channels.videos.update(one=first, two=second)
+        async with grpc.aio.insecure_channel(made.grpc) as channel:
+            stub: rpc.VideoServiceAsyncStub = rpc.VideoServiceStub(channel)  # type: ignore[assignment]
+            tasks = [await create(stub, f"cat {number}") for number in range(2)]
+            for task in tasks:
+                assert (await ended(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
+    assert second.submitted == {task.task_id: 1 for task in tasks}
+
+
+async def test_a_repetition_with_the_idempotency_key_is_the_same_task(
+    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
+) -> None:
+    first = await create(stub, idempotency_key="one")
+    again = await create(stub, idempotency_key="one")
+    assert again.task_id == first.task_id
+    assert len(fake.submitted) == 1
+    assert await reason(create(stub, "a dog", idempotency_key="one")) == "ALREADY_EXISTS"
+
+
+async def test_simultaneous_repetitions_are_one_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    tasks = await asyncio.gather(*(create(stub, idempotency_key="one") for _ in range(5)))
+    assert len({task.task_id for task in tasks}) == 1
+    assert len(fake.submitted) == 1
+
+
+async def test_a_repetition_by_an_sdk_is_the_same_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    first = await create(stub)
+    assert (await create(stub)).task_id != first.task_id
+    again = await create(stub, "a cat", ("x-stainless-retry-count", "1"))
+    other = await create(stub, "a dog", ("x-stainless-retry-count", "1"))
+    assert again.task_id in fake.submitted
+    assert len(fake.submitted) == 3
+    assert other.task_id != again.task_id
+
+
+async def test_an_external_id_is_unique(stub: "rpc.VideoServiceAsyncStub") -> None:
+    task = await create(stub, external_task_id="mine")
+    assert await reason(create(stub, "a dog", external_task_id="mine")) == "ALREADY_EXISTS"
+    found = await stub.GetVideoTask(pb.GetVideoTaskRequest(external_task_id="mine"), metadata=AUTHORIZED)
+    assert found.task.task_id == task.task_id
+
+
+# --- look-up
+
+
+async def test_tasks_are_listed_in_pages(stub: "rpc.VideoServiceAsyncStub") -> None:
+    made = [(await create(stub, f"cat {number}")).task_id for number in range(5)]
+    token, seen = "", list[str]()
+    while True:
+        page = await stub.ListVideoTasks(pb.ListVideoTasksRequest(page_size=2, page_token=token), metadata=AUTHORIZED)
+        seen += [task.task_id for task in page.tasks]
+        assert page.total_count == 5
+        if not (token := page.next_page_token):
+            break
+    assert seen == made[::-1]
+    oldest = pb.ListVideoTasksRequest(order=pb.VIDEO_TASK_ORDER_OLDEST_FIRST, page_token=made[1])
+    assert [task.task_id for task in (await stub.ListVideoTasks(oldest, metadata=AUTHORIZED)).tasks] == made[2:]
+
+
+async def test_a_task_of_another_entry_is_not_found(stub: "rpc.VideoServiceAsyncStub") -> None:
+    task = await create(stub)
+    wrong = pb.GetVideoTaskRequest(task_id=task.task_id, entry=pb.VIDEO_ENTRY_VIDEO_OBJECT)
+    assert await reason(stub.GetVideoTask(wrong, metadata=AUTHORIZED)) == "OBJECT_NOT_FOUND"
+
+
+async def test_a_queued_task_is_cancelled_and_an_ended_one_deleted(
+    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
+) -> None:
+    fake.script = [QUEUED]
+    task = await create(stub)
+    request = pb.DeleteVideoTaskRequest(task_id=task.task_id)
+    cancelled = (await stub.DeleteVideoTask(request, metadata=AUTHORIZED)).task
+    assert (cancelled.state, cancelled.error.code) == (pb.VIDEO_TASK_STATE_CANCELLED, "task_cancelled")
+    assert (await get(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_CANCELLED
+    await stub.DeleteVideoTask(request, metadata=AUTHORIZED)
+    assert await reason(get(stub, task.task_id)) == "OBJECT_NOT_FOUND"
+
+
+async def test_a_running_task_is_not_deleted(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    fake.script = [RUNNING]
+    task = await create(stub)
+    async for message in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task.task_id), metadata=AUTHORIZED):
+        if message.task.state == pb.VIDEO_TASK_STATE_RUNNING:
+            break
+    call = stub.DeleteVideoTask(pb.DeleteVideoTaskRequest(task_id=task.task_id), metadata=AUTHORIZED)
+    assert await reason(call) == "WRONG_STATE"
+
+
+async def test_a_remix_is_made_where_its_source_was(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+    source = await ended(stub, (await create(stub)).task_id)
+    wanted = pb.RemixVideoTaskRequest(task_id=source.task_id, prompt="a red cat")
+    remix = (await stub.RemixVideoTask(wanted, metadata=AUTHORIZED)).task
+    assert (remix.kind, remix.remixed_from_task_id) == (pb.VIDEO_TASK_KIND_REMIX, source.task_id)
+    sent = fake.requests[-1]
+    assert sent.source is not None
+    assert (sent.source.id, sent.source.key_id) == (f"up-{source.task_id}", "key")
+    assert sent.request.parameters.prompt == "a red cat"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)

@@ -1,0 +1,62 @@
+"""Submissions and channels of videos, for tests."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.support.providers.raw import PATIENT
+from tests.support.providers.server import KEY
+from umg_grpc.egress import EgressRules, parse_place
+from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.video import HttpVideo
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+
+TASK_ID = "task_0123456789abcdefghijklmnopqrstuv"
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
+
+
+def image(role: str = "", *, url: str = "", data: bytes = PNG) -> pb.VideoMedia:
+    """Return an image; `role`: in lower case, e.g. `first_frame`."""
+    value = pb.VideoMediaRole.Value(f"VIDEO_MEDIA_ROLE_{role.upper()}") if role else 0
+    return pb.VideoMedia(kind=IMAGE, role=value, url=url) if url else pb.VideoMedia(kind=IMAGE, role=value, data=data)
+
+
+def submission(
+    model: str = "m",
+    *media: pb.VideoMedia,
+    prompt: str = "a paper boat",
+    source: ProviderTask | None = None,
+    public: str = "",
+    callback_url: str = "",
+    kind: "pb.VideoTaskKind.ValueType" = pb.VIDEO_TASK_KIND_UNSPECIFIED,
+    **parameters: Any,
+) -> Submission:
+    """Return a submission with these parameters of the video."""
+    request = pb.CreateVideoTaskRequest(
+        model=public or model,
+        kind=kind,
+        parameters=pb.VideoParameters(prompt=prompt, media=media, **parameters),
+    )
+    return Submission(task_id=TASK_ID, model=model, request=request, source=source, callback_url=callback_url)
+
+
+@asynccontextmanager
+async def opened_videos(
+    url: str,
+    protocol: VideoProtocol,
+    *,
+    keys: Sequence[str] = (KEY,),
+    allow: Sequence[str] = (),
+    deadlines: Deadlines = PATIENT,
+) -> AsyncGenerator[HttpVideo, None]:
+    """Open a channel to a provider. `allow`: places that the guard for URLs allows."""
+    rules = EgressRules(tuple(parse_place(place) for place in allow))
+    async with Client.opened() as client, Fetcher.opened(rules) as fetcher:
+        source = RotatingEndpoints([Endpoint(url, {}, key) for key in keys])
+        yield HttpVideo(HttpChannel(client, source, deadlines), protocol, fetcher)

@@ -1,0 +1,358 @@
+"""Video tasks: submission, look-up, cancellation, and the stream of their changes."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+
+import msgspec
+
+from umg_grpc import video_families
+from umg_grpc.access.caller import Caller
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import Context
+from umg_grpc.routing import CREATE_VIDEO, REMIX_VIDEO, PublicModel
+from umg_grpc.service.pipeline.call import Call, current
+from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.model_access import find_model
+from umg_grpc.service.pipeline.model_access import not_found as model_not_found
+from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.servicers.unserved import not_served
+from umg_grpc.service.tasks.costs import max_cost
+from umg_grpc.service.tasks.outcomes import failure
+from umg_grpc.service.tasks.poller import provider_task_of
+from umg_grpc.service.tasks.requests import (
+    already_exists,
+    body_hash,
+    check_urls,
+    decode_data_urls,
+    new_row,
+    not_found,
+)
+from umg_grpc.service.tasks.submission import NewTask
+from umg_grpc.service.tasks.tasks import Tasks
+from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter, results_of
+from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.core.json import invalid
+
+NO_MESSAGES: tuple[bytes, ...] = ()
+RETRY_COUNT = "x-stainless-retry-count"
+"""Header of SDKs that repeat a request by themselves: the number of the repetition."""
+RETRY_SECONDS = 120.0
+"""Time within which a repetition by an SDK is taken for the same submission."""
+POLL_AFTER = "openai-poll-after-ms"
+POLL_AFTER_MILLISECONDS = 5000
+DEFAULT_PAGE = 20
+WATCH_SECONDS = 1.0
+"""Time between two looks at a watched task, for changes by other processes and of its estimated progress."""
+CANCEL_SECONDS = 30.0
+ANY_KEY = "*"
+
+
+class VideoServicer(rpc.VideoServiceServicer):
+    """Servicer of `umg.v1.VideoService`."""
+
+    def __init__(self, channels: Channels, tasks: Tasks, fetcher: Fetcher, blobs: BlobStore | None) -> None:
+        """Create the servicer. `blobs` is None if the operator stores no files."""
+        self._channels = channels
+        self._tasks = tasks
+        self._rows = tasks.context.rows
+        self._fetcher = fetcher
+        self._blobs = blobs
+
+    # --- submission
+
+    async def CreateVideoTask(self, request: pb.CreateVideoTaskRequest, context: Context) -> pb.CreateVideoTaskResponse:
+        """Submit a task once, and return it as accepted by a provider, or queued if that is not known yet."""
+        check(request)
+        call = current()
+        request = self._checked(call, request)
+        check_urls(request, self._fetcher.check)
+        model = self._model(call, request.model)
+        self._channels.router.check(model.id, CREATE_VIDEO, call.caller.channels)
+        if (known := await self._repeated(call, request, None)) is not None:
+            return pb.CreateVideoTaskResponse(task=self._shown(call, known))
+        targets = self._tasks.submissions.targets(call, model, CREATE_VIDEO)
+        await self._tasks.submissions.admit(call, model, max_cost(request.parameters, model.prices))
+        now = self._tasks.context.now()
+        row = new_row(call, request, model, self._tasks.context.process, now, kind=request.kind)
+        row = await self._submit(NewTask(call=call, row=row, request=request, model=model, targets=targets))
+        return pb.CreateVideoTaskResponse(task=self._shown(call, row))
+
+    async def RemixVideoTask(self, request: pb.RemixVideoTaskRequest, context: Context) -> pb.RemixVideoTaskResponse:
+        """Submit a task that changes a finished one, with the channel and the key that made it."""
+        check(request)
+        call = current()
+        source = await self._own(call.caller, request.task_id)
+        if request.HasField("model") and request.model != source.model:
+            raise invalid("model", f"a remix has the model of its source, `{source.model}`; send that or none")
+        if source.state != SUCCEEDED:
+            raise _wrong_state(source, "only a task that has succeeded can be changed")
+        model = self._model(call, source.model)
+        self._channels.router.check(model.id, REMIX_VIDEO, call.caller.channels)
+        remix = _remix_request(source, request)
+        if (known := await self._repeated(call, remix, source.task_id)) is not None:
+            return pb.RemixVideoTaskResponse(task=self._shown(call, known))
+        targets = [
+            target
+            for target in self._tasks.submissions.targets(call, model, REMIX_VIDEO)
+            if target.channel.name == source.channel
+        ]
+        if not targets:
+            message = "the channel that made this task is not available any more; submit a new task"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        await self._tasks.submissions.admit(call, model, max_cost(remix.parameters, model.prices))
+        context_now, kind = self._tasks.context.now(), pb.VIDEO_TASK_KIND_REMIX
+        process = self._tasks.context.process
+        row = new_row(call, remix, model, process, context_now, kind=kind, source_task_id=source.task_id)
+        made_by = provider_task_of(source)
+        new = NewTask(call=call, row=row, request=remix, model=model, targets=targets[:1], source=made_by)
+        return pb.RemixVideoTaskResponse(task=self._shown(call, await self._submit(new)))
+
+    def _checked(self, call: Call, request: pb.CreateVideoTaskRequest) -> pb.CreateVideoTaskRequest:
+        """Return the request with the defaults of its model. Raise UmgError if it breaks a rule of the model or the
+        entry, also for a model that no channel serves.
+        """
+        family = upstream_model = ""
+        with suppress(UmgError):
+            found = self._channels.router.resolve(request.model).model
+            target = self._channels.router.targets(found.id)[0]
+            family, upstream_model = found.family, target.model
+        checked = video_families.check(request, family, upstream_model)
+        decode_data_urls(checked)
+        return checked
+
+    def _model(self, call: Call, name: str) -> PublicModel:
+        resolved = find_model(self._channels.router, call.caller, name)
+        if resolved.suffix is not None:
+            raise model_not_found(call.caller, name)
+        return resolved.model
+
+    async def _repeated(
+        self, call: Call, request: pb.CreateVideoTaskRequest, source_task_id: str | None
+    ) -> MediaTask | None:
+        """Return the task of which this submission is a repetition: by its idempotency key, or of an SDK that repeats a
+        request without one.
+        """
+        owner, now = call.caller.key_id, self._tasks.context.now()
+        fingerprint = body_hash(request, source_task_id)
+        retries = call.arrival.metadata.get(RETRY_COUNT, "")
+        if not request.HasField("idempotency_key") and retries.isdecimal() and int(retries):
+            return await self._rows.find_repeated(owner, fingerprint, now - int(RETRY_SECONDS * 1e6))
+        wanted = MediaTask(
+            owner=owner,
+            body_hash=fingerprint,
+            idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
+            external_task_id=request.external_task_id if request.HasField("external_task_id") else None,
+        )
+        if wanted.idempotency_key is None and wanted.external_task_id is None:
+            return None
+        existing = await self._rows.find_conflict(wanted)
+        return _same(wanted, existing) if existing is not None else None
+
+    async def _submit(self, new: NewTask) -> MediaTask:
+        row = await self._tasks.submissions.submit(new)
+        if row.task_id == new.row.task_id:
+            return row
+        return _same(new.row, row)  # another call with the same id was faster
+
+    # --- look-up
+
+    async def GetVideoTask(self, request: pb.GetVideoTaskRequest, context: Context) -> pb.GetVideoTaskResponse:
+        """Return the task as it is recorded."""
+        check(request)
+        call = current()
+        if request.HasField("external_task_id"):
+            row, named = await self._rows.find_external(call.caller.key_id, request.external_task_id), ""
+            named = request.external_task_id
+        else:
+            row, named = await self._own(call.caller, request.task_id), request.task_id
+        if row is None or not _matches(row, request):
+            raise not_found(named)
+        return pb.GetVideoTaskResponse(task=self._shown(call, row))
+
+    async def ListVideoTasks(self, request: pb.ListVideoTasksRequest, context: Context) -> pb.ListVideoTasksResponse:
+        """Return a page of the caller's tasks, or of another key's for an administrator."""
+        check(request)
+        caller = current().caller
+        owner: str | None = caller.key_id
+        if request.HasField("key_id") and request.key_id != caller.key_id:
+            if not caller.administrator:
+                message = "this API key may list its own tasks only; leave out `key_id`"
+                raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation="admin")
+            owner = None if request.key_id == ANY_KEY else request.key_id
+        after = None
+        if request.page_token:
+            after = await self._rows.get(request.page_token)
+            if after is None or (owner is not None and after.owner != owner):
+                raise invalid("page_token", "this task is not in the list; begin with the first page")
+        selection = TaskFilter(
+            owner=owner,
+            entry=request.entry,
+            states=[int(state) for state in request.states],
+            model=request.model if request.HasField("model") else None,
+            task_ids=list(request.task_ids),
+            oldest_first=request.order == pb.VIDEO_TASK_ORDER_OLDEST_FIRST,
+        )
+        size = request.page_size if request.HasField("page_size") else DEFAULT_PAGE
+        rows, total = await self._rows.page(selection, after, size + 1)
+        page = rows[:size]
+        return pb.ListVideoTasksResponse(
+            tasks=[self._tasks.context.view.task(row) for row in page],
+            next_page_token=page[-1].task_id if len(rows) > size else "",
+            total_count=total,
+        )
+
+    async def WatchVideoTask(
+        self, request: pb.WatchVideoTaskRequest, context: Context
+    ) -> AsyncGenerator[pb.WatchVideoTaskResponse, None]:
+        """Yield the task, then again after each change of state or progress, until its end."""
+        check(request)
+        call, shown = current(), None
+        with self._tasks.context.watching(request.task_id) as changed:
+            while True:
+                changed.clear()
+                row = await self._own(call.caller, request.task_id)
+                task = self._tasks.context.view.task(row)
+                if (task.state, task.progress_percent) != shown:
+                    shown = task.state, task.progress_percent
+                    yield pb.WatchVideoTaskResponse(task=task)
+                if row.state in TERMINAL:
+                    return
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), WATCH_SECONDS)
+
+    async def DownloadVideo(
+        self, request: pb.DownloadVideoRequest, context: Context
+    ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
+        """Yield the head of a result, then its bytes."""
+        for message in NO_MESSAGES:  # makes this a generator
+            yield pb.DownloadVideoResponse(chunk=message)
+        raise not_served("the content of videos")
+
+    # --- changes
+
+    async def DeleteVideoTask(self, request: pb.DeleteVideoTaskRequest, context: Context) -> pb.DeleteVideoTaskResponse:
+        """Delete a finished task with its files, or cancel one that its provider has not started."""
+        check(request)
+        call = current()
+        row = await self._own(call.caller, request.task_id)
+        if request.entry and row.entry != request.entry:
+            raise not_found(request.task_id)
+        if row.state not in TERMINAL:
+            return pb.DeleteVideoTaskResponse(task=self._tasks.context.view.task(await self._cancel(row)))
+        if (deleted := await self._rows.delete(row.task_id)) is None:
+            raise not_found(request.task_id)
+        if self._blobs is not None:
+            for result in results_of(deleted):
+                if result.blob_id:
+                    await self._blobs.delete(result.blob_id)
+        self._tasks.context.changed(deleted)
+        return pb.DeleteVideoTaskResponse(task=self._tasks.context.view.task(deleted))
+
+    async def _cancel(self, row: MediaTask) -> MediaTask:
+        """Cancel a task at its provider. Raise UmgError(WRONG_STATE) if that is not possible."""
+        upstream = self._channels.videos.get(row.channel)
+        if row.state != QUEUED or upstream is None:
+            raise _wrong_state(row, "it can be deleted when it has ended")
+        if not await upstream.cancel(provider_task_of(row), CANCEL_SECONDS):
+            raise _wrong_state(row, "its provider cannot cancel it now; it can be deleted when it has ended")
+        now, tasks = self._tasks.context.now(), self._tasks.context
+        cancelled = await self._rows.advance(
+            row.task_id,
+            CANCELLED,
+            error=failure("task_cancelled", "the caller cancelled the task").SerializeToString(),
+            update_micros=now,
+            complete_micros=now,
+            expire_micros=now + self._tasks.retention_micros,
+            next_poll_micros=None,
+        )
+        if cancelled is None:  # it ended meanwhile
+            return await self._rows.get(row.task_id) or row
+        tasks.metrics.ended(cancelled.channel, "task_cancelled")
+        tasks.changed(cancelled)
+        return cancelled
+
+    async def ReceiveVideoCallback(
+        self, request: pb.ReceiveVideoCallbackRequest, context: Context
+    ) -> pb.ReceiveVideoCallbackResponse:
+        """Poll the task soon. The content of the notification changes nothing by itself."""
+        check(request)
+        tasks = self._tasks.context
+        is_signed = tasks.signatures.is_valid(request.task_id, request.signature)
+        row = await self._rows.get(request.task_id) if is_signed else None
+        if row is None:
+            tasks.metrics.called_back("in", "refused")
+            raise not_found(request.task_id)
+        _check_callback(request.body, row)
+        tasks.metrics.called_back("in", "received")
+        if row.state not in TERMINAL:
+            await self._rows.hasten(row.task_id, tasks.now())
+            tasks.wake_poller()
+        return pb.ReceiveVideoCallbackResponse()
+
+    async def _own(self, caller: Caller, task_id: str) -> MediaTask:
+        """Return a task of the caller. Raise UmgError(OBJECT_NOT_FOUND), also for another caller's."""
+        row = await self._rows.get(task_id)
+        if row is None or row.owner != caller.key_id:
+            raise not_found(task_id)
+        return row
+
+    def _shown(self, call: Call, row: MediaTask) -> pb.VideoTask:
+        """Return the task for its owner, with the time after which it should be read again in the headers."""
+        call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
+        if row.state not in TERMINAL:
+            call.headers[POLL_AFTER] = str(POLL_AFTER_MILLISECONDS)
+        return self._tasks.context.view.task(row)
+
+
+def _same(wanted: MediaTask, existing: MediaTask) -> MediaTask:
+    """Return the existing task if the new one is a repetition of it. Raise UmgError(ALREADY_EXISTS)."""
+    if wanted.idempotency_key is not None and wanted.idempotency_key == existing.idempotency_key:
+        if wanted.body_hash == existing.body_hash:
+            return existing
+        raise already_exists("the idempotency key was used for a task with other content; send another key")
+    named = wanted.external_task_id
+    raise already_exists(f"external_task_id: you have a task with the id `{named}`; send another id")
+
+
+def _matches(row: MediaTask, request: pb.GetVideoTaskRequest) -> bool:
+    """Return whether the task has the entry, the kind and the model of the request, where it has them."""
+    if request.entry and row.entry != request.entry:
+        return False
+    if request.kind and row.kind != request.kind:
+        return False
+    return not request.HasField("model") or row.model == request.model
+
+
+def _remix_request(source: MediaTask, request: pb.RemixVideoTaskRequest) -> pb.CreateVideoTaskRequest:
+    """Return the request of a remix: the parameters of its source with another prompt, and without media."""
+    remix = pb.CreateVideoTaskRequest(
+        model=source.model,
+        entry=pb.VIDEO_ENTRY_VIDEO_OBJECT,
+        parameters=pb.CreateVideoTaskRequest.FromString(source.request).parameters,
+        idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
+    )
+    remix.parameters.ClearField("media")
+    remix.parameters.prompt, remix.parameters.extra_json = request.prompt, request.extra_json
+    return remix
+
+
+def _check_callback(body: bytes, row: MediaTask) -> None:
+    """Raise UmgError for a notification that is no JSON object, or that names another task of the provider."""
+    try:
+        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        ids = [msgspec.json.decode(found[name], type=str) for name in ("id", "task_id") if name in found]
+    except msgspec.DecodeError:
+        raise invalid(
+            "body", "expected a JSON object; its `id` or `task_id` is the provider's id of the task"
+        ) from None
+    if ids and row.upstream_task_id and row.upstream_task_id not in ids:
+        raise invalid("body", "the notification names another task")
+
+
+def _wrong_state(row: MediaTask, advice: str) -> UmgError:
+    state = pb.VideoTaskState.Name(pb.VideoTaskState.ValueType(row.state)).removeprefix("VIDEO_TASK_STATE_").lower()
+    return UmgError(pb.ERROR_REASON_WRONG_STATE, f"the task is {state}: {advice}", state=state)

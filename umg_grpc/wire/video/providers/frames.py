@@ -1,0 +1,55 @@
+"""Roles of the images of a submission."""
+
+from dataclasses import dataclass, field
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_task import Submission
+
+Numbered = tuple[int, pb.VideoMedia]
+"""A medium with its position, for errors."""
+
+FIRST, LAST = pb.VIDEO_MEDIA_ROLE_FIRST_FRAME, pb.VIDEO_MEDIA_ROLE_LAST_FRAME
+REFERENCE, MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATIC_MASK
+
+
+@dataclass
+class Inputs:
+    """Media of a submission by their use."""
+
+    first: Numbered | None = None
+    last: Numbered | None = None
+    references: list[Numbered] = field(default_factory=list)
+    masks: list[Numbered] = field(default_factory=list)
+    videos: list[Numbered] = field(default_factory=list)
+    audio: list[Numbered] = field(default_factory=list)
+
+
+def inputs_of(submission: Submission, *, pairs: bool = False) -> Inputs:
+    """Return the media by their use. An image without a role is the first frame if it is the only one, else a
+    reference; with `pairs`, two of them are the first and the last frame.
+    """
+    found = Inputs()
+    plain: list[Numbered] = []
+    for numbered in enumerate(submission.request.parameters.media):
+        media = numbered[1]
+        if media.kind == pb.VIDEO_MEDIA_KIND_VIDEO:
+            found.videos.append(numbered)
+        elif media.kind == pb.VIDEO_MEDIA_KIND_AUDIO:
+            found.audio.append(numbered)
+        elif media.role == FIRST:
+            found.first = numbered
+        elif media.role == LAST:
+            found.last = numbered
+        elif media.role == REFERENCE:
+            found.references.append(numbered)
+        elif media.role == MASK:
+            found.masks.append(numbered)
+        else:
+            plain.append(numbered)
+    if len(plain) == 1 and found.first is None and not found.references:
+        found.first = plain[0]
+    elif len(plain) == 2 and pairs and found.first is None and found.last is None and not found.references:
+        found.first, found.last = plain
+    else:
+        found.references += plain
+    return found
