@@ -75,8 +75,8 @@ class ImageProtocol:
     """Whether the provider fetches the addresses of this request itself; otherwise it needs the bytes."""
     stream_decoder: Callable[[pb.GenerateImageRequest], ImageStreamDecoder] | None = None
     """None for a protocol without streams."""
-    max_images: int | None = None
-    """Maximum `n` of one call; a larger one is divided into several calls. None for no limit."""
+    one_image: bool = False
+    """Whether a call makes one image (or one group), so that `n` images are `n` calls."""
     max_file_bytes: int = 20 << 20
     """Maximum size of a fetched input image."""
     tasks: ImageTasks | None = None

@@ -12,6 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_steps import decode_in_steps
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 from umg_grpc.wire.core.media import decode_base64
+from umg_grpc.wire.core.numbers import count
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 NO_IMAGES = ": it has no images"
@@ -94,3 +95,16 @@ def no_image(message: str, status: str = "200") -> UmgError:
 def blocked(message: str) -> UmgError:
     """Return the error for content that the provider's policy refuses: it fails alike on every channel."""
     return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
+
+
+USAGE = ("image_count", "input_tokens", "input_text_tokens", "input_image_tokens", "output_tokens", "total_tokens")
+
+
+def add_result(total: pb.ImageResult, result: pb.ImageResult) -> None:
+    """Add the images and the usage of one of several calls to the result of all."""
+    usage = pb.ImageUsage()
+    for name in USAGE:
+        if name == "image_count" or total.usage.HasField(name) or result.usage.HasField(name):  # type: ignore[arg-type]
+            setattr(usage, name, count(getattr(total.usage, name) + getattr(result.usage, name)))
+    total.MergeFrom(result)
+    total.usage.CopyFrom(usage)

@@ -237,6 +237,6 @@ ARK_IMAGES = ImageProtocol(
     decode_error=decode_error,
     takes_urls=takes_urls,
     stream_decoder=ArkStreamDecoder,
-    max_images=1,
+    one_image=True,
     provider_name="volcengine",
 )

@@ -93,3 +93,32 @@ class EventDecoder(ABC):
     def _next(self) -> int:
         """Position of the next image of the group."""
         return self.images + len(self.failures)
+
+
+def add_started(message: pb.StreamGenerateImageResponse, result: pb.ImageResult) -> None:
+    """Add `started` for a whole result, of a provider that does not stream."""
+    started = message.events.add().started
+    started.model = result.model
+    if result.HasField("create_time"):
+        started.create_time.CopyFrom(result.create_time)
+
+
+def add_completed(message: pb.StreamGenerateImageResponse, image: pb.Image, index: int) -> None:
+    """Add a finished image of a whole result."""
+    completed = message.events.add().completed
+    completed.image_index = index
+    completed.image.CopyFrom(image)
+
+
+def finished_message(result: pb.ImageResult) -> pb.StreamGenerateImageResponse:
+    """Return the last event: the result without its images."""
+    message = pb.StreamGenerateImageResponse()
+    finished = message.events.add().finished.result
+    for descriptor, _ in result.ListFields():
+        if descriptor.name == "usage":
+            finished.usage.CopyFrom(result.usage)
+        elif descriptor.name == "create_time":
+            finished.create_time.CopyFrom(result.create_time)
+        elif descriptor.name != "images":
+            setattr(finished, descriptor.name, getattr(result, descriptor.name))
+    return message

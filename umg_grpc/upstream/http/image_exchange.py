@@ -1,0 +1,160 @@
+"""One HTTP exchange of an image call, whose response may be large: it is read as memory for it becomes free."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self, TypeVar
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.answer_budget import AnswerBudget
+from umg_grpc.upstream.http.channel import HttpChannel
+from umg_grpc.upstream.http.decoding import decoded, refusal
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.faults import too_large
+from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.text_format import UpstreamRequest
+
+Decoded = TypeVar("Decoded")
+
+STEP_BYTES = 1 << 20
+"""Further bytes of a response of unknown size for which memory is held at once."""
+
+
+class CallEnd(NamedTuple):
+    """End of the time for a call with all of its exchanges, on the clock of the event loop."""
+
+    callers: float
+    channels: float
+
+    @classmethod
+    def of(cls, seconds: float, channel: HttpChannel) -> Self:
+        """Return the end of a call that begins now and has `seconds` by its caller."""
+        now = asyncio.get_running_loop().time()
+        return cls(now + seconds, now + channel.total_seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the earlier end, at least 0."""
+        return max(0.0, min(self) - asyncio.get_running_loop().time())
+
+    def limit(self, outgoing: Outgoing) -> Outgoing:
+        """Return the exchange with deadlines that end with the channel's time. Raise UmgError(UPSTREAM_TIMEOUT) if that
+        is over.
+        """
+        deadlines, left = outgoing.deadlines, self.channels - asyncio.get_running_loop().time()
+        if left <= 0:
+            raise deadlines.late("total")
+        limited = replace(
+            deadlines,
+            connect=min(deadlines.connect, left),
+            first_byte=min(deadlines.first_byte, left),
+            idle=min(deadlines.idle, left),
+            total=min(deadlines.total, left),
+        )
+        return outgoing._replace(deadlines=limited)
+
+
+class Held:
+    """Memory that is held for one response, for the part of it that is in memory at once."""
+
+    def __init__(self, budget: AnswerBudget, end: CallEnd) -> None:
+        self._budget = budget
+        self._end = end
+        self._bytes = 0
+
+    async def cover(self, size: int, *, ahead: int = 0) -> None:
+        """Wait until there is memory for `size` bytes, or for more, if that is not enough. Raise UmgError(UNAVAILABLE)
+        at the end of the call's time.
+        """
+        if size > self._bytes:
+            step = size - self._bytes + ahead
+            await self._budget.hold(step, self._end.left)
+            self._bytes += step
+
+
+@dataclass(frozen=True)
+class ImageExchanges:
+    """Exchanges with one provider. Raises the errors of the client and the codec."""
+
+    channel: HttpChannel
+    protocol: ImageProtocol
+    budget: AnswerBudget
+
+    async def fetch(
+        self,
+        encoded: UpstreamRequest,
+        decode: Callable[[bytes], Decoded],
+        end: CallEnd,
+        *,
+        key_id: str = "",
+        is_expected: Callable[[UmgError], bool] | None = None,
+    ) -> tuple[Decoded, str]:
+        """Return the decoded body of a successful response, and the fingerprint of the used key. `is_expected`: whether
+        an error of the provider is not recorded as a failure.
+        """
+        async with self.opened(encoded, end, key_id=key_id, is_expected=is_expected) as (exchange, used):
+            body = await whole_body(exchange, Held(self.budget, end))
+            return await decoded(body, decode), used
+
+    @asynccontextmanager
+    async def opened(
+        self,
+        encoded: UpstreamRequest,
+        end: CallEnd,
+        *,
+        key_id: str = "",
+        is_expected: Callable[[UmgError], bool] | None = None,
+    ) -> AsyncGenerator[tuple[Exchange, str], None]:
+        """Yield the exchange of a successful response, and the fingerprint of the key. The outcome of the body is that
+        of the block. A call is sent on a connection of its own: the provider may be closing an idle one, and a second
+        attempt could make, and cost, the images twice.
+        """
+        is_query = encoded.method == "GET"
+        channel, exchange, headers, status = self.channel, None, NO_HEADERS, 0
+        endpoint, outgoing = await channel.outgoing(
+            encoded,
+            self.protocol.key_header,
+            end.callers - asyncio.get_running_loop().time(),
+            repeatable=is_query,
+            key_id=key_id,
+        )
+        try:
+            exchange = await channel.client.open(end.limit(outgoing)._replace(reuses=is_query))
+            status, headers = exchange.response.status, exchange.response.headers
+            channel.record_reachable(endpoint)
+            if status != 200:
+                body = await exchange.refusal()
+                raise refusal(*(self.protocol.decode_error, status, headers, body), is_forwarded=outgoing.is_forwarded)
+            yield exchange, endpoint.key_id
+        except UmgError as error:
+            if is_expected is None or not is_expected(error):
+                channel.record_failure(error, endpoint, encoded.path, status, headers)
+            raise
+        else:
+            channel.record_success(endpoint, headers)
+        finally:
+            if exchange is not None:
+                exchange.close()
+
+
+async def whole_body(exchange: Exchange, held: Held, beginning: bytes = b"") -> bytes:
+    """Return the body of a response. `beginning`: the part that was read before. Raise UmgError(UPSTREAM_FAILED) if it
+    is too large.
+    """
+    stated = exchange.response.content_length
+    if stated > MAX_RESPONSE_BYTES:
+        raise too_large(MAX_RESPONSE_BYTES)
+    await held.cover(stated)
+    exchange.deadline.record_start()
+    parts, size = [beginning], len(beginning)
+    while chunk := await exchange.read():
+        parts.append(chunk)
+        size += len(chunk)
+        if size > MAX_RESPONSE_BYTES:
+            parts.clear()  # the traceback of the error references this frame
+            raise too_large(MAX_RESPONSE_BYTES)
+        await held.cover(size, ahead=STEP_BYTES)
+    return b"".join(parts)

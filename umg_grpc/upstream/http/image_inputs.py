@@ -1,0 +1,95 @@
+"""Input images of a request, fetched under the guard for providers that take only bytes."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.image_files import ACCEPTED_TYPES, check_image, sniff_image
+from umg_grpc.wire.core.json import invalid
+
+MAX_CONCURRENT = 4
+"""Maximum files of one request that are fetched at once."""
+MAX_TOTAL_BYTES = 64 << 20
+"""Maximum size of all fetched files of one request together."""
+PLACEHOLDER = b"\x89PNG\r\n\x1a\n"
+_TYPES = "PNG, JPEG, GIF or WebP"
+
+
+class Place(NamedTuple):
+    """Input image with the canonical path of its address."""
+
+    field: str
+    image: pb.ImageInput
+
+
+def addresses(request: pb.GenerateImageRequest) -> Iterator[Place]:
+    """Yield the input images and the mask that are addresses."""
+    for place in _images(request):
+        if place.image.HasField("url"):
+            yield place
+
+
+def _images(request: pb.GenerateImageRequest) -> Iterator[Place]:
+    for index, turn in enumerate(request.turns):
+        for number, part in enumerate(turn.parts):
+            if part.HasField("image"):
+                yield Place(f"turns[{index}].parts[{number}].image.url", part.image)
+    for index, image in enumerate(request.inputs):
+        yield Place(f"inputs[{index}].url", image)
+    if request.HasField("mask"):
+        yield Place("mask.url", request.mask)
+
+
+def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageRequest:
+    """Return a copy in which files of some bytes replace the addresses, to encode the request before it is sent."""
+    copied = pb.GenerateImageRequest()
+    copied.CopyFrom(request)
+    for place in addresses(copied):
+        place.image.data = PLACEHOLDER
+    return copied
+
+
+async def with_inline_images(
+    request: pb.GenerateImageRequest, fetcher: Fetcher, max_file_bytes: int, seconds: float
+) -> pb.GenerateImageRequest:
+    """Return a copy with the bytes of the images at the addresses, fetched within `seconds`.
+
+    Raise UmgError(INVALID_FIELD) for an address that the guard refuses, or whose file cannot be fetched or is not an
+    image of an accepted type.
+    """
+    copied = pb.GenerateImageRequest()
+    copied.CopyFrom(request)
+    slots, total = asyncio.Semaphore(MAX_CONCURRENT), 0
+    end = asyncio.get_running_loop().time() + seconds
+
+    async def fetch(place: Place) -> None:
+        nonlocal total
+        async with slots:
+            left = max(0.0, end - asyncio.get_running_loop().time())
+            url = place.image.url
+            found = await fetcher.fetch(
+                url,
+                field=place.field,
+                max_bytes=max(0, min(max_file_bytes, MAX_TOTAL_BYTES - total)),
+                seconds=left,
+                check=lambda beginning: _check_type(beginning, place.field),
+            )
+        total += len(found.body)
+        header = check_image(found.body, place.field)
+        place.image.data, place.image.mime_type = found.body, header.mime_type
+
+    tasks = [asyncio.create_task(fetch(place)) for place in addresses(copied)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return copied
+
+
+def _check_type(beginning: bytes, field: str) -> None:
+    if sniff_image(beginning) not in ACCEPTED_TYPES:
+        raise invalid(field, f"the file at the URL is not an image; send the URL of a {_TYPES} file")

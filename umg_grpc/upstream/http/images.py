@@ -1,0 +1,291 @@
+"""Images by a provider over HTTP: combines a codec, the HTTP client, and the guard for URLs of callers."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.answer_budget import AnswerBudget
+from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.http.channel import HttpChannel
+from umg_grpc.upstream.http.decoding import decoded, guarded
+from umg_grpc.upstream.http.image_exchange import STEP_BYTES, CallEnd, Held, ImageExchanges, whole_body
+from umg_grpc.upstream.http.image_inputs import addresses, with_inline_images, with_placeholders
+from umg_grpc.upstream.http.image_tasks import TaskRunner
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageStreamDecoder
+from umg_grpc.wire.images.providers.answer import add_result
+from umg_grpc.wire.images.providers.stream import add_completed, add_started, finished_message, set_failure
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
+
+JSON = "application/json"
+MAX_CONCURRENT_CALLS = 4
+"""Maximum concurrent calls of one request for several images."""
+MAX_EVENT_BYTES = 48 << 20
+"""Maximum size of one event of a stream: an image of 4K pixels in base64."""
+
+Outcome = pb.GenerateImageResponse | UmgError
+
+
+class HttpImages:
+    """Channel that makes images. Raises the errors of the client and the codec."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        protocol: ImageProtocol,
+        fetcher: Fetcher,
+        budget: AnswerBudget,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Create a channel. `fetcher`: for images of callers that the provider does not fetch. `budget`: of the memory
+        of answers.
+        """
+        exchanges = ImageExchanges(channel, protocol, budget)
+        tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
+        self._way = Way(exchanges, tasks, fetcher, now)
+
+    def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
+    def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> "HttpImageCall":
+        """Return the request encoded for the provider, see `UnaryUpstream`. One whose images are fetched first is
+        encoded with placeholders, and again when it is sent.
+        """
+        way, protocol = self._way, self._way.protocol
+        urls = list(addresses(request))
+        for place in urls:
+            way.fetcher.check(place.image.url, field=place.field)
+        fetches = bool(urls) and not protocol.takes_urls(request)
+        encoded = protocol.encode_request(with_placeholders(request) if fetches else request, model, False, notes)
+        return HttpImageCall(way, request, model, notes, encoded, fetches)
+
+
+class Way(NamedTuple):
+    """Parts of a channel that its calls use."""
+
+    exchanges: ImageExchanges
+    tasks: TaskRunner | None
+    fetcher: Fetcher
+    now: Callable[[], datetime]
+
+    @property
+    def protocol(self) -> ImageProtocol:
+        """Codec of the provider."""
+        return self.exchanges.protocol
+
+
+@dataclass(frozen=True, slots=True)
+class HttpImageCall:
+    """Image request encoded for one channel and not sent yet."""
+
+    way: Way
+    request: pb.GenerateImageRequest
+    model: str
+    notes: RequestNotes
+    encoded: UpstreamRequest
+    fetches: bool
+    """Whether images have to be fetched first; `encoded` has placeholders then."""
+
+    @property
+    def report(self) -> Report:
+        """Parts of the request that the channel does not support."""
+        return self.encoded.report
+
+    async def send(self, seconds: float) -> pb.GenerateImageResponse:
+        """Return the images, see `PreparedCall`. Of several calls the failed ones are left out; if all fail, the error
+        of the first is raised.
+        """
+        end = CallEnd.of(seconds, self.way.exchanges.channel)
+        outcomes = dict[int, Outcome]()
+        async with aclosing(self._outcomes(end)) as finished:
+            async for position, outcome in finished:
+                outcomes[position] = outcome
+        made = [outcomes[position] for position in sorted(outcomes)]
+        responses = [outcome for outcome in made if isinstance(outcome, pb.GenerateImageResponse)]
+        if not responses:
+            raise next(outcome for outcome in made if isinstance(outcome, UmgError))
+        response = responses[0]
+        for other in responses[1:]:
+            add_result(response.result, other.result)
+        self._complete(response.result)
+        return response
+
+    async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the events as the images are made, see `ImageCall`. Closing the generator closes the connections."""
+        end = CallEnd.of(seconds, self.way.exchanges.channel)
+        decoder = self.way.protocol.stream_decoder
+        if decoder is None or self._calls > 1:
+            messages = self._stream_whole(end)
+        else:
+            messages = self._stream_events(decoder(self.request), end)
+        async with aclosing(messages):
+            async for message in messages:
+                yield message
+
+    @property
+    def _calls(self) -> int:
+        return max(1, self.request.n) if self.way.protocol.one_image else 1
+
+    # --- whole answers
+
+    async def _outcomes(self, end: CallEnd) -> AsyncGenerator[tuple[int, Outcome], None]:
+        """Yield the response or the error of every call as it finishes, with its position."""
+        request, encoded = await self._ready(end, stream=False)
+        slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
+
+        async def call(position: int) -> tuple[int, Outcome]:
+            async with slots:
+                try:
+                    return position, await self._call(request, encoded, end)
+                except UmgError as error:
+                    return position, error
+
+        tasks = [asyncio.create_task(call(position)) for position in range(self._calls)]
+        try:
+            for finished in asyncio.as_completed(tasks):
+                yield await finished
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _call(
+        self, request: pb.GenerateImageRequest, encoded: UpstreamRequest, end: CallEnd
+    ) -> pb.GenerateImageResponse:
+        """Return the response of one call, or of a task where the model takes nothing else."""
+        way = self.way
+        codec, tasks = way.protocol, way.tasks
+        if tasks is None:
+            return (await way.exchanges.fetch(encoded, lambda body: codec.decode_response(body, request), end))[0]
+        create = tasks.encode(request, self.model, self.notes)
+        if create is None or not tasks.is_known(self.model):
+            try:
+                return (
+                    await way.exchanges.fetch(
+                        encoded,
+                        lambda body: codec.decode_response(body, request),
+                        end,
+                        is_expected=tasks.is_required if create is not None else None,
+                    )
+                )[0]
+            except UmgError as error:
+                if create is None or not tasks.is_required(error):
+                    raise
+        return await tasks.run(request, self.model, create, end)
+
+    async def _ready(self, end: CallEnd, *, stream: bool) -> tuple[pb.GenerateImageRequest, UpstreamRequest]:
+        """Return the request with its files, and the call with it."""
+        request = self.request
+        if self.fetches:
+            request = await with_inline_images(request, self.way.fetcher, self.way.protocol.max_file_bytes, end.left)
+        elif not stream:
+            return request, self.encoded
+        encode = self.way.protocol.encode_request
+        if request.ByteSize() < BIG_BYTES:
+            return request, encode(request, self.model, stream, self.notes)
+        return request, await asyncio.to_thread(encode, request, self.model, stream, self.notes)
+
+    def _complete(self, result: pb.ImageResult) -> None:
+        """Set the time where the provider does not state it."""
+        if not result.HasField("create_time"):
+            result.create_time.FromDatetime(self.way.now())
+
+    # --- streams
+
+    async def _stream_whole(self, end: CallEnd) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield each image when its call finishes. Failures before the first image are events only after it."""
+        total, failures = pb.ImageResult(), dict[int, UmgError]()
+        first = True
+        async with aclosing(self._outcomes(end)) as finished:
+            async for position, outcome in finished:
+                message = pb.StreamGenerateImageResponse()
+                if isinstance(outcome, UmgError):
+                    failures[position] = outcome
+                else:
+                    self._complete(outcome.result)
+                    if first:
+                        add_started(message, outcome.result)
+                    for number, image in enumerate(outcome.result.images):
+                        add_completed(message, image, position + number)
+                    del outcome.result.images[:]
+                    add_result(total, outcome.result)
+                    first = False
+                if not first:
+                    for failed_position, error in failures.items():
+                        set_failure(message.events.add().failed, error, failed_position)
+                    failures.clear()
+                    yield message
+        if first:
+            raise failures[min(failures)]
+        yield finished_message(total)
+
+    async def _stream_events(
+        self, decoder: ImageStreamDecoder, end: CallEnd
+    ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the events of a provider that streams."""
+        exchanges = self.way.exchanges
+        request, encoded = await self._ready(end, stream=True)
+        async with exchanges.opened(encoded, end) as (exchange, _):
+            held, chunk = Held(exchanges.budget, end), await exchange.read()
+            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and exchange.response.content_type == JSON:
+                # the provider ignored the request to stream
+                body = await whole_body(exchange, held, chunk)
+                codec = self.way.protocol
+                response = await decoded(body, lambda whole: codec.decode_response(whole, request))
+                for message in self._messages(response):
+                    yield message
+                return
+            async with aclosing(self._decoded(decoder, exchange, held, chunk)) as messages:
+                async for message in messages:
+                    yield message
+            await exchange.finish()
+
+    async def _decoded(
+        self, decoder: ImageStreamDecoder, exchange: Exchange, held: Held, chunk: bytes
+    ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the messages of a stream, whose first part is `chunk`."""
+        splitter, received = sse.SseSplitter(MAX_EVENT_BYTES), 0
+        while chunk and not decoder.done:
+            received += len(chunk)
+            if frames := splitter.whole(chunk):
+                received = 0
+                if (message := await _fed(decoder, frames)) is not None:
+                    exchange.deadline.record_start()
+                    yield message
+            if not decoder.done:
+                await held.cover(received, ahead=STEP_BYTES)
+                chunk = await exchange.read()
+        if not decoder.done and (frames := splitter.rest()) and (message := await _fed(decoder, frames)) is not None:
+            yield message
+        last = guarded(decoder.close)
+        self._complete(last.events[-1].finished.result)
+        yield last
+
+    def _messages(self, response: pb.GenerateImageResponse) -> list[pb.StreamGenerateImageResponse]:
+        """Return the messages of a whole response: one for each image, and the last."""
+        self._complete(response.result)
+        messages = list[pb.StreamGenerateImageResponse]()
+        for index, image in enumerate(response.result.images):
+            message = pb.StreamGenerateImageResponse()
+            if not index:
+                add_started(message, response.result)
+            add_completed(message, image, index)
+            messages.append(message)
+        return [*messages, finished_message(response.result)]
+
+
+async def _fed(decoder: ImageStreamDecoder, frames: bytes) -> pb.StreamGenerateImageResponse | None:
+    """Return the message of complete frames; large ones are decoded in a thread."""
+    if len(frames) < BIG_BYTES:
+        return guarded(decoder.feed, frames)
+    return await asyncio.to_thread(guarded, decoder.feed, frames)
