@@ -11,8 +11,10 @@ from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.tokens import TokenCounter
+from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.images import HttpImages
 from umg_grpc.upstream.http.text import HttpText
 from umg_grpc.upstream.http.unary import HttpEmbedding, HttpUnary
 from umg_grpc.upstream.http.video import HttpVideo
@@ -21,6 +23,7 @@ from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.local.capability import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 LOCAL_END_SECONDS = 0.5  # from the break of its connections to its exit, while its address still seems valid
@@ -55,6 +58,7 @@ class ChannelFactory:
         self._engine = engine
         self._local = local
         self._fetcher = fetcher
+        self._answer_budget = AnswerBudget()
 
     def channels(self, config: Config) -> Channels:
         """Build the channels and their router. Raise OSError if a file of the config cannot be read."""
@@ -114,6 +118,9 @@ class ChannelFactory:
             # the vendor's clients also distinguish its two versions by the path
             version = "rerank_v2" if channel.base_url.endswith("/v2") else "rerank"
             channels.rerank[channel.name] = HttpUnary(http, [RERANK_FORMATS[version]])
+        if images := next((IMAGE_PROTOCOLS[name] for name in channel.protocols if name in IMAGE_PROTOCOLS), None):
+            slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=channel.proxy, tls=tls)
+            channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._answer_budget)
         if video := next((VIDEO_PROTOCOLS[name] for name in channel.protocols if name in VIDEO_PROTOCOLS), None):
             channels.videos[channel.name] = HttpVideo(http, video, self._fetcher)
 

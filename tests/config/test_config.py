@@ -29,12 +29,13 @@ from umg_grpc.config import (
     built_in,
     parse,
 )
-from umg_grpc.config.channels import IMAGE_PROTOCOLS, LATER_PROTOCOLS, OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.config.channels import LATER_PROTOCOLS, OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 WHOLE = """\
@@ -497,6 +498,11 @@ MISTAKES = [
         "two protocols of videos",
         CHANNEL.replace("[chat]", "[chat, vidA, vidC]"),
         ("3: channels[0].protocols: expected one of vidA and vidC: use a channel for each",),
+    ),
+    Mistake(
+        "two protocols of images",
+        CHANNEL.replace("[chat]", "[images, ark_images]"),
+        ("3: channels[0].protocols: expected one of images and ark_images: use a channel for each",),
     ),
     Mistake(
         "local among others",
@@ -982,7 +988,7 @@ def test_nothing_is_stored_where_the_operator_disables_it() -> None:
 
 
 def test_every_format_is_a_protocol_that_is_served() -> None:
-    assert set(served_protocols()) == {*header_of_protocol(), *IMAGE_PROTOCOLS, *OWN_PROTOCOLS}
+    assert set(served_protocols()) == {*header_of_protocol(), *OWN_PROTOCOLS}
     assert not LATER_PROTOCOLS.intersection(served_protocols())
 
 
@@ -995,6 +1001,6 @@ def header_of_protocol() -> dict[str, str]:
     """Return the header of the key, by the name of the format in a channel's `protocols`."""
     unary = [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]
     headers = {(codec.protocol, codec.key_header) for codec in unary}
-    headers |= {(name, codec.key_header) for name, codec in (FORMATS | VIDEO_PROTOCOLS).items()}
+    headers |= {(name, codec.key_header) for name, codec in (FORMATS | VIDEO_PROTOCOLS | IMAGE_PROTOCOLS).items()}
     assert len(dict(headers)) == len(headers), "two faces of a protocol disagree"
     return dict(headers)

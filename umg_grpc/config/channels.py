@@ -26,6 +26,7 @@ from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFuncti
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, codec_of
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 OWN_PROTOCOLS = ("local", "sandbox")
@@ -33,7 +34,6 @@ OWN_PROTOCOLS = ("local", "sandbox")
 TEXT_PROTOCOLS = FORMATS.keys()
 EMBEDDING_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in EMBEDDING_FORMATS.values()))
 RERANK_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in RERANK_FORMATS.values()))
-IMAGE_PROTOCOLS = ("images", "ark_images", "dashscope_images", "native_images", "umg_images")
 REMIX_PROTOCOLS = ("vidA",)
 """Video protocols of providers that change a finished video."""
 PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
@@ -41,8 +41,8 @@ PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
     pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
     pb.MODEL_OPERATION_EMBED: EMBEDDING_PROTOCOLS,
     pb.MODEL_OPERATION_RERANK: RERANK_PROTOCOLS,
-    pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGE_PROTOCOLS,
-    pb.MODEL_OPERATION_EDIT_IMAGE: IMAGE_PROTOCOLS,
+    pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGE_PROTOCOLS.keys(),
+    pb.MODEL_OPERATION_EDIT_IMAGE: IMAGE_PROTOCOLS.keys(),
     pb.MODEL_OPERATION_CREATE_VIDEO: VIDEO_PROTOCOLS.keys(),
     pb.MODEL_OPERATION_REMIX_VIDEO: REMIX_PROTOCOLS,
 }
@@ -59,7 +59,7 @@ def served_protocols() -> tuple[str, ...]:
 
 def key_header(protocol: str) -> str:
     """Return the header that carries the key to a provider of the protocol without an `auth` in the config."""
-    codec = codec_of(protocol) or VIDEO_PROTOCOLS.get(protocol)
+    codec = codec_of(protocol) or IMAGE_PROTOCOLS.get(protocol) or VIDEO_PROTOCOLS.get(protocol)
     return codec.key_header if codec is not None else "authorization"
 
 
@@ -134,8 +134,10 @@ def channels(document: Document, values: Value, directory: PurePath, notices: li
         protocols = _protocols(document, (*path, "protocols"), entry.protocols)
         later = [name for name in entry.protocols if protocols and name in LATER_PROTOCOLS]
         notices.extend(f"channel {entry.name}: {name} is not served by this version" for name in later)
-        if len(videos := [name for name in protocols if name in VIDEO_PROTOCOLS]) > 1:
-            document.problem((*path, "protocols"), f"expected one of {' and '.join(videos)}: use a channel for each")
+        for table in (IMAGE_PROTOCOLS, VIDEO_PROTOCOLS):
+            if len(several := [name for name in protocols if name in table]) > 1:
+                problem = f"expected one of {' and '.join(several)}: use a channel for each"
+                document.problem((*path, "protocols"), problem)
         own = next((name for name in OWN_PROTOCOLS if name in entry.protocols), None)
         models = tuple(_channel_models(document, (*path, "models"), entry.models))
         if entry.pace is not None and own != "sandbox":

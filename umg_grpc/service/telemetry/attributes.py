@@ -12,6 +12,7 @@ from umg_grpc.routing import EMBED, GENERATE, RERANK, Operation, Target
 from umg_grpc.service.telemetry.interface import Request
 from umg_grpc.v1 import pb
 from umg_grpc.wire import codec_of
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 
 Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]
 
@@ -54,7 +55,7 @@ def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
     host = (url.host or "") if url is not None else ""
     name = next((name for end, name in HOSTS.items() if host == end or host.endswith(f".{end}")), None)
     port = (url.port or 0) if url is not None else 0
-    codec = codec_of(protocol)
+    codec = codec_of(protocol) or IMAGE_PROTOCOLS.get(protocol)
     return name or (codec.provider_name if codec is not None else "") or f"umg.{protocol}", host, port
 
 

@@ -31,7 +31,7 @@ class DashscopeImages(FakeProvider):
     `[[some]]` fails.
     """
 
-    base_path = "/api/v1"
+    base_path = ""
     states: tuple[str, ...] = ("PENDING", "RUNNING", "SUCCEEDED")
     tasks: dict[str, tuple[str, Json, int]] = field(default_factory=dict)  # id -> its key, its body, its queries
 

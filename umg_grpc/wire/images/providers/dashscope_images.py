@@ -34,9 +34,9 @@ from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-GENERATION = "/services/aigc/multimodal-generation/generation"
-SYNTHESIS = "/services/aigc/text2image/image-synthesis"
-TASKS = "/tasks/"
+GENERATION = "/api/v1/services/aigc/multimodal-generation/generation"
+SYNTHESIS = "/api/v1/services/aigc/text2image/image-synthesis"
+TASKS = "/api/v1/tasks/"
 ASYNC = {"X-DashScope-Async": "enable"}
 SUPPORTED = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", "seed"})
 
