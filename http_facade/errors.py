@@ -1,7 +1,7 @@
 """Error responses: the HTTP status and headers of a reason, and the body in the format of the route."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import grpc
 import structlog
@@ -61,6 +61,18 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
     return web.Response(status=status, headers=headers, body=error_encoder(face)(error, status))
 
 
+def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> Exception:
+    """Return the failure of a call as the error for the caller, whose field has its path in the caller's body; `paths`:
+    canonical path -> path in the body. The failure itself if `paths` does not have its field.
+    """
+    error = from_rpc(failure)
+    field = error.metadata.get("field", "")
+    known = next((path for path in (field, field.rpartition(".")[0]) if path in paths), None)
+    if known is None or error.reason not in FIELD_REASONS:
+        return failure
+    return _renamed(error, field, paths[known])
+
+
 def explain(failure: Exception, exchange: Exchange, face: str) -> UmgError:
     """Return the error for the caller from any exception, with the request id for formats whose errors have it.
 
@@ -114,7 +126,11 @@ def _with_wire_path(error: UmgError, face: str) -> UmgError:
     field, codec = error.metadata.get("field"), codec_of(face) or MODEL_LISTS.get(face)
     if field is None or codec is None or error.reason not in FIELD_REASONS:
         return error
-    written = codec.wire_path(field)
+    return _renamed(error, field, codec.wire_path(field))
+
+
+def _renamed(error: UmgError, field: str, written: str) -> UmgError:
+    """Return the error with another name of its field, also at the beginning of its message."""
     message = error.message
     for named, renamed in ((field, written), (f"`{field}`", f"`{written}`")):
         if message.startswith(named):

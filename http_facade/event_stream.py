@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from http_facade.encoded_stream import EncodedStream
 from http_facade.exchange import Exchange
 from http_facade.response_start import begin_response
 from http_facade.settings import Settings
-from umg_grpc.errors import shutting_down
+from umg_grpc.errors import UmgError, shutting_down
 
 PART_BYTES = 128 << 10
 EVENTS = "text/event-stream; charset=utf-8"
@@ -21,6 +20,18 @@ HEADERS = {
 }
 
 
+class EncodedAnswer(Protocol):
+    """Encoder of one streamed answer, as far as a shutdown needs it."""
+
+    def cut(self, error: UmgError) -> bytes:
+        """Return the frames that end the answer at once; later writes of the handler send nothing."""
+        ...
+
+    def release(self) -> None:
+        """Release the memory of the answer."""
+        ...
+
+
 class EventStream:
     """Streamed response that sends frames at once, and the heartbeat of the format after each pause.
 
@@ -28,7 +39,7 @@ class EventStream:
     """
 
     def __init__(
-        self, exchange: Exchange, encoded: EncodedStream, content_type: str, heartbeat: bytes, settings: Settings
+        self, exchange: Exchange, encoded: EncodedAnswer, content_type: str, heartbeat: bytes, settings: Settings
     ) -> None:
         """Prepare the response. `encoded` has the frames that end an incomplete answer at a shutdown."""
         self._exchange = exchange

@@ -4,7 +4,7 @@ import hmac
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 import grpc
 from aiohttp import hdrs, web
@@ -16,6 +16,7 @@ from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.file_handlers import FileHandlers
 from http_facade.grpc_calls import attach, metadata, opened, response_headers
+from http_facade.image_handler import GenerateImage
 from http_facade.model_handlers import ModelHandlers
 from http_facade.readiness import readiness_response
 from http_facade.request_bodies import JSON, BodyReader
@@ -45,6 +46,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
         case Shape.RERANK:
             rerank = rpc.RerankServiceStub(channel).Rerank
             return UnaryHandler(route, RERANK_FORMATS[route.format], rerank, channel, settings).answer
+        case Shape.GENERATE_IMAGE:
+            return GenerateImage(route, channel, settings).answer
         case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:
             return StoredResponseHandlers(route.format, channel).handler(route.shape)
         case Shape.LIST_MODELS | Shape.GET_MODEL:
@@ -55,6 +58,15 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return AdminHandlers(route.format, channel, settings).handler(route.shape)
         case Shape.GET_FILE:
             return FileHandlers(route.format, channel).get
+        case Shape.ALIVE | Shape.READY | Shape.METRICS:
+            return _probe(route.shape, settings)
+        case unhandled:
+            assert_never(unhandled)
+
+
+def _probe(shape: Literal[Shape.ALIVE, Shape.READY, Shape.METRICS], settings: Settings) -> Handler:
+    """Return the handler of a route for health checks and scrapers."""
+    match shape:
         case Shape.ALIVE:
             return alive
         case Shape.READY:

@@ -3,20 +3,22 @@
 import asyncio
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import grpc
 from aiohttp import hdrs, web
 
 from http_facade.exchange import Exchange
+from http_facade.form_bodies import FORM
 from http_facade.key_check import KeyCheck
+from http_facade.large_work import run_large
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import source_headers
 from umg_grpc.wire.core.json import echo
-from umg_grpc.wire.core.request_bodies import decode_body, is_slow
+from umg_grpc.wire.core.request_bodies import decode_body, guarded, is_slow
 
 Decoded = TypeVar("Decoded")
 
@@ -38,8 +40,14 @@ class BodyReader:
         self._keys = KeyCheck(face, channel, settings)
         self._settings = settings
 
-    async def read(self, exchange: Exchange, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
-        """Admit the call, check its key, and return the body read by `decode`.
+    async def read(
+        self,
+        exchange: Exchange,
+        decode: Callable[[bytes, Mapping[str, str]], Decoded],
+        decode_form: Callable[[bytes, str], Decoded] | None = None,
+    ) -> Decoded:
+        """Admit the call, check its key, and return the body read by `decode`; a form by `decode_form`, which takes the
+        body and its content type, if the route has forms.
 
         Raises UmgError if the load shedder rejects the call, then if the key is not valid, then if the body is not.
         Load shedder and key are checked before the body is read, so that a rejection costs little. The call takes its
@@ -50,7 +58,8 @@ class BodyReader:
         else:
             self._check_load(exchange)
         await self._keys.check(exchange)
-        body = await read_body(exchange, self._settings.body_limit_bytes, self._settings.upload_seconds)
+        accepted = (JSON,) if decode_form is None else (JSON, FORM)
+        body = await read_body(exchange, self._settings.body_limit_bytes, self._settings.upload_seconds, accepted)
         seconds = exchange.seconds_left()
         try:
             await self._settings.load_shedder.enter(seconds)
@@ -58,6 +67,9 @@ class BodyReader:
             exchange.rejected = True
             raise
         exchange.admitted = True
+        content_type = exchange.request.headers.get(hdrs.CONTENT_TYPE, JSON)
+        if decode_form is not None and essence_of(content_type) == FORM:
+            return await run_large(lambda: guarded(lambda: decode_form(body, content_type)), len(body))
         headers = source_headers(self._source_headers, exchange.request.headers)
         if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers)
@@ -72,8 +84,9 @@ class BodyReader:
             raise
 
 
-async def read_body(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes:
-    """Return the body, decompressed. A missing content type counts as JSON: plain HTTP libraries send none.
+async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)) -> bytes:
+    """Return the body, decompressed. `accepted` are its media types; a missing content type counts as JSON: plain HTTP
+    libraries send none.
 
     Raises UmgError: UNSUPPORTED_MEDIA_TYPE; BODY_TOO_LARGE, before reading if the length is declared; or
     MALFORMED_BODY if no bytes came for `seconds`, if the upload took longer than `seconds` plus one second for each
@@ -82,7 +95,7 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float) -> byt
     request = exchange.request
     kind = request.headers.get(hdrs.CONTENT_TYPE)
     if kind not in {None, JSON}:
-        _check_content_type(kind or "")
+        _check_content_type(kind or "", accepted)
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
     if encoding not in {"", "identity", *WINDOWS}:
         message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
@@ -150,8 +163,13 @@ def too_large(limit_bytes: int) -> UmgError:
     return UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(limit_bytes))
 
 
-def _check_content_type(kind: str) -> None:
-    essence = kind.partition(";")[0].strip().lower()
-    if essence not in {"", JSON}:
-        message = f"send the body with content-type: {JSON}, not {echo(essence)}"
+def essence_of(content_type: str) -> str:
+    """Return a media type without its parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _check_content_type(kind: str, accepted: Collection[str]) -> None:
+    essence = essence_of(kind)
+    if essence not in {"", *accepted}:
+        message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(essence)}"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)

@@ -16,6 +16,7 @@ class Shape(Enum):
     GENERATE = auto()  # takes a body of a text format, answers with a body or a stream
     COUNT_TOKENS = auto()  # takes the same body, answers with the number of its tokens
     EMBED = auto()
+    GENERATE_IMAGE = auto()  # takes a body or a form, answers with images or a stream
     RERANK = auto()
     GET_RESPONSE = auto()
     DELETE_RESPONSE = auto()
@@ -146,7 +147,7 @@ METRICS_ROUTES = tuple(row for row in ROUTES if row.shape is Shape.METRICS)
 OTHER_ROUTES = tuple(row for row in ROUTES if row.shape is not Shape.METRICS)
 """Routes of the HTTP face if there is a separate metrics listener."""
 
-MODEL_CALL_SHAPES = frozenset({Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK})
+MODEL_CALL_SHAPES = frozenset({Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE})
 _MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL_SHAPES}
 
 

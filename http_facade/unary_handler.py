@@ -1,8 +1,7 @@
 """Handler of operations with one request and one response: embedding, reranking."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import grpc
@@ -12,7 +11,7 @@ from google.protobuf.message import Message
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import attach, metadata, response_headers
 from http_facade.request_bodies import JSON, BodyReader
-from http_facade.response_start import begin_response
+from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
 from http_facade.settings import Settings
 from umg_grpc.wire.core.client_shape import client_shape
@@ -52,23 +51,9 @@ class UnaryHandler(Generic[Request, Response]):
         headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
-            body, more = next(pieces), next(pieces, None)
-            if more is not None:
-                return await self._write_pieces(exchange, headers, chain([body, more], pieces))
-        elif answer.ByteSize() < BIG_BYTES:
+            return await answer_in_pieces(exchange, headers, pieces)
+        if answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:
             body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
         return web.Response(headers=headers, body=body)
-
-    async def _write_pieces(
-        self, exchange: Exchange, headers: Mapping[str, str], pieces: Iterator[bytes]
-    ) -> web.StreamResponse:
-        """Send the response in pieces. Each is encoded once the client has read the pieces before it."""
-        response = web.StreamResponse(headers=headers)
-        await begin_response(exchange, response)
-        for piece in pieces:
-            await response.write(piece)
-            await asyncio.sleep(0)  # a write to a client that reads does not wait: let other tasks run
-        await response.write_eof()
-        return response

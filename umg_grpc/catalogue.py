@@ -1,5 +1,5 @@
-"""Documented properties of models by their ids, independent of the provider: the models of the text and the image
-document, and the models that run here.
+"""Documented properties of models by their ids, independent of the provider: the models of the text, image and video
+documents, and the models that run here.
 
 The operator's settings of a model have precedence. Not shown: the maximum prompt of the simulated text models; the
 values here allow the 2 MB that coding agents send.
@@ -91,6 +91,13 @@ def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
     )
 
 
+def _video(model: str, *inputs: str, remix: bool = False) -> pb.Model:
+    """Return a video model with the kinds of its input besides text."""
+    operations = [pb.MODEL_OPERATION_CREATE_VIDEO, *([pb.MODEL_OPERATION_REMIX_VIDEO] if remix else [])]
+    capabilities = pb.ModelCapabilities(input_modalities=inputs, output_modalities=["video"])
+    return pb.Model(id=model, operations=operations, capabilities=capabilities)
+
+
 _BUDGET, _LEVEL, _SWITCH = pb.REASONING_CONTROL_BUDGET, pb.REASONING_CONTROL_LEVEL, pb.REASONING_CONTROL_SWITCH
 
 CATALOGUE: Mapping[str, pb.Model] = {
@@ -129,6 +136,33 @@ CATALOGUE: Mapping[str, pb.Model] = {
         _image("imgD-plus", *MAKES),
         _image("imgD-edit-plus", *EDITS),
         _image("imgD-edit", *EDITS),
+        # video document, "Models by entry"
+        _video("vidA-2", "image", remix=True),
+        _video("vidB-3.0-fast-generate-001", "image"),
+        _video("vidB-3.0-generate-preview", "image"),
+        _video("vidB-3.1-fast-generate-preview", "image"),
+        _video("vidB-3.1-generate-preview", "image"),
+        _video("vidC2.5-t2v-preview", "audio"),
+        _video("vidC2.5-i2v-preview", "image", "audio"),
+        _video("vidD-1-0-lite-t2v-250428"),
+        _video("vidD-1-0-lite-i2v-250428", "image"),
+        _video("vidD-1-0-pro-250528", "image"),
+        _video("vidD-1-5-pro-251215", "image", "video", "audio"),
+        _video("vidD-1-5-pro-251215-noAudio", "image"),
+        _video("vidD-2-0-260128", "image", "video", "audio"),
+        _video("vidD-2-0-fast-260128", "image", "video", "audio"),
+        _video("vidD-2-5-260628", "image", "video", "audio"),
+        _video("vidE-v1", "image"),
+        _video("vidE-v1-6", "image"),
+        _video("vidE-v2-master", "image"),
+        _video("vidE-v2-6", "image"),
+        _video("vidE-v2-5-turbo", "image"),
+        _video("vidE-v3", "image"),
+        _video("vidE-3.0", "image"),
+        _video("vidE-3.0-turbo", "image"),
+        _video("vidE-3.0-omni", "image", "video"),
+        _video("vidF_vgfm_t2v_l20", "image"),
+        _video("vidG-H3", "image", "video", "audio"),
     )
 }
 """Model id -> description."""

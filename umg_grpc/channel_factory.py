@@ -52,11 +52,16 @@ class LocalSource(Protocol):
 class ChannelFactory:
     """Factory of the channels of a config."""
 
-    def __init__(self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, fetcher: Fetcher) -> None:
-        """Create a factory; `local` is None without a local text model. `fetcher`: for URLs of callers."""
+    def __init__(
+        self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, budget: AnswerBudget, fetcher: Fetcher
+    ) -> None:
+        """Create a factory; `local` is None without a local text model. `budget`: memory of large answers; `fetcher`:
+        for URLs of callers.
+        """
         self._client = client
         self._engine = engine
         self._local = local
+        self._budget = budget
         self._fetcher = fetcher
         self._answer_budget = AnswerBudget()
 
@@ -83,7 +88,7 @@ class ChannelFactory:
 
     def _add_sandbox(self, channels: Channels, channel: Channel, config: Config) -> None:
         # imported only if used: it takes 5 MB with its image library
-        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxRerank, SandboxText, SandboxVideo
+        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxImages, SandboxRerank, SandboxText, SandboxVideo
 
         first, total = channel.timeout.first_byte, channel.timeout.total
         channels.text[channel.name] = SandboxText(
@@ -97,6 +102,10 @@ class ChannelFactory:
             self._engine, lengths=_default_dimensions(channel, config), first_byte_seconds=first, total_seconds=total
         )
         channels.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
+        images = channel.timeout.images
+        channels.images[channel.name] = SandboxImages(
+            self._budget, first_byte_seconds=min(first, images), total_seconds=images
+        )
         channels.videos[channel.name] = SandboxVideo(total_seconds=total)
 
     def _add_http(self, channels: Channels, channel: Channel) -> None:

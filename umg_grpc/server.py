@@ -46,6 +46,8 @@ from umg_grpc.service.metrics import (
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
 from umg_grpc.service.pipeline.generation import GenerationPipeline
+from umg_grpc.service.pipeline.image_delivery import ImageDelivery
+from umg_grpc.service.pipeline.images import ImagePipeline
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.pipeline.retention import Memory
 from umg_grpc.service.pipeline.unary import UnaryPipeline
@@ -56,6 +58,7 @@ from umg_grpc.service.servicers.channel_report import ChannelReport
 from umg_grpc.service.servicers.embeddings import EmbeddingServicer
 from umg_grpc.service.servicers.files import FileServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
+from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
@@ -73,6 +76,7 @@ from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
+from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
@@ -84,8 +88,8 @@ from umg_grpc.wire.video import ENTRIES
 SERVED = [
     f"umg.v1.{name}"
     for name in (
-        *("AdminService", "EmbeddingService", "FileService", "GenerationService", "ModelService", "RerankService"),
-        "VideoService",
+        *("AdminService", "EmbeddingService", "FileService", "GenerationService", "ImageService", "ModelService"),
+        *("RerankService", "VideoService"),
     )
 ]
 SERVICES = [*SERVED, *UNSERVED]
@@ -109,6 +113,7 @@ class ProcessContext(NamedTuple):
     key_uses: KeyUses
     telemetry: Telemetry | None
     fetcher: Fetcher
+    answer_budget: AnswerBudget
     blobs: BlobStore | None
     links: FileLinks
     signatures: CallbackSignatures
@@ -156,6 +161,8 @@ class Service:
             UnaryPipeline(context, RERANK, pb.RerankResponse, RERANK_FORMATS, lambda now: now.rerank),
             config.limits.rerank_documents,
         )
+        delivery = ImageDelivery(process.fetcher, process.blobs, process.links, process.answer_budget)
+        self._images = ImageServicer(ImagePipeline(context, {}, delivery))
         self._models = ModelServicer(channels)
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
@@ -196,6 +203,7 @@ class Service:
         rpc.add_GenerationServiceServicer_to_server(self._generation, server)
         rpc.add_EmbeddingServiceServicer_to_server(self._embedding, server)
         rpc.add_RerankServiceServicer_to_server(self._rerank, server)
+        rpc.add_ImageServiceServicer_to_server(self._images, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
@@ -315,6 +323,7 @@ async def open_service(
         stack.push_async_callback(key_uses.aclose)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
         blobs = _blob_store(config, data, metrics, stack)
+        answer_budget = AnswerBudget()
         secret = link_secret(config.secret, data)
         links = FileLinks(secret, config.blobs.ttl)
         task_process = secrets.token_hex(8)
@@ -322,6 +331,7 @@ async def open_service(
         process = ProcessContext(
             *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, key_uses, telemetry),
             fetcher=fetcher,
+            answer_budget=answer_budget,
             blobs=blobs,
             links=links,
             signatures=CallbackSignatures(secret),
@@ -329,7 +339,7 @@ async def open_service(
             task_process=task_process,
             counts_alone=counts_alone,
         )
-        factory = ChannelFactory(client, engine, local, fetcher)
+        factory = ChannelFactory(client, engine, local, answer_budget, fetcher)
         service = Service(config, store, authenticator, factory, memory, local, process)
         service.tasks.start()
         stack.push_async_callback(service.tasks.aclose)

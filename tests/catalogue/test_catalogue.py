@@ -9,6 +9,7 @@ from umg_grpc.catalogue import CATALOGUE, TASK_TYPES, describe
 from umg_grpc.config import built_in
 from umg_grpc.families import FAMILIES, family_of
 from umg_grpc.v1 import pb
+from umg_grpc.video_families import DOCUMENTED, IMAGE, RULES, video_family
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING
 
 TEXT = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_GENERATE in model.operations]
@@ -16,10 +17,11 @@ EMBEDDING = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_EMBED i
 IMAGES = {pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE}
 ONLY_IMAGES = [model for model in CATALOGUE.values() if IMAGES.issuperset(model.operations)]
 RERANK = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_RERANK in model.operations]
+VIDEO = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_CREATE_VIDEO in model.operations]
 
 
 def test_every_model_does_one_thing_or_makes_images_too() -> None:
-    assert len(TEXT) + len(EMBEDDING) + len(RERANK) + len(ONLY_IMAGES) == len(CATALOGUE)
+    assert len(TEXT) + len(EMBEDDING) + len(RERANK) + len(ONLY_IMAGES) + len(VIDEO) == len(CATALOGUE)
     text = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
     make, edit = (pb.MODEL_OPERATION_GENERATE_IMAGE,), (pb.MODEL_OPERATION_EDIT_IMAGE,)
     assert {tuple(model.operations) for model in CATALOGUE.values()} == {
@@ -30,6 +32,8 @@ def test_every_model_does_one_thing_or_makes_images_too() -> None:
         make,
         edit,
         (*make, *edit),
+        (pb.MODEL_OPERATION_CREATE_VIDEO,),
+        (pb.MODEL_OPERATION_CREATE_VIDEO, pb.MODEL_OPERATION_REMIX_VIDEO),
     }
 
 
@@ -42,7 +46,8 @@ def test_models_with_image_operations_output_images() -> None:
 
 def test_every_model_has_its_own_id_as_key_and_a_limit() -> None:
     assert [model.id for model in CATALOGUE.values()] == list(CATALOGUE)
-    assert [model for model in CATALOGUE.values() if not model.input_token_limit] == ONLY_IMAGES
+    without = [model for model in CATALOGUE.values() if not model.input_token_limit]
+    assert without == [model for model in CATALOGUE.values() if model in ONLY_IMAGES or model in VIDEO]
     assert [model.id for model in TEXT if not model.output_token_limit] == []
 
 
@@ -113,3 +118,15 @@ def test_a_suffix_is_no_id() -> None:
 def test_the_operators_page_names_every_model_that_is_built_in() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
     assert [model for model in built_in().models if model not in page] == []
+
+
+def test_every_video_model_of_the_document_has_the_inputs_of_its_rules_and_a_price() -> None:
+    assert {model.id for model in VIDEO} == DOCUMENTED
+    kinds = {pb.VIDEO_MEDIA_KIND_IMAGE: "image", pb.VIDEO_MEDIA_KIND_VIDEO: "video", pb.VIDEO_MEDIA_KIND_AUDIO: "audio"}
+    for model in VIDEO:
+        rules = [rows[model.id] for rows in RULES.values() if model.id in rows]
+        accepted = {kinds[kind] for each in rules for kind in each.kinds if kind != IMAGE or each.max_images != 0}
+        assert set(model.capabilities.input_modalities) == accepted, model.id
+        info = built_in().models[model.id]
+        assert info.family == video_family(model.id)
+        assert {price.unit for price in info.described.prices} == {pb.BILLABLE_UNIT_VIDEO_SECOND}

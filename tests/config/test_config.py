@@ -273,7 +273,9 @@ def test_every_simulated_model_is_marked_and_has_the_family_of_its_prefix() -> N
     models = [model for model in Router(built_in()).models() if model.id not in LOCAL_MODELS]
     assert {model.described.owned_by for model in models} == {"umg-sandbox (simulated)"}
     assert [model.id for model in models if not model.described.display_name.endswith(" (simulated)")] == []
-    families = {model.id: model.id.split("-")[0] if model.id.startswith(("fam", "img")) else "" for model in models}
+    families = {
+        model.id: model.id.split("-")[0][:4] if model.id.startswith(("fam", "img", "vid")) else "" for model in models
+    }
     assert {model.id: model.family for model in models} == families
 
 

@@ -21,12 +21,13 @@ from umg_grpc.v1 import pb
 TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
 VIDEO = "clips-1"
 EMBEDDING, NATIVE_EMBEDDING, RERANK = "text-embedding-3-small", "text-embedding-004", "rerank-v1"
+IMAGE = "imgA-3-0-t2i-250415"
 CONFIG = f"""
 channels:
   - name: sandbox
     protocols: [sandbox]
     pace: 0
-    models: [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {VIDEO}]
+    models: [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {IMAGE}, {VIDEO}]
 models:
   {VIDEO}: {{capabilities: {{operations: [videos]}}}}
 overload: {{lag: 10}}
@@ -55,12 +56,15 @@ SETTINGS_SHAPES = {Shape.CREATE_KEY, Shape.UPDATE_KEY}
 
 USER = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
 GENERATE = pb.GenerateRequest(model=TEXT, messages=[USER])
+MAKE_IMAGE = pb.GenerateImageRequest(model=IMAGE, prompt="Hi", size="720x1280")
 REQUESTS: Mapping[str, Message] = {
     "Generate": GENERATE,
     "StreamGenerate": pb.StreamGenerateRequest(request=GENERATE),
     "CountTokens": pb.CountTokensRequest(request=GENERATE),
     "Embed": pb.EmbedRequest(model=EMBEDDING, inputs=[pb.EmbeddingInput(text="Hi")]),
     "Rerank": pb.RerankRequest(model=RERANK, query="Hi", documents=[pb.RerankDocument(text="Hi")]),
+    "GenerateImage": MAKE_IMAGE,
+    "StreamGenerateImage": pb.StreamGenerateImageRequest(request=MAKE_IMAGE),
     "CreateVideoTask": pb.CreateVideoTaskRequest(model=VIDEO, parameters=pb.VideoParameters(prompt="Hi")),
     "RemixVideoTask": pb.RemixVideoTaskRequest(prompt="Hi"),
     "GetModel": pb.GetModelRequest(model=TEXT),

@@ -34,6 +34,32 @@ channels:
       - imgD-plus
       - imgD-edit-plus
       - imgD-edit
+      - vidA-2
+      - vidB-3.0-fast-generate-001
+      - vidB-3.0-generate-preview
+      - vidB-3.1-fast-generate-preview
+      - vidB-3.1-generate-preview
+      - vidC2.5-t2v-preview
+      - vidC2.5-i2v-preview
+      - vidD-1-0-lite-t2v-250428
+      - vidD-1-0-lite-i2v-250428
+      - vidD-1-0-pro-250528
+      - vidD-1-5-pro-251215
+      - vidD-1-5-pro-251215-noAudio
+      - vidD-2-0-260128
+      - vidD-2-0-fast-260128
+      - vidD-2-5-260628
+      - vidE-v1
+      - vidE-v1-6
+      - vidE-v2-master
+      - vidE-v2-6
+      - vidE-v2-5-turbo
+      - vidE-v3
+      - vidE-3.0
+      - vidE-3.0-turbo
+      - vidE-3.0-omni
+      - vidF_vgfm_t2v_l20
+      - vidG-H3
 models:
   smollm2-135m-instruct:
     {created: 2024-11-01, display_name: SmolLM2 135M Instruct, tokenizer: smollm2}
@@ -67,4 +93,78 @@ models:
   imgD-plus: {<<: *simulated, display_name: imgD plus (simulated), family: imgD}
   imgD-edit-plus: {<<: *simulated, display_name: imgD edit plus (simulated), family: imgD}
   imgD-edit: {<<: *simulated, display_name: imgD edit (simulated), family: imgD}
+  vidA-2:
+    {<<: *simulated, family: vidA, display_name: vidA 2 (simulated), price: {video_second: 0.1}}
+  vidB-3.0-fast-generate-001:
+    {<<: *simulated, family: vidB, display_name: vidB 3.0 fast generate 001 (simulated),
+     price: {video_second: {720p: 0.1, 1080p: 0.12}}}
+  vidB-3.0-generate-preview:
+    {<<: *simulated, family: vidB, display_name: vidB 3.0 generate preview (simulated),
+     price: {video_second: {any: {any: 0.2, audio: 0.4}}}}
+  vidB-3.1-fast-generate-preview:
+    {<<: *simulated, family: vidB, display_name: vidB 3.1 fast generate preview (simulated),
+     price: {video_second: {720p: 0.1, 1080p: 0.12}}}
+  vidB-3.1-generate-preview:
+    {<<: *simulated, family: vidB, display_name: vidB 3.1 generate preview (simulated),
+     price: {video_second: {any: {any: 0.2, audio: 0.4}}}}
+  vidC2.5-t2v-preview:
+    {<<: *simulated, family: vidC, display_name: vidC2.5 t2v preview (simulated),
+     price: {video_second: {480p: 0.05, 720p: 0.1, 1080p: 0.15}}}
+  vidC2.5-i2v-preview:
+    {<<: *simulated, family: vidC, display_name: vidC2.5 i2v preview (simulated),
+     price: {video_second: {480p: 0.05, 720p: 0.1, 1080p: 0.15}}}
+  vidD-1-0-lite-t2v-250428:
+    {<<: *simulated, family: vidD, display_name: vidD 1 0 lite t2v 250428 (simulated),
+     price: {video_second: {480p: 0.02, 720p: 0.04, 1080p: 0.09}}}
+  vidD-1-0-lite-i2v-250428:
+    {<<: *simulated, family: vidD, display_name: vidD 1 0 lite i2v 250428 (simulated),
+     price: {video_second: {480p: 0.02, 720p: 0.04, 1080p: 0.09}}}
+  vidD-1-0-pro-250528:
+    {<<: *simulated, family: vidD, display_name: vidD 1 0 pro 250528 (simulated),
+     price: {video_second: {480p: 0.03, 720p: 0.06, 1080p: 0.12}}}
+  vidD-1-5-pro-251215:
+    {<<: *simulated, family: vidD, display_name: vidD 1 5 pro 251215 (simulated),
+     price: {video_second: {480p: 0.03, 720p: 0.06, 1080p: 0.13}}}
+  vidD-1-5-pro-251215-noAudio:
+    {<<: *simulated, family: vidD, display_name: vidD 1 5 pro 251215 noAudio (simulated),
+     price: {video_second: {480p: 0.02, 720p: 0.03, 1080p: 0.07}}}
+  vidD-2-0-260128:
+    {<<: *simulated, family: vidD, display_name: vidD 2 0 260128 (simulated),
+     price: {video_second: {480p: 0.07, 720p: 0.14, 1080p: 0.35}}}
+  vidD-2-0-fast-260128:
+    {<<: *simulated, family: vidD, display_name: vidD 2 0 fast 260128 (simulated),
+     price: {video_second: {480p: 0.05, 720p: 0.11}}}
+  vidD-2-5-260628:
+    {<<: *simulated, family: vidD, display_name: vidD 2 5 260628 (simulated),
+     price: {video_second: {480p: 0.08, 720p: 0.16, 1080p: 0.4}}}
+  vidE-v1:
+    {<<: *simulated, family: vidE, display_name: vidE v1 (simulated),
+     price: {video_second: {any: {std: 0.028, pro: 0.098}}}}
+  vidE-v1-6:
+    {<<: *simulated, family: vidE, display_name: vidE v1 6 (simulated),
+     price: {video_second: {any: {std: 0.056, pro: 0.098}}}}
+  vidE-v2-master:
+    {<<: *simulated, family: vidE, display_name: vidE v2 master (simulated), price: {video_second: 0.28}}
+  vidE-v2-6:
+    {<<: *simulated, family: vidE, display_name: vidE v2 6 (simulated),
+     price: {video_second: {any: {std: 0.042, pro: 0.07}}}}
+  vidE-v2-5-turbo:
+    {<<: *simulated, family: vidE, display_name: vidE v2 5 turbo (simulated),
+     price: {video_second: {any: {std: 0.042, pro: 0.07}}}}
+  vidE-v3:
+    {<<: *simulated, family: vidE, display_name: vidE v3 (simulated),
+     price: {video_second: {any: {std: 0.084, pro: 0.112}}}}
+  vidE-3.0:
+    {<<: *simulated, family: vidE, display_name: vidE 3.0 (simulated),
+     price: {video_second: {720p: 0.084, 1080p: 0.112}}}
+  vidE-3.0-turbo:
+    {<<: *simulated, family: vidE, display_name: vidE 3.0 turbo (simulated),
+     price: {video_second: {720p: 0.056, 1080p: 0.084}}}
+  vidE-3.0-omni:
+    {<<: *simulated, family: vidE, display_name: vidE 3.0 omni (simulated),
+     price: {video_second: {720p: 0.084, 1080p: 0.112}}}
+  vidF_vgfm_t2v_l20:
+    {<<: *simulated, family: vidF, display_name: vidF vgfm t2v l20 (simulated), price: {video_second: 0.05}}
+  vidG-H3:
+    {<<: *simulated, family: vidG, display_name: vidG H3 (simulated), price: {video_second: {768p: 0.08, 2k: 0.2}}}
 """

@@ -10,8 +10,10 @@ from umg_grpc.catalogue import GENERATES, describe
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS, TEXT_PROTOCOLS
 from umg_grpc.families import family_of
+from umg_grpc.image_families import family_row
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks, known
 from umg_grpc.v1 import pb
+from umg_grpc.video_families import video_family
 from umg_grpc.wire import FORMATS
 
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
@@ -44,10 +46,17 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
     """Build the target of a channel and a model, which is not a pattern."""
     info = config.models.get(model.id)
     configured = model.family or (info.family if info else None)
-    family = configured or family_of(model.id, model.upstream)
+    family = configured or _known_family(model.id, model.upstream)
     return Target(
         channel, model.upstream, family, _operations(config, channel, model), _quirks(config, channel, model, family)
     )
+
+
+def _known_family(*ids: str) -> str:
+    """Return the family of texts, images or videos whose prefix one of the ids has, "" for none."""
+    rows = (family_row(model) for model in ids)
+    of_images = next((row.family for row in rows if row is not None), "")
+    return family_of(*ids) or of_images or video_family(*ids)
 
 
 def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) -> ChannelQuirks:
@@ -98,7 +107,7 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     local and sandbox channels, which accept any id, only text generation), limited to those of the channel. The result
     may be empty for a config entry. A catalogue entry without common operations is of another model of that name.
     """
-    able = frozenset(operation for operation in PROTOCOLS if _formats_for(channel, operation))
+    able = frozenset(operation for operation in PROTOCOLS if _is_own(channel) or _formats_for(channel, operation))
     info, known = config.models.get(model.id), describe(model.upstream, model.id)
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)

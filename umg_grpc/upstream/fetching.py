@@ -9,7 +9,7 @@ import math
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
 from types import MappingProxyType
 from typing import NamedTuple, Self, TypeAlias
@@ -17,7 +17,16 @@ from urllib.parse import urljoin
 
 from aiohappyeyeballs import AddrInfoType
 
-from umg_grpc.egress import EgressRules, IpAddress, Target, UrlRefusedError, check_addresses, check_url, refused
+from umg_grpc.egress import (
+    AllowedPlace,
+    EgressRules,
+    IpAddress,
+    Target,
+    UrlRefusedError,
+    check_addresses,
+    check_url,
+    refused,
+)
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange
@@ -143,19 +152,25 @@ class Fetcher:
         max_bytes: int | None = None,
         seconds: float = math.inf,
         check: Callable[[bytes], None] | None = None,
+        reserve: Callable[[int], Awaitable[None]] | None = None,
+        exempt: AllowedPlace | None = None,
     ) -> FetchedFile:
         """Return the whole file. `max_bytes` and `seconds` apply besides those of the rules. `check` is called once,
         with the beginning of the file, `CHECKED_BYTES` or more of a longer one, and raises UmgError to refuse the rest.
+        `reserve` is awaited before the file is read, with its size if the server states that. `exempt`: place that is
+        exempt from the rules of addresses besides those of the operator.
         """
         rules = self._rules
         limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
         body, unchecked = bytearray(), check
         async with (
-            self.open(url, field=field, seconds=min(rules.timeout, seconds)) as download,
+            self.open(url, field=field, seconds=min(rules.timeout, seconds), exempt=exempt) as download,
             aclosing(download.chunks()) as chunks,
         ):
             if download.exchange.response.content_length > limit:
                 raise _too_large(field, limit)
+            if reserve is not None:
+                await reserve(download.exchange.response.content_length)
             async for chunk in chunks:
                 body += chunk
                 if len(body) > limit:
@@ -175,11 +190,14 @@ class Fetcher:
         field: str | None,
         headers: Mapping[str, str] = NO_HEADERS,
         seconds: float = MAX_DOWNLOAD_SECONDS,
+        exempt: AllowedPlace | None = None,
     ) -> AsyncGenerator[Download, None]:
         """Open a file, whose bytes are read in constant memory within `seconds`. `headers` select a part of it, by
         `Range`, `If-Range` and `If-None-Match`: 206, 304 and 416 are answers then. Other statuses are errors.
+        `exempt`: see `fetch`.
         """
-        rules, expected = self._rules, SELECTED if headers else WHOLE
+        rules = self._rules if exempt is None else replace(self._rules, allow=(*self._rules.allow, exempt))
+        expected = SELECTED if headers else WHOLE
         deadline = asyncio.get_running_loop().time() + seconds
         with self._counted():
             exchange = await self._follow(url, field, headers, deadline, rules)

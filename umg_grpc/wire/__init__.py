@@ -6,6 +6,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_VARIATIONS, IMAGES
 from umg_grpc.wire.messages import MESSAGES
 from umg_grpc.wire.native import NATIVE
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
@@ -15,7 +17,10 @@ from umg_grpc.wire.text_format import TextFormat
 from umg_grpc.wire.unary_format import UnaryFormat
 
 AnyFormat: TypeAlias = (
-    TextFormat | UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] | UnaryFormat[pb.RerankRequest, pb.RerankResponse]
+    TextFormat
+    | UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
+    | UnaryFormat[pb.RerankRequest, pb.RerankResponse]
+    | ImageFormat
 )
 
 FORMATS: dict[str, TextFormat] = {
@@ -28,12 +33,13 @@ FORMATS: dict[str, TextFormat] = {
 
 def all_formats() -> tuple[AnyFormat, ...]:
     """Return the rows of all operations."""
-    return (*FORMATS.values(), *EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values())
+    return (*FORMATS.values(), *EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values(), *IMAGE_FORMATS.values())
 
 
 def codec_of(name: str) -> AnyFormat | None:
     """Return the row of a format of any operation; None for an unknown name."""
-    return FORMATS.get(name) or EMBEDDING_FORMATS.get(name) or RERANK_FORMATS.get(name)
+    tables = (FORMATS, EMBEDDING_FORMATS, RERANK_FORMATS, IMAGE_FORMATS)
+    return next((table[name] for table in tables if name in table), None)
 
 
 def headers_of_limits(name: str) -> RateLimitHeaders:
@@ -55,4 +61,10 @@ EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
 RERANK_FORMATS: dict[str, UnaryFormat[pb.RerankRequest, pb.RerankResponse]] = {
     RERANK.name: RERANK,
     RERANK_V2.name: RERANK_V2,
+}
+
+IMAGE_FORMATS: dict[str, ImageFormat] = {
+    IMAGES.name: IMAGES,
+    IMAGE_EDITS.name: IMAGE_EDITS,
+    IMAGE_VARIATIONS.name: IMAGE_VARIATIONS,
 }

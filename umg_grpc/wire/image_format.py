@@ -2,15 +2,31 @@
 `wire.IMAGE_FORMATS`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BodyDecoder
 from umg_grpc.wire.unary_format import ClientShape
+
+
+class FormPart(NamedTuple):
+    """Part of a form."""
+
+    name: str
+    file_name: str | None
+    """File name of an upload; None for a field."""
+    data: bytes
+
+
+class DecodedForm(NamedTuple):
+    """Decoded form."""
+
+    request: DecodedRequest[pb.GenerateImageRequest]
+    stream: bool
 
 
 class ImageStreamEncoder(Protocol):
@@ -47,3 +63,25 @@ class ImageFormat:
     """(error, HTTP status) -> JSON body, in both shapes at once."""
     wire_path: Callable[[str], str]
     """Path of a canonical field (`inputs[0].url`) in this format. For errors and reports only."""
+    encode_pieces: Callable[[pb.GenerateImageResponse, pb.GenerateImageRequest, ClientShape], Iterator[bytes]]
+    """Variant of `encode_response` that yields pieces, each encoded when it is requested, in a millisecond. A response
+    without files is one piece.
+    """
+    heartbeat: bytes
+    """Bytes between events that every client of the format ignores."""
+    decode_form: Callable[[Iterable[FormPart]], DecodedForm] | None = None
+    """Decoder of a body of type `multipart/form-data`; None for a path without forms. Raises UmgError naming the
+    field.
+    """
+    shape: ClientShape | None = None
+    """Shape of all responses; None if it depends on the caller."""
+    key_header: str = "authorization"
+    """Default header for a provider's key, as in `UnaryFormat`."""
+    provider_name: str = ""
+    """Name in telemetry, as in `TextFormat`."""
+    key_headers: tuple[str, ...] = ()
+    """Headers that hold a caller's key besides `Authorization`."""
+    key_parameter: str = ""
+    """Query parameter that holds a caller's key."""
+    error_paths: tuple[str, ...] = ()
+    """Beginnings of paths whose errors have the format's bodies, although no route has the path."""

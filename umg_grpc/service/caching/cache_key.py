@@ -12,7 +12,7 @@ from umg_grpc.wire import stores_by_default
 from umg_grpc.wire.model_quirks import has_search_option
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
-CacheableRequest: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest
+CacheableRequest: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
 
 STREAM = "stream"  # left out of the body, since the operation already distinguishes streams
 
@@ -29,7 +29,8 @@ def key_of(
     `operation`: name of the method. `ways`: the model's id and the targets that it currently leads to, since the config
     may change them.
 
-    Responses to embedding and rerank requests are always cacheable. Text is if the caller makes it deterministic, by
+    Responses to embedding and rerank requests are always cacheable. Images are if the request has a seed, all its
+    input images, and requests bytes. Text is if the caller makes it deterministic, by
     temperature 0 or a seed, and the request contains all its input: no earlier response, no tool that the provider
     runs, no reference (a URL, a file), no field unknown to the gateway (`notes`). Takes milliseconds for a megabyte.
     """
@@ -64,6 +65,8 @@ def _normalised(body: bytes) -> bytes:
 
 
 def _is_deterministic(request: CacheableRequest) -> bool:
+    if isinstance(request, pb.GenerateImageRequest):
+        return _is_deterministic_image(request)
     if not isinstance(request, pb.GenerateRequest):
         return True
     source = request.source
@@ -82,6 +85,18 @@ def _is_deterministic(request: CacheableRequest) -> bool:
     return all(map(_is_self_contained, request.instructions)) and all(
         _is_self_contained(part) for message in request.messages for part in message.parts
     )
+
+
+def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
+    """Return whether the images are determined by a seed and by inputs in the request, and returned as bytes: an
+    address expires.
+    """
+    parts = [part for turn in request.turns for part in turn.parts]
+    images = [*request.inputs, *(part.image for part in parts if part.HasField("image"))]
+    if request.HasField("mask"):
+        images.append(request.mask)
+    has_bytes = request.response_format == pb.IMAGE_RESPONSE_FORMAT_B64_JSON
+    return request.HasField("seed") and has_bytes and all(image.HasField("data") for image in images)
 
 
 def _is_run_by_caller(tool: pb.Tool) -> bool:

@@ -19,7 +19,9 @@ from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
 Request = TypeVar("Request", bound=CacheableRequest)
-Response = TypeVar("Response", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse)
+Response = TypeVar(
+    "Response", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
+)
 
 HIT, MISS, BYPASS = "hit", "miss", "bypass"
 """Values of `x-umg-cache`: served from the cache, made for this call and cacheable, made for this call and not

@@ -35,7 +35,12 @@ CACHEABLE_FINISH_REASONS = frozenset(
 )
 
 Response = TypeVar(
-    "Response", bound=pb.GenerateResponse | pb.StreamGenerateResponse | pb.EmbedResponse | pb.RerankResponse
+    "Response",
+    bound=pb.GenerateResponse
+    | pb.StreamGenerateResponse
+    | pb.EmbedResponse
+    | pb.RerankResponse
+    | pb.GenerateImageResponse,
 )
 
 
@@ -287,7 +292,11 @@ def _digest(entry_key: str) -> bytes:
 
 
 def _is_cacheable(
-    message: pb.GenerateResponse | pb.StreamGenerateResponse | pb.EmbedResponse | pb.RerankResponse,
+    message: pb.GenerateResponse
+    | pb.StreamGenerateResponse
+    | pb.EmbedResponse
+    | pb.RerankResponse
+    | pb.GenerateImageResponse,
 ) -> bool:
     """Return whether the response finished normally."""
     match message:
@@ -295,7 +304,7 @@ def _is_cacheable(
             ends = [candidate.finish_reason for candidate in message.candidates]
         case pb.StreamGenerateResponse():
             ends = [event.finished.finish_reason for event in message.events if event.HasField("finished")]
-        case pb.EmbedResponse() | pb.RerankResponse():
+        case pb.EmbedResponse() | pb.RerankResponse() | pb.GenerateImageResponse():
             return True
         case unhandled:
             assert_never(unhandled)

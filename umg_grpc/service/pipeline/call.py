@@ -11,7 +11,7 @@ from umg_grpc.access.budgets import Reservation
 from umg_grpc.access.caller import Caller, KeyReference
 from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import Prices
+from umg_grpc.prices import Prices, Quantities
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.telemetry.interface import CallSpan
 from umg_grpc.store.usage_records import AttemptRecord
@@ -24,7 +24,14 @@ from umg_grpc.wire.request_notes import RequestNotes
 if TYPE_CHECKING:
     from umg_grpc.service.pipeline.usage import UsageInFlight
 
-Answer: TypeAlias = pb.GenerateResponse | pb.GenerationStarted | pb.EmbedResponse | pb.RerankResponse
+Answer: TypeAlias = (
+    pb.GenerateResponse
+    | pb.GenerationStarted
+    | pb.EmbedResponse
+    | pb.RerankResponse
+    | pb.GenerateImageResponse
+    | pb.ImageStarted
+)
 
 
 @dataclass(slots=True)
@@ -63,6 +70,8 @@ class CallFacts:
     is_cached: bool = False
     """Whether the answer is a cached response: its usage was counted before."""
     usage: pb.Usage | None = None
+    quantities: Quantities | None = None
+    """Billable quantities of an answer in other units than the tokens of `usage`: images."""
     first_output_seconds: float | None = None
     """Seconds from the call to the first message of its stream."""
 

@@ -7,6 +7,7 @@ is bounded by the maximum that the provider is sent.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
+from umg_grpc.image_families import family_row
 from umg_grpc.prices import (
     AUDIO_INPUT,
     AUDIO_OUTPUT,
@@ -24,6 +25,7 @@ from umg_grpc.prices import (
     Prices,
     Unit,
 )
+from umg_grpc.service.pipeline.image_costs import max_cost
 from umg_grpc.service.pipeline.token_estimates import (
     DEFAULT_OUTPUT_TOKENS,
     max_output_tokens_of,
@@ -35,7 +37,7 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.model_quirks import requests_search
 from umg_grpc.wire.request_notes import DecodedRequest
 
-RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest)
+RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
 
 MEDIUM_TOKENS = 5000
 """Most tokens of an image, rounded up from 4784 of the largest one in the messages format; fewest of other media, which
@@ -107,6 +109,8 @@ def cost_bound(
     if isinstance(request, pb.GenerateRequest):
         own_messages = "messages" not in decoded.notes.edited
         return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
+    if isinstance(request, pb.GenerateImageRequest):
+        return CostBound(max_cost(request, family_row(model.id, model.family), prices), 0, 0, 0)
     tokens, searches = request_bytes(request), 0
     if isinstance(request, pb.RerankRequest):  # some providers count the query for each document
         searches = -(-(len(request.documents) + tokens // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)

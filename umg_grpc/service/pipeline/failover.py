@@ -80,6 +80,7 @@ class FailoverLoop(Generic[AttemptT]):
         """Make this attempt the one whose answer the caller gets, and set the headers accordingly."""
         call = self._call
         call.facts.model, call.facts.channel, call.facts.usage = self._model.id, attempt.channel, None
+        call.facts.quantities = None
         call.facts.report = attempt.call.report
         call.headers.pop(DROPPED, None)  # of the attempt before
         if call.facts.report.dropped:

@@ -35,8 +35,10 @@ from umg_grpc.wire import headers_of_limits
 from umg_grpc.wire.core.headers import CACHE
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
-RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest)
-ResponseT = TypeVar("ResponseT", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse)
+RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
+ResponseT = TypeVar(
+    "ResponseT", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
+)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
+from umg_grpc.service.pipeline import image_costs
 from umg_grpc.v1 import pb
 
-Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest
+Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
 
 BYTES_PER_TOKEN = 4
 """Average of English text in common vocabularies."""
@@ -24,6 +25,9 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
     The maximum is the caller's, but no more than the model's, so that a high value does not reserve a whole limit, and
     no more than `limit`, which the gateway has set.
     """
+    if isinstance(request, pb.GenerateImageRequest):
+        media_tokens = MEDIA_TOKENS * sum(1 for _ in image_costs.input_images(request))
+        return TokenEstimate(image_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
     if not isinstance(request, pb.GenerateRequest):
         return TokenEstimate(request_bytes(request) // BYTES_PER_TOKEN, 0)
     media = list(media_of(request))

@@ -7,8 +7,10 @@ from types import MappingProxyType
 from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
+from umg_grpc.image_families import max_images
 from umg_grpc.prices import FREE, Quantities, Unit, estimated_quantities, quantities_of, unit_of
 from umg_grpc.service.pipeline.call import Call, CallFacts
+from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.status import STATUS
 from umg_grpc.store.open_records import NO_SLOT
@@ -21,6 +23,8 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "/umg.v1.GenerationService/StreamGenerate": "generate",
         "/umg.v1.EmbeddingService/Embed": "embed",
         "/umg.v1.RerankService/Rerank": "rerank",
+        "/umg.v1.ImageService/GenerateImage": "generate_image",
+        "/umg.v1.ImageService/StreamGenerateImage": "generate_image",
     }
 )
 """Operations of the methods that call a channel, as in `ModelOperation`."""
@@ -62,7 +66,7 @@ def set_cost(call: Call) -> Quantities:
     facts, charges = call.facts, call.charges
     if charges.prices is None or facts.usage is None or facts.is_cached:
         return NOTHING
-    quantities = quantities_of(facts.usage)
+    quantities = quantities_of(facts.usage) if facts.quantities is None else facts.quantities
     charges.micro_credits = charges.prices.cost(quantities)
     return quantities
 
@@ -106,8 +110,12 @@ class UsageInFlight:
         record.model, record.channel = facts.model[:MAX_NAME_CHARACTERS], facts.channel[:MAX_NAME_CHARACTERS]
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
         record.input_tokens, record.output_tokens = estimate
+        quantities = estimated_quantities(*estimate)
+        if isinstance(self._request, pb.GenerateImageRequest):
+            quantities = estimated_image_quantities(self._request, estimate.input_tokens)
+            record.images = max_images(self._request)
         if charges.prices is not None and charges.prices is not FREE:
-            record.micro_credits = charges.prices.cost(estimated_quantities(*estimate))
+            record.micro_credits = charges.prices.cost(quantities)
 
 
 def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float, failure: UmgError | None) -> None:

@@ -28,7 +28,8 @@ def _error(violation: Violation, message: Message) -> UmgError:
         if subscript is not None:
             path += f"[{subscript.value}]"
     if not path and (named := rule_id.partition(".")[0]) in message.DESCRIPTOR.fields_by_name:
-        return UmgError(pb.ERROR_REASON_INVALID_FIELD, text, field=named)
+        reason = pb.ERROR_REASON_MISSING_FIELD if rule_id.endswith(".required") else pb.ERROR_REASON_INVALID_FIELD
+        return UmgError(reason, text, field=named)
     reason = pb.ERROR_REASON_MISSING_FIELD if rule_id in MISSING else pb.ERROR_REASON_INVALID_FIELD
     # a rule of the whole message has no path: its id begins with a field, or its text names the fields
     return UmgError(reason, f"{path}: {text}", field=path) if path else UmgError(reason, text)

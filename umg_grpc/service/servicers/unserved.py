@@ -12,9 +12,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import NO_MESSAGES, Context, Handler
 from umg_grpc.v1 import pb
 
-UNSERVED = {
-    "umg.v1.ImageService": "images",
-}
+UNSERVED: dict[str, str] = {}
 
 
 def not_served(operation: str) -> UmgError:

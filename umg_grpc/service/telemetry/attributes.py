@@ -8,7 +8,7 @@ from typing import TypeAlias
 from yarl import URL
 
 from umg_grpc.config import Channel
-from umg_grpc.routing import EMBED, GENERATE, RERANK, Operation, Target
+from umg_grpc.routing import EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Target
 from umg_grpc.service.telemetry.interface import Request
 from umg_grpc.v1 import pb
 from umg_grpc.wire import codec_of
@@ -18,7 +18,9 @@ Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]
 
 OPERATION, PROVIDER, MODEL = "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"
 ADDRESS, PORT, ERROR = "server.address", "server.port", "error.type"
-OPERATIONS: Mapping[Operation, str] = MappingProxyType({GENERATE: "chat", EMBED: "embeddings", RERANK: "rerank"})
+OPERATIONS: Mapping[Operation, str] = MappingProxyType(
+    {GENERATE: "chat", EMBED: "embeddings", RERANK: "rerank", MAKE_IMAGE: "generate_content"}
+)
 """Names of the operations; the conventions have none for reranking."""
 HOSTS: Mapping[str, str] = MappingProxyType(
     {

@@ -8,8 +8,8 @@ from umg_grpc.routing import Operation, Target
 from umg_grpc.trace_context import TraceContext
 from umg_grpc.v1 import pb
 
-Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest
-Response: TypeAlias = pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse
+Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
+Response: TypeAlias = pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
 Attribute: TypeAlias = str | int | float | bool
 
 

@@ -20,7 +20,7 @@ from opentelemetry.trace import (
 )
 
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import EMBED, GENERATE, RERANK, Operation, Target
+from umg_grpc.routing import EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Target
 from umg_grpc.service.telemetry import attributes
 from umg_grpc.service.telemetry.attributes import Attributes
 from umg_grpc.service.telemetry.content import ContentCapture, aggregator_of
@@ -37,6 +37,7 @@ DURATIONS: Mapping[Operation, str] = {
     GENERATE: "gen_ai.client.inference.duration",
     EMBED: "gen_ai.client.embeddings.duration",
     RERANK: "umg.client.rerank.duration",
+    MAKE_IMAGE: "umg.client.images.duration",
 }
 """Histograms of the durations of attempts."""
 FIRST_CHUNK = "gen_ai.client.inference.time_to_first_chunk"

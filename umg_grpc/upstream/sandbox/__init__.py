@@ -4,6 +4,8 @@ Text: `SandboxText`, a channel whose answers depend on the prompt alone. Marks i
 `[[fail]]` (500), `[[fail:mid]]` (the stream breaks off), `[[fail:429]]`, `[[slow]]`, `[[refuse]]`, `[[block]]` (the
 prompt is blocked), `[[redacted]]` (the reasoning is redacted).
 
+Images: `SandboxImages`, which draws files of the requested size and type.
+
 Embedding and reranking: `SandboxEmbedding`, `SandboxRerank`, based on the vectors of the local model.
 
 Videos: `SandboxVideo`, tasks of some seconds whose results are MP4 files. `[[fail]]`, `[[refuse]]` and `[[block]]` in
@@ -11,8 +13,9 @@ the prompt fail the task, `[[fail:429]]` refuses its submission, `[[slow]]` leav
 """
 
 from umg_grpc.upstream.sandbox.embedding import SandboxEmbedding
+from umg_grpc.upstream.sandbox.image_channel import SandboxImages
 from umg_grpc.upstream.sandbox.reranking import SandboxRerank
 from umg_grpc.upstream.sandbox.text import SandboxText
 from umg_grpc.upstream.sandbox.video_channel import SandboxVideo
 
-__all__ = ["SandboxEmbedding", "SandboxRerank", "SandboxText", "SandboxVideo"]
+__all__ = ["SandboxEmbedding", "SandboxImages", "SandboxRerank", "SandboxText", "SandboxVideo"]

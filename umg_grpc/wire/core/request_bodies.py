@@ -31,8 +31,13 @@ def decode_body(
     decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
     """
     check_bounds(body)
+    return guarded(lambda: decode(body, headers))
+
+
+def guarded(decode: Callable[[], Decoded]) -> Decoded:
+    """Decode a body that was bounded before. Raise UmgError as `decode_body` does."""
     try:
-        return decode(body, headers)
+        return decode()
     except UmgError:
         raise
     except MemoryError:

@@ -1,1 +1,43 @@
-"""Images: codecs of the faces, and of the protocols of providers."""
+"""Images (`POST /v1/images/generations`, `/edits`, `/variations`): codecs of the faces. Those of the protocols of
+providers are in `providers`.
+"""
+
+from functools import partial
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.images.errors import encode_error
+from umg_grpc.wire.images.forms import decode_form
+from umg_grpc.wire.images.inputs import check_inputs
+from umg_grpc.wire.images.request import decode_request, wants_stream, wire_path
+from umg_grpc.wire.images.response import encode_pieces, encode_response
+from umg_grpc.wire.images.stream import HEARTBEAT, StreamEncoder
+from umg_grpc.wire.unary_format import ClientShape
+
+__all__ = ["IMAGES", "IMAGE_EDITS", "IMAGE_VARIATIONS", "check_inputs"]
+
+
+def _face(
+    name: str, operation: "pb.ImageOperation.ValueType", events: str, shape: ClientShape | None, *, forms: bool
+) -> ImageFormat:
+    return ImageFormat(
+        name=name,
+        source_headers=(),
+        decode_request=partial(decode_request, name, operation),
+        encode_response=encode_response,
+        stream_encoder=partial(StreamEncoder, events),
+        wants_stream=wants_stream,
+        encode_error=encode_error,
+        wire_path=wire_path,
+        encode_pieces=encode_pieces,
+        decode_form=partial(decode_form, operation) if forms else None,
+        shape=shape,
+        heartbeat=HEARTBEAT,
+    )
+
+
+IMAGES = _face("images", pb.IMAGE_OPERATION_GENERATE, "image_generation", None, forms=False)
+IMAGE_EDITS = _face("image_edits", pb.IMAGE_OPERATION_EDIT, "image_edit", ClientShape.SDK, forms=True)
+IMAGE_VARIATIONS = _face(
+    "image_variations", pb.IMAGE_OPERATION_VARIATION, "image_variation", ClientShape.SDK, forms=True
+)

@@ -1,0 +1,143 @@
+"""Handler of the image operation: one answer, or a stream if the body selects it."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+import grpc
+from aiohttp import hdrs, web
+
+from http_facade.errors import explain, with_body_paths
+from http_facade.event_stream import EVENTS, EventStream
+from http_facade.exchange import Exchange
+from http_facade.form_bodies import parse_form
+from http_facade.grpc_calls import attach, metadata, opened, response_headers
+from http_facade.large_work import run_large
+from http_facade.request_bodies import JSON, BodyReader
+from http_facade.response_pieces import answer_in_pieces
+from http_facade.routes import Route
+from http_facade.settings import Settings
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import IMAGE_FORMATS
+from umg_grpc.wire.core.client_shape import HEADER, client_shape
+from umg_grpc.wire.image_format import ImageStreamEncoder
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.unary_format import ClientShape
+
+VARY = f"{hdrs.USER_AGENT}, {HEADER}"
+"""Request headers by which the shape of an answer is selected."""
+
+
+class ImageRequest(NamedTuple):
+    """Decoded body of an image request."""
+
+    canonical: pb.GenerateImageRequest
+    notes: RequestNotes
+    stream: bool
+    shape: ClientShape
+
+
+class GenerateImage:
+    """Handler of one route of the image operation."""
+
+    def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._face = route.format
+        self._codec = IMAGE_FORMATS[route.format]
+        self._stub = rpc.ImageServiceStub(channel)
+        self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
+        self._settings = settings
+
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the images in the documented shape or that of SDKs, or stream them as events."""
+        request = await self._read(exchange)
+        try:
+            if request.stream:
+                return await self._stream(exchange, request)
+            generate = attach(self._stub.GenerateImage, request.notes, exchange.known_key)
+            call = generate(request.canonical, metadata=metadata(exchange, self._face))
+            answer = await call
+            headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
+        except grpc.aio.AioRpcError as failure:
+            raise with_body_paths(failure, request.notes.opaque_paths) from None
+        if self._codec.shape is None:
+            headers[hdrs.VARY] = VARY
+        return await answer_in_pieces(
+            exchange, headers, self._codec.encode_pieces(answer, request.canonical, request.shape)
+        )
+
+    async def _read(self, exchange: Exchange) -> ImageRequest:
+        codec, headers = self._codec, exchange.request.headers
+
+        def decode(body: bytes, source_headers: Mapping[str, str]) -> ImageRequest:
+            canonical, notes = codec.decode_request(body, source_headers)
+            return ImageRequest(canonical, notes, codec.wants_stream(body), codec.shape or client_shape(headers))
+
+        def decode_form(body: bytes, content_type: str) -> ImageRequest:
+            if codec.decode_form is None:
+                raise ValueError(f"{codec.name} has no forms")
+            (canonical, notes), stream = codec.decode_form(parse_form(body, content_type))
+            return ImageRequest(canonical, notes, stream, codec.shape or client_shape(headers))
+
+        return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)
+
+    async def _stream(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse:
+        """Stream the images. The status line waits for the first message, so that an earlier failure is a JSON
+        error.
+        """
+        encoder = ImageEvents(self._codec.stream_encoder(request.canonical))
+        generate = attach(self._stub.StreamGenerateImage, request.notes, exchange.known_key)
+        message = pb.StreamGenerateImageRequest(request=request.canonical)
+        call = generate(message, metadata=metadata(exchange, self._face))
+        events = EventStream(exchange, encoder, EVENTS, self._codec.heartbeat, self._settings)
+        async with opened(call), events:
+            try:
+                async for part in call:
+                    frames = await run_large(partial(encoder.feed, part), part.ByteSize())
+                    if not events.response.prepared:
+                        await events.begin(response_headers(await call.initial_metadata()))
+                    await events.write_large(frames)
+                if not events.response.prepared:
+                    raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
+                await events.write_large(encoder.close())
+            except ConnectionError:  # of the client; that of a provider is an RPC error
+                raise
+            except Exception as failure:
+                if not events.response.prepared:
+                    raise
+                await events.write_large(self._end_failed(exchange, encoder, failure))
+        return events.response
+
+    def _end_failed(self, exchange: Exchange, encoder: "ImageEvents", failure: Exception) -> bytes:
+        """Return the frames that end a stream with an error. A function of its own for the reason in `Generate`."""
+        error = explain(failure, exchange, self._face)
+        exchange.failure = error.name
+        return encoder.error(error)
+
+
+class ImageEvents:
+    """Encoder of one stream that a shutdown may end."""
+
+    def __init__(self, encoder: ImageStreamEncoder) -> None:
+        self._encoder = encoder
+        self._is_cut = False
+
+    def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
+        """Return the frames of a message."""
+        return self._encoder.feed(message)
+
+    def close(self) -> bytes:
+        """Return the frames that end a complete answer; none if `cut` has already ended it."""
+        return b"" if self._is_cut else self._encoder.close()
+
+    def error(self, error: UmgError) -> bytes:
+        """Return the frames that end a failed answer; none if `cut` has already ended it."""
+        return b"" if self._is_cut else self._encoder.error(error)
+
+    def cut(self, error: UmgError) -> bytes:
+        """Return the frames that end the answer at once at a shutdown."""
+        self._is_cut = True
+        return self._encoder.error(error)
+
+    def release(self) -> None:
+        """Do nothing: the encoder repeats no part of the answer at its end."""

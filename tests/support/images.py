@@ -1,0 +1,15 @@
+"""Small image files."""
+
+from io import BytesIO
+
+from PIL import Image
+
+
+def picture(kind: str, size: tuple[int, int] = (8, 6), color: tuple[int, int, int] = (200, 30, 30)) -> bytes:
+    """Return a file of one colour; `kind` is a format of Pillow."""
+    file = BytesIO()
+    Image.new("RGB", size, color).save(file, kind)
+    return file.getvalue()
+
+
+PNG, JPEG, GIF, WEBP = (picture(kind) for kind in ("PNG", "JPEG", "GIF", "WEBP"))

@@ -1,0 +1,38 @@
+"""Admitted image calls, and the account of their answers."""
+
+from dataclasses import dataclass
+
+from umg_grpc.image_families import ImageRules
+from umg_grpc.service.pipeline.image_costs import image_quantities
+from umg_grpc.service.pipeline.pipeline import Admitted
+from umg_grpc.v1 import pb
+
+
+@dataclass(slots=True, kw_only=True)
+class AdmittedImages(Admitted[pb.GenerateImageRequest]):
+    """Admitted call of the image operation."""
+
+    rules: ImageRules | None
+    """Rules of the model's family; None for a model without them."""
+
+
+def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
+    """Set the model of the caller, the time and the number of images of a result, and account for it."""
+    result.model = admitted.request.model
+    if not result.HasField("create_time"):
+        result.create_time.GetCurrentTime()
+        result.create_time.nanos = 0
+    result.usage.image_count = images
+    account(admitted, result, images)
+
+
+def account(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
+    """Set the usage and the quantities of the call, whose caller gets `images` images."""
+    facts, usage = admitted.call.facts, result.usage
+    facts.usage = pb.Usage(
+        input_tokens=usage.input_tokens,
+        image_input_tokens=usage.input_image_tokens,
+        output_tokens=usage.output_tokens,
+        image_output_tokens=usage.output_tokens,
+    )
+    facts.quantities = image_quantities(admitted.request, admitted.rules, result, images)

@@ -1,0 +1,95 @@
+"""Quantities of image calls: those of an answer, their maximum before the call, and an estimate of them.
+
+Images are priced by size and quality. Both are those of the request where it determines them, so that the cost is known
+before the call; else the provider's answer has them. The size of family G is its resolution tier (`2K`).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from umg_grpc.image_families import RATIO_PIXELS, ImageRules, max_images, tier_of
+from umg_grpc.prices import IMAGE, IMAGE_INPUT, IMAGE_OUTPUT, INPUT, REQUEST, Prices, Quantities, variant_of
+from umg_grpc.prices import image_quantities as quantities_of_images
+from umg_grpc.v1 import pb
+
+MAX_IMAGE_TOKENS = 8000
+"""Most tokens of an image, in the input or in the answer: 6240 of a large one, and 100 of each draft, rounded up."""
+IMAGE_TOKENS = 1300
+"""Usual tokens of an image in an answer, for estimates."""
+AUTO = "auto"
+
+
+class ImageVariant(NamedTuple):
+    """Size and quality by which images are priced; None where only the answer has them."""
+
+    size: str | None
+    quality: str | None
+
+
+def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None) -> ImageVariant:
+    """Return size and quality as far as the request and the defaults of its family determine them."""
+    if rules is not None and rules.sizes is RATIO_PIXELS:
+        return ImageVariant(tier_of(request), "")
+    size = request.size or (rules.default_size if rules is not None else "")
+    if rules is not None and "quality" not in rules.fields:
+        return ImageVariant(size or None, "")
+    quality = request.quality or (rules.default_quality if rules is not None else "")
+    return ImageVariant(None if size in ("", AUTO) else size, None if quality in ("", AUTO) else quality)
+
+
+def image_quantities(
+    request: pb.GenerateImageRequest, rules: ImageRules | None, result: pb.ImageResult, images: int
+) -> Quantities:
+    """Return the quantities of an answer with `images` delivered images."""
+    size, quality = requested_variant(request, rules)
+    if size is None:
+        first = result.images[0] if result.images else pb.Image()
+        size = result.size or (f"{first.width}x{first.height}" if first.width and first.height else "")
+    usage = pb.ImageUsage()
+    usage.CopyFrom(result.usage)
+    usage.image_count = images
+    return quantities_of_images(usage, size, result.quality if quality is None else quality)
+
+
+def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices: Prices) -> int:
+    """Return the maximum cost of a call, in millionths of a micro-credit."""
+    size, quality = requested_variant(request, rules)
+    image = prices.dearest(IMAGE)
+    if size is not None and quality is not None:
+        image = prices.price_of(variant_of(IMAGE, size, quality))
+    return (
+        prices.dearest(REQUEST)
+        + text_bytes(request) * prices.dearest(INPUT)
+        + sum(1 for _ in input_images(request)) * MAX_IMAGE_TOKENS * prices.dearest(IMAGE_INPUT)
+        + max_images(request) * (image + MAX_IMAGE_TOKENS * prices.dearest(IMAGE_OUTPUT))
+    )
+
+
+def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: int) -> Quantities:
+    """Return the quantities of a call whose answer is not known."""
+    images = max_images(request)
+    return {REQUEST: 1, INPUT: input_tokens, IMAGE: images, IMAGE_OUTPUT: images * IMAGE_TOKENS}
+
+
+def text_bytes(request: pb.GenerateImageRequest) -> int:
+    """Return the size of all texts of a request."""
+    texts = [request.prompt, request.negative_prompt]
+    texts += [part.text for turn in request.turns for part in turn.parts]
+    return sum(len(text.encode()) for text in texts)
+
+
+def input_images(request: pb.GenerateImageRequest) -> Iterator[pb.ImageInput]:
+    """Yield all input images of a request, those of its turns first, with the mask."""
+    return (image for _, image in inputs_of(request))
+
+
+def inputs_of(request: pb.GenerateImageRequest) -> Iterator[tuple[str, pb.ImageInput]]:
+    """Yield all input images of a request with their canonical paths."""
+    for index, turn in enumerate(request.turns):
+        for number, part in enumerate(turn.parts):
+            if part.HasField("image"):
+                yield f"turns[{index}].parts[{number}].image", part.image
+    for index, image in enumerate(request.inputs):
+        yield f"inputs[{index}]", image
+    if request.HasField("mask"):
+        yield "mask", request.mask

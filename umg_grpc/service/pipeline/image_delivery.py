@@ -1,0 +1,150 @@
+"""Delivery of images in the form that the caller requested: as addresses, or as bytes (image document, response-format
+rules).
+
+A provider's bytes that are due as an address are stored, and the caller gets a signed link to them. A provider's
+address that is due as bytes is fetched, under the guard for URLs.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from umg_grpc.access.file_links import FileLinks
+from umg_grpc.config import Channel
+from umg_grpc.egress import PORTS, AllowedPlace, parse_place
+from umg_grpc.errors import UmgError
+from umg_grpc.image_families import ImageRules
+from umg_grpc.service.pipeline.image_call import AdmittedImages
+from umg_grpc.service.pipeline.image_costs import inputs_of
+from umg_grpc.store.blobs import BlobStore
+from umg_grpc.upstream.answer_budget import AnswerBudget
+from umg_grpc.upstream.fetching import Fetcher, failed
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.image_files import read_header, sniff_image
+
+MAX_FETCHES = 4
+"""Maximum concurrent fetches of the images of one call."""
+FIELD = "image"
+"""Name for a provider's image in errors of its header, which no caller gets."""
+
+
+class ImageDelivery:
+    """Converter of a provider's images to the requested form."""
+
+    def __init__(self, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: AnswerBudget) -> None:
+        """Create a converter. `blobs` is None if the operator stores no files: images are then returned as bytes."""
+        self._fetcher = fetcher
+        self._blobs = blobs
+        self._links = links
+        self._budget = budget
+
+    def check_addresses(self, request: pb.GenerateImageRequest) -> None:
+        """Raise UmgError for an address of an input image that the guard for URLs refuses, as far as its text shows,
+        although most providers fetch it themselves.
+        """
+        for path, image in inputs_of(request):
+            if image.HasField("url"):
+                self._fetcher.check(image.url, field=f"{path}.url")
+
+    async def deliver(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
+        """Convert all images of a result. An image that cannot be fetched is left out, unless no other is left: then
+        raise its error. No other channel is tried after it, since the image was paid for.
+        """
+        for image in result.images:
+            describe(image)
+        form = requested_form(admitted.request, admitted.rules)
+        if form == pb.IMAGE_RESPONSE_FORMAT_B64_JSON:
+            await self._fetch_all(admitted, channel, result)
+        elif form == pb.IMAGE_RESPONSE_FORMAT_URL:
+            for image in result.images:
+                await self._store(image)
+
+    async def fetch(self, admitted: AdmittedImages, channel: Channel, image: pb.Image) -> None:
+        """Replace the address of an image by its bytes. Raise UmgError, after which no other channel is tried."""
+        if image.WhichOneof("content") == "url":
+            try:
+                found = await self._fetcher.fetch(
+                    image.url,
+                    field=None,
+                    seconds=min(admitted.call.seconds_left(), channel.timeout.images),
+                    check=_check_type,
+                    reserve=self._budget.hold,
+                    exempt=own_place(channel),
+                )
+            except UmgError as error:
+                error.failure = None
+                raise
+            image.data = found.body
+        describe(image)
+
+    async def _fetch_all(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
+        """Fetch the images that are addresses, some at a time."""
+        slots = asyncio.Semaphore(MAX_FETCHES)
+
+        async def fetch(image: pb.Image) -> UmgError | None:
+            async with slots:
+                try:
+                    await self.fetch(admitted, channel, image)
+                except UmgError as error:
+                    return error
+            return None
+
+        if not any(image.HasField("url") for image in result.images):
+            return
+        failures: Sequence[UmgError | None] = await asyncio.gather(*map(fetch, result.images))
+        fetched = [image for image, failure in zip(result.images, failures, strict=True) if failure is None]
+        if not fetched:
+            raise next(failure for failure in failures if failure is not None)
+        if len(fetched) < len(failures):
+            del result.images[:]
+            result.images.extend(fetched)
+
+    async def _store(self, image: pb.Image) -> None:
+        """Replace the bytes of an image by a link to them. Raise UmgError(UNAVAILABLE)."""
+        if self._blobs is None or not image.HasField("data"):
+            return
+        blob = await self._blobs.put(image.data, image.mime_type)
+        image.url = self._links.url_of(blob)
+
+
+def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -> "pb.ImageResponseFormat.ValueType":
+    """Return the form in which images are due; unspecified for a model without rules if the caller requests none: then
+    they stay as the provider returned them.
+    """
+    if rules is not None and rules.always_bytes:
+        return pb.IMAGE_RESPONSE_FORMAT_B64_JSON
+    if request.response_format or rules is None:
+        return request.response_format
+    return pb.IMAGE_RESPONSE_FORMAT_URL
+
+
+def describe(image: pb.Image) -> None:
+    """Set the media type of an image by its bytes, and its size if the provider did not report it."""
+    if image.WhichOneof("content") != "data":
+        return
+    image.mime_type = sniff_image(image.data) or image.mime_type
+    if image.HasField("width") and image.HasField("height"):
+        return
+    try:
+        header = read_header(image.data, FIELD)
+    except UmgError:  # of a type without a known header
+        return
+    image.width, image.height = header.width, header.height
+
+
+def own_place(channel: Channel) -> AllowedPlace | None:
+    """Return the place of the channel's provider, which the operator trusts; None for a channel without an address."""
+    url = urlsplit(channel.base_url)
+    if not url.hostname:
+        return None
+    port = url.port or PORTS.get(url.scheme)
+    try:
+        place = parse_place(f"[{url.hostname}]" if ":" in url.hostname else url.hostname)
+    except ValueError:
+        return None
+    return AllowedPlace(place.host, place.network, port)
+
+
+def _check_type(beginning: bytes) -> None:
+    if not sniff_image(beginning):
+        raise failed(None, "the file is not an image")

@@ -1,0 +1,154 @@
+"""Pipeline of the image operation: whole answers, and streams of drafts and images."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing
+
+from google.protobuf.message import Message
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.image_families import check, family_row
+from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
+from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
+from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
+from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
+from umg_grpc.service.pipeline.image_call import AdmittedImages, complete
+from umg_grpc.service.pipeline.image_delivery import ImageDelivery
+from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.request_decoding import read_source
+from umg_grpc.service.pipeline.streamed_images import StreamedImages, is_without_image
+from umg_grpc.upstream.interface import ImageCall, ImageUpstream
+from umg_grpc.v1 import pb
+from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.request_notes import DecodedRequest
+
+HOLD_SECONDS = 10.0
+"""Maximum time that the start of a stream is held back until its first draft or image: most failures occur before."""
+
+
+class ImagePipeline(
+    Pipeline[pb.GenerateImageRequest, pb.GenerateImageResponse, AdmittedImages, Attempt[ImageCall]],
+):
+    """Pipeline of the image operation."""
+
+    def __init__(self, context: PipelineContext, formats: Mapping[str, ImageFormat], delivery: ImageDelivery) -> None:
+        """Create a pipeline; `formats` are by face."""
+        super().__init__(context, MAKE_IMAGE, pb.GenerateImageResponse)
+        self._formats = formats
+        self._delivery = delivery
+
+    async def admit(self, message: Message, request: pb.GenerateImageRequest) -> AdmittedImages:
+        """Validate and admit the request. Raise UmgError if it breaks a rule of the schema (checked on `message`, which
+        contains it), a rule of the model's family or a limit of the key.
+        """
+        call = current()
+        decoded, resolved = await self.read(call, message, request)
+        request, notes, model = decoded.canonical, decoded.notes, resolved.model
+        rules = family_row(model.id, model.family)
+        check(request, rules, notes.family)
+        self._delivery.check_addresses(request)
+        await self.count_request(call, model, request)
+        await self.reserve_cost(call, model, decoded)
+        return AdmittedImages(call=call, request=request, notes=notes, model=model, rules=rules)
+
+    async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the stream of the first channel that answers. Failover stops with the first message sent. Raise
+        UmgError.
+        """
+        attempts = await self.attempts(admitted, stream=True)
+        while True:
+            with await attempts.next() as scope:
+                early, messages = await self._first_stream(admitted, attempts, scope)
+                streamed = StreamedImages(admitted, scope.attempt.target.channel, self._delivery)
+                async with aclosing(messages):
+                    for message in early:
+                        await streamed.feed(message)
+                        scope.output_sent = True
+                        yield message
+                    async for message in messages:
+                        await streamed.feed(message)
+                        scope.output_sent = True
+                        yield message
+                streamed.close()
+                return
+
+    async def _first_stream(
+        self,
+        admitted: AdmittedImages,
+        attempts: FailoverLoop[Attempt[ImageCall]],
+        scope: AttemptScope[Attempt[ImageCall]],
+    ) -> Opened[pb.StreamGenerateImageResponse]:
+        """Return the stream of the attempt or, if it is slow, of the first of it and its hedge to produce an image."""
+        call, hedge = admitted.call, admitted.model.hedge
+        if hedge is None or not attempts.has_others:
+            return await open_within(scope.attempt.call.stream(call.seconds_left()), is_without_image, HOLD_SECONDS)
+
+        async def close(opened: Opened[pb.StreamGenerateImageResponse]) -> None:
+            await opened[1].aclose()
+
+        def start(attempt: Attempt[ImageCall]) -> Coroutine[None, None, Opened[pb.StreamGenerateImageResponse]]:
+            return open_stream(attempt.call.stream(call.seconds_left()), is_without_image)
+
+        return await first_to_answer(attempts, scope, hedge, start, close)
+
+    async def _decode(
+        self, given: pb.GenerateImageRequest, *, counted: bool
+    ) -> DecodedRequest[pb.GenerateImageRequest]:
+        def decode(
+            codec: ImageFormat, body: bytes, headers: Mapping[str, str]
+        ) -> DecodedRequest[pb.GenerateImageRequest]:
+            return codec.decode_request(body, headers, given.model)
+
+        limit = self._context.body_limit
+        return await read_source(given.source, self._formats, decode, none="no format to make images in", limit=limit)
+
+    async def _plan(
+        self, admitted: AdmittedImages, *, stream: bool
+    ) -> tuple[RoutePreferences, RequestEncoder[Attempt[ImageCall]]]:
+        face, context = self._formats.get(admitted.request.source.format), self._context
+        preferences = RoutePreferences(
+            protocol=face.name if face is not None else "",
+            pins=admitted.call.caller.channels,
+            is_healthy=context.shared.is_healthy,
+        )
+        return preferences, ImageEncoder(admitted, face, context.channels.images)
+
+    async def _settle(
+        self, admitted: AdmittedImages, attempt: Attempt[ImageCall], response: pb.GenerateImageResponse
+    ) -> pb.GenerateImageResponse:
+        result, passed = response.result, response.HasField("source")
+        if not result.images and not passed:
+            message = "the provider's answer has no image"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
+        if not passed:
+            await self._delivery.deliver(admitted, attempt.target.channel, result)
+        complete(admitted, result, len(result.images) or max(1, result.usage.image_count))
+        admitted.call.list_dropped(response)
+        return response
+
+
+class ImageEncoder:
+    """Encoder of one request for each channel to try."""
+
+    def __init__(
+        self, admitted: AdmittedImages, face: ImageFormat | None, upstreams: Mapping[str, ImageUpstream]
+    ) -> None:
+        self._admitted = admitted
+        self._wire_path: Callable[[str], str] | None = face.wire_path if face is not None else None
+        self._upstreams = upstreams
+
+    async def encode(self, target: Target) -> Attempt[ImageCall]:
+        """Encode the request for the channel, see `RequestEncoder`."""
+        admitted, upstream = self._admitted, self._upstreams[target.channel.name]
+        request, notes = admitted.request, admitted.notes
+        if upstream.is_slow(request, len(request.source.body) or request.ByteSize()):
+            prepared = await asyncio.to_thread(upstream.prepare, request, target.model, notes)
+        else:
+            prepared = upstream.prepare(request, target.model, notes)
+        finish_report(admitted.call, prepared.report, self._wire_path, notes.uncarried)
+        return Attempt(target.channel.name, target, prepared)
+
+    def can_repair(self, attempt: object, error: Exception) -> bool:
+        """Return False: no failure of an image call can be repaired."""
+        return False

@@ -1,0 +1,58 @@
+"""Streamed images: completed event by event, and accounted for."""
+
+from umg_grpc.config import Channel
+from umg_grpc.service.pipeline.image_call import AdmittedImages, account, complete
+from umg_grpc.service.pipeline.image_delivery import ImageDelivery
+from umg_grpc.v1 import pb
+
+
+class StreamedImages:
+    """State of one stream, whose events it completes on their way to the caller. A stream that breaks off costs the
+    images that were sent before.
+    """
+
+    def __init__(self, admitted: AdmittedImages, channel: Channel, delivery: ImageDelivery) -> None:
+        self._admitted = admitted
+        self._channel = channel
+        self._delivery = delivery
+        self._images = 0
+        self._is_finished = False
+
+    async def feed(self, message: pb.StreamGenerateImageResponse) -> None:
+        """Complete the events of a message. Images are sent as bytes. Raise UmgError for an image that cannot be
+        fetched.
+        """
+        for event in message.events:
+            match event.WhichOneof("kind"):
+                case "started":
+                    event.started.model = self._admitted.request.model
+                    if not event.started.HasField("create_time"):
+                        event.started.create_time.GetCurrentTime()
+                        event.started.create_time.nanos = 0
+                    self._admitted.call.list_dropped(event.started)
+                case "partial":
+                    await self._delivery.fetch(self._admitted, self._channel, event.partial.image)
+                case "completed":
+                    await self._delivery.fetch(self._admitted, self._channel, event.completed.image)
+                    self._count(event.completed.image)
+                case "finished":
+                    self._is_finished = True
+                    result = event.finished.result
+                    images = self._images or result.usage.image_count
+                    complete(self._admitted, result, images)
+                case "failed" | None:
+                    pass
+
+    def close(self) -> None:
+        """Account for a stream that ended without its last event."""
+        if not self._is_finished and self._images:
+            account(self._admitted, pb.ImageResult(), self._images)
+
+    def _count(self, image: pb.Image) -> None:
+        self._images += 1
+        account(self._admitted, pb.ImageResult(images=[pb.Image(width=image.width, height=image.height)]), self._images)
+
+
+def is_without_image(message: pb.StreamGenerateImageResponse) -> bool:
+    """Return whether a message has no draft and no image."""
+    return not message.source_frames and all(event.HasField("started") for event in message.events)

@@ -1,0 +1,28 @@
+"""Images: requests from admission to the images."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from umg_grpc.inprocess import Context
+from umg_grpc.service.pipeline.images import ImagePipeline
+from umg_grpc.v1 import pb, rpc
+
+
+class ImageServicer(rpc.ImageServiceServicer):
+    """Servicer of `umg.v1.ImageService`."""
+
+    def __init__(self, pipeline: ImagePipeline) -> None:
+        self._pipeline = pipeline
+
+    async def GenerateImage(self, request: pb.GenerateImageRequest, context: Context) -> pb.GenerateImageResponse:
+        """Return the cached images, else those of the first channel that answers."""
+        return await self._pipeline.answer(await self._pipeline.admit(request, request))
+
+    async def StreamGenerateImage(
+        self, request: pb.StreamGenerateImageRequest, context: Context
+    ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the drafts and images of the first channel that answers."""
+        admitted = await self._pipeline.admit(request, request.request)
+        async with aclosing(self._pipeline.stream(admitted)) as messages:
+            async for message in messages:
+                yield message

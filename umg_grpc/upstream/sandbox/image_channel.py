@@ -1,0 +1,259 @@
+"""Channel of the simulated provider for images: real image files of the requested size and type."""
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from umg_grpc.image_families import (
+    RATIO_PIXELS,
+    TIERS,
+    ImageRules,
+    family_row,
+    is_grouped,
+    max_images,
+    requested_pixels,
+    tier_of,
+)
+from umg_grpc.upstream.answer_budget import AnswerBudget
+from umg_grpc.upstream.sandbox import faults, image_drawing
+from umg_grpc.upstream.sandbox.faults import Deadlines
+from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing
+from umg_grpc.upstream.sandbox.image_usage import usage_of
+from umg_grpc.upstream.sandbox.input_images import InputImage
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.image_files import PNG, read_header
+from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
+
+CONCURRENT_DRAWINGS = 2
+"""Maximum images that a channel draws at once: each takes up to a second of CPU and some 100 MB."""
+EDGE = 1024
+"""Edge of a square image whose size neither the request nor an input determines."""
+MAX_EDGE = 4096
+"""Longest edge of an image whose size an input determines."""
+BYTES_PER_PIXEL = 0.25
+"""Estimated size of a drawn file, for the memory budget."""
+VARIATION = "A variation of the image"
+
+_NUMBER = re.compile(r"(?<![\w.])[1-9](?![\w.])")
+_NUMBER_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4}
+_PIXELS = re.compile(r"([1-9][0-9]{0,4})[x*]([1-9][0-9]{0,4})", re.ASCII)
+
+
+class SandboxImages:
+    """Channel of simulated image models. The same request gives the same images; addresses are drawn, not fetched.
+
+    Marks in the prompt select a fault: `[[fail]]` (500), `[[fail:429]]`, `[[slow]]`, and `[[fail:mid]]`, with which a
+    stream breaks off, and the second half of several images fails.
+    """
+
+    def __init__(self, budget: AnswerBudget, *, first_byte_seconds: float = 60, total_seconds: float = 300) -> None:
+        """Create a channel. `first_byte_seconds`, `total_seconds`: the channel's deadlines; `[[slow]]` exceeds the
+        first.
+        """
+        self.budget = budget
+        self.deadlines = Deadlines(first_byte_seconds, total_seconds)
+        self.slots = asyncio.Semaphore(CONCURRENT_DRAWINGS)
+
+    def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
+    def prepare(
+        self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES
+    ) -> "SandboxImageCall":
+        """Plan the images; they are drawn later. Raise UmgError(INVALID_FIELD) for an invalid size, type or input."""
+        report = Report()
+        notes.report_uncarried(report)
+        return SandboxImageCall(self, request, _plan(request, model), report)
+
+
+@dataclass(frozen=True)
+class SandboxImageCall:
+    """Request whose images are planned."""
+
+    upstream: SandboxImages
+    request: pb.GenerateImageRequest
+    drawings: Sequence[Drawing]
+    report: Report
+
+    async def send(self, seconds: float) -> pb.GenerateImageResponse:
+        """Return all images, see `PreparedCall`."""
+        mark, drawings = await self._begin(seconds), self.drawings
+        if mark == faults.CUT:
+            drawings = drawings[: len(drawings) // 2]
+            if not drawings:
+                raise faults.failed()
+        async with self._deadline(seconds):
+            images = [await self._draw(drawing) for drawing in drawings]
+        return pb.GenerateImageResponse(result=self._result(images))
+
+    async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the images and their drafts, see `ImageCall`."""
+        mark = await self._begin(seconds)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(seconds, self.upstream.deadlines.total)
+        yield _message(pb.ImageEvent(started=pb.ImageStarted()))
+        done = 0
+        for index, drawing in enumerate(self.drawings):
+            if mark == faults.CUT and index >= len(self.drawings) // 2:
+                raise faults.cut()
+            for draft in range(self.request.partial_images):
+                async with self._deadline(deadline - loop.time()):
+                    image = await self._draw(drawing, draft)
+                yield _message(
+                    pb.ImageEvent(partial=pb.ImagePartial(image_index=index, partial_index=draft, image=image))
+                )
+            async with self._deadline(deadline - loop.time()):
+                image = await self._draw(drawing)
+            done += 1
+            yield _message(pb.ImageEvent(completed=pb.ImageCompleted(image_index=index, image=image)))
+        result = self._result([], done)
+        yield _message(pb.ImageEvent(finished=pb.ImageFinished(result=result)))
+
+    async def _begin(self, seconds: float) -> str:
+        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the prompt's mark."""
+        mark = faults.mark(_words(self.request))
+        await faults.raise_early(mark, seconds, self.upstream.deadlines)
+        return mark
+
+    @asynccontextmanager
+    async def _deadline(self, seconds: float) -> AsyncGenerator[None, None]:
+        """Raise the provider's timeout after the caller's deadline, in `seconds`, or that of the channel."""
+        total = self.upstream.deadlines.total
+        try:
+            async with asyncio.timeout(max(0.0, min(seconds, total))):
+                yield
+        except TimeoutError:
+            raise faults.late("total", callers=seconds <= total) from None
+
+    async def _draw(self, drawing: Drawing, draft: int | None = None) -> pb.Image:
+        pixels = drawing.width * drawing.height
+        await self.upstream.budget.hold(int(pixels * BYTES_PER_PIXEL))
+        async with self.upstream.slots:
+            data = await asyncio.to_thread(image_drawing.draw, drawing, draft)
+        image = pb.Image(data=data, mime_type=drawing.mime_type, width=drawing.width, height=drawing.height)
+        if self.request.response_modalities == "image-text":
+            image.revised_prompt = f"A simulated image: {drawing.prompt}"
+        return image
+
+    def _result(self, images: Sequence[pb.Image], count: int | None = None) -> pb.ImageResult:
+        first, rules = self.drawings[0], family_row(self.drawings[0].model)
+        result = pb.ImageResult(
+            images=images,
+            usage=usage_of(self.request, rules, first, len(images) if count is None else count),
+            size=f"{first.width}x{first.height}",
+        )
+        if rules is not None and rules.default_quality:
+            result.quality = self.request.quality or rules.default_quality
+            result.background = "transparent" if first.transparent else "opaque"
+            result.output_mime_type = first.mime_type
+        return result
+
+
+def _message(event: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
+    return pb.StreamGenerateImageResponse(events=[event])
+
+
+def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
+    """Return the images of a request."""
+    rules, inputs = family_row(model), tuple(_inputs(request))
+    mime_type = request.output_mime_type or PNG
+    if mime_type not in FORMATS:
+        raise invalid("output_mime_type", f"expected one of {', '.join(FORMATS)}; send one of them")
+    width, height = _pixels(request, rules, inputs)
+    watermark = request.watermark if request.HasField("watermark") else rules is not None and rules.default_watermark
+    count = _count(request)
+    drawing = Drawing(
+        model=model,
+        prompt=_words(request) or VARIATION,
+        width=width,
+        height=height,
+        mime_type=mime_type,
+        quality=request.output_compression_percent if request.HasField("output_compression_percent") else None,
+        transparent=request.background == "transparent",
+        seed=request.seed if request.HasField("seed") else None,
+        count=count,
+        inputs=inputs,
+        base=-1 if rules is not None and rules.family == "imgD" else 0,
+        mask=InputImage("mask", data=request.mask.data, url=request.mask.url) if request.HasField("mask") else None,
+        watermark=watermark,
+        renders_text=rules is not None and rules.family == "imgD" and not inputs,
+    )
+    return [replace(drawing, index=index) for index in range(count)]
+
+
+def _words(request: pb.GenerateImageRequest) -> str:
+    """Return the prompt, or the texts of the last turn that has any."""
+    if request.prompt:
+        return request.prompt
+    for turn in reversed(request.turns):
+        if words := "\n".join(part.text for part in turn.parts if part.text):
+            return words
+    return ""
+
+
+def _inputs(request: pb.GenerateImageRequest) -> Iterator[InputImage]:
+    for index, turn in enumerate(request.turns):
+        for position, part in enumerate(turn.parts):
+            if part.HasField("image"):
+                field = f"turns[{index}].parts[{position}].image"
+                yield InputImage(field, data=part.image.data, url=part.image.url)
+    for index, image in enumerate(request.inputs):
+        yield InputImage(f"inputs[{index}]", data=image.data, url=image.url)
+
+
+def _count(request: pb.GenerateImageRequest) -> int:
+    """Return the number of images. That of a group is the first number in the prompt, else the maximum."""
+    most = max_images(request)
+    if not is_grouped(request):
+        return most
+    words = _words(request)
+    if (number := _NUMBER.search(words)) is not None:
+        return min(int(number[0]), most)
+    named = (_NUMBER_WORDS.get(word) for word in words.lower().split())
+    return min(next((count for count in named if count is not None), most), most)
+
+
+def _pixels(
+    request: pb.GenerateImageRequest, rules: ImageRules | None, inputs: Sequence[InputImage]
+) -> tuple[int, int]:
+    """Return the size of the images: the requested one, else that of the last input, else a square."""
+    if (requested := requested_pixels(request, rules)) is not None:
+        return requested
+    if (written := _PIXELS.fullmatch(request.size)) is not None:
+        return int(written[1]), int(written[2])
+    width = height = EDGE
+    if inputs and (last := inputs[-1]).data:
+        header = read_header(last.data, last.field)
+        width, height = header.width, header.height
+    if rules is not None and rules.sizes is RATIO_PIXELS:
+        wide, high = RATIO_PIXELS[_nearest(width, height)]
+        return wide * TIERS[tier_of(request)], high * TIERS[tier_of(request)]
+    return _of_ratio(width, height)
+
+
+def _nearest(width: int, height: int) -> str:
+    return min(RATIO_PIXELS, key=lambda name: abs(math.log(width / height) - math.log(_quotient(name))))
+
+
+def _quotient(ratio: str) -> float:
+    wide, high = RATIO_PIXELS[ratio]
+    return wide / high
+
+
+def _of_ratio(width: int, height: int) -> tuple[int, int]:
+    """Return a size of this ratio: the same one if its edges are of a usual length, else one of about a megapixel."""
+    if min(width, height) >= EDGE // 8 and max(width, height) <= MAX_EDGE:
+        return width, height
+    scale = EDGE / math.sqrt(width * height)
+    return _edge(width * scale), _edge(height * scale)
+
+
+def _edge(length: float) -> int:
+    return min(MAX_EDGE, max(16, round(length)))

@@ -1,0 +1,33 @@
+"""Usage of simulated image calls. Families G and C count tokens, the others images."""
+
+from umg_grpc.image_families import ImageRules
+from umg_grpc.upstream.sandbox.image_drawing import Drawing
+from umg_grpc.upstream.sandbox.images import TOKENS
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.numbers import count
+
+QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
+"""Tokens of a square image of family C by its quality; others have half as many more."""
+INPUT_TOKENS = 323
+"""Tokens of an input image."""
+BYTES_PER_TOKEN = 4
+
+
+def usage_of(
+    request: pb.GenerateImageRequest, rules: ImageRules | None, drawing: Drawing, images: int
+) -> pb.ImageUsage:
+    """Return the usage of a call that made `images` images like the drawing."""
+    usage = pb.ImageUsage(image_count=images)
+    if rules is None or rules.family not in ("famG", "imgC"):
+        return usage
+    each = TOKENS
+    if rules.family == "imgC":
+        each = QUALITY_TOKENS.get(request.quality or rules.default_quality, TOKENS)
+        each = each if drawing.width == drawing.height else each * 3 // 2
+        each += 100 * request.partial_images
+    usage.input_text_tokens = count(-(-len(drawing.prompt.encode()) // BYTES_PER_TOKEN))
+    usage.input_image_tokens = INPUT_TOKENS * len(drawing.inputs)
+    usage.input_tokens = usage.input_text_tokens + usage.input_image_tokens
+    usage.output_tokens = each * images
+    usage.total_tokens = usage.input_tokens + usage.output_tokens
+    return usage

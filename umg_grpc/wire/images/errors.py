@@ -1,0 +1,30 @@
+"""Error bodies of the image paths: the documented members and those of SDKs in one body (readings, 3)."""
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.sse import named_frame
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
+
+CODES = {pb.ERROR_REASON_CONTENT_BLOCKED: "content_policy_violation"}
+"""Reason -> code, where clients of image paths expect another code than those of chat."""
+
+
+def encode_error(error: UmgError, http_status: int) -> bytes:
+    """Return the body of a rejected or failed call: `code` is the HTTP status."""
+    return msgspec.json.encode(_members(error, http_status))
+
+
+def error_frame(error: UmgError) -> bytes:
+    """Return the event that ends a broken stream."""
+    return named_frame(b"error", msgspec.json.encode({"type": "error", **_members(error, HTTP_STATUS[error.reason])}))
+
+
+def _members(error: UmgError, http_status: int) -> JsonObject:
+    kind, code = KINDS.get(error.reason, (SERVER if http_status >= 500 else REQUEST, None))
+    code = CODES.get(error.reason) or code or error.metadata.get("upstream_code")
+    described = {"message": error.message, "type": kind, "param": error.metadata.get("field"), "code": code}
+    return {"code": http_status, "msg": error.message, "error": described}

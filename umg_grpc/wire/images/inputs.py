@@ -1,0 +1,97 @@
+"""Input images of callers: addresses, data URLs and base64, and the check of the files in them."""
+
+import binascii
+from urllib.parse import urlsplit
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.image_files import check_image
+from umg_grpc.wire.core.json import echo, invalid
+from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
+
+STEP_CHARACTERS = 1 << 17
+"""Characters of base64 that are decoded at once: the decoder holds the interpreter, for a file of 20 MB some 100 ms. A
+multiple of 4.
+"""
+ACCEPTED = "send an http(s) address, a data URL (`data:image/png;base64,...`) or base64"
+_HEAD_CHARACTERS = 256
+"""Maximum characters before the comma of a data URL that is decoded in steps."""
+
+
+def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
+    """Decode an input image: an address, a data URL or base64. Raise UmgError(INVALID_FIELD) naming the field `at`."""
+    if is_data_url(value):
+        fill_bytes(_decode_data_url(value, at), image, at)
+        return
+    scheme, slashes, _ = value[:64].partition("://")
+    if not slashes:
+        try:
+            data = _decode_steps(value, 0, at)
+        except UmgError:
+            raise invalid(at, f"it is neither an address nor base64; {ACCEPTED}") from None
+        fill_bytes(data, image, at)
+        return
+    if scheme.strip().lower() not in ("http", "https"):
+        raise invalid(at, f"an address with `{echo(scheme)}` cannot be fetched; {ACCEPTED}")
+    if not _has_host(value):
+        raise invalid(at, f"the address names no host; {ACCEPTED}")
+    image.url = value
+
+
+def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
+    """Set the file and its media type by its signature; the type that the caller declares is ignored. Raise
+    UmgError(INVALID_FIELD) for other files than images, other types than JPEG, PNG, GIF and WebP, and for images with
+    too many pixels.
+    """
+    if not data:
+        raise invalid(at, f"the image is empty; {ACCEPTED}")
+    image.mime_type = check_image(data, at).mime_type
+    image.data = data
+
+
+def check_inputs(request: pb.GenerateImageRequest) -> None:
+    """Check the files of a request as `fill_bytes` does, and set their media types, for callers without a JSON body.
+    Raise UmgError(INVALID_FIELD) naming the canonical field.
+    """
+    named = [(f"inputs[{index}]", image) for index, image in enumerate(request.inputs)]
+    if request.HasField("mask"):
+        named.append(("mask", request.mask))
+    for index, turn in enumerate(request.turns):
+        for number, part in enumerate(turn.parts):
+            if part.HasField("image"):
+                named.append((f"turns[{index}].parts[{number}].image", part.image))
+    for at, image in named:
+        if image.HasField("data"):
+            image.mime_type = check_image(image.data, at).mime_type
+        elif is_data_url(image.url):
+            decode_input(image.url, image, at)
+
+
+def _has_host(address: str) -> bool:
+    try:
+        return bool(urlsplit(address).hostname)
+    except ValueError:
+        return False
+
+
+def _decode_data_url(url: str, at: str) -> bytes:
+    comma = url.find(",", 0, _HEAD_CHARACTERS)
+    if comma >= 0 and "base64" in url[:comma].lower().replace(" ", "").split(";"):
+        return _decode_steps(url, comma + 1, at)
+    return parse_data_url(url, at)[1]
+
+
+def _decode_steps(text: str, start: int, at: str) -> bytes:
+    """Return the bytes of the base64 from `start`. Standard base64 is decoded in steps of a millisecond; any other
+    variant at once.
+    """
+    pieces = list[bytes]()
+    try:
+        for begin in range(start, len(text), STEP_CHARACTERS):
+            piece = text[begin : begin + STEP_CHARACTERS]
+            pieces.append(binascii.a2b_base64(piece, strict_mode=True))
+            if len(piece) == STEP_CHARACTERS and len(pieces[-1]) * 4 != STEP_CHARACTERS * 3:
+                return decode_base64(text[start:], at)  # padding before the end
+    except ValueError:
+        return decode_base64(text[start:], at)
+    return b"".join(pieces)

@@ -1,0 +1,254 @@
+"""Requests of the image paths: from a caller's JSON body to canonical.
+
+A body is flat, or has the fields of family D in `input` and `parameters`. Which of the two a model accepts is a rule of
+its family: the notes record the fields on which it depends (`RequestNotes.family`).
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.json import check_utf8, invalid, missing, parse, whole
+from umg_grpc.wire.core.unknown_fields import Fields
+from umg_grpc.wire.images.inputs import ACCEPTED, decode_input
+from umg_grpc.wire.images.schema import (
+    ContentItem,
+    ImageBody,
+    ImageReference,
+    InputImages,
+    StreamChoice,
+    StructuredInput,
+    StructuredMessage,
+    StructuredParameters,
+)
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+
+FIELDS = Fields(ImageBody, {}, {})
+"""Known fields of a body."""
+
+RESPONSE_FORMATS = {"url": pb.IMAGE_RESPONSE_FORMAT_URL, "b64_json": pb.IMAGE_RESPONSE_FORMAT_B64_JSON}
+SEQUENTIAL = {
+    "auto": pb.SEQUENTIAL_IMAGE_GENERATION_AUTO,
+    "disabled": pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED,
+}
+ROLES = {"user": pb.IMAGE_TURN_ROLE_USER, "model": pb.IMAGE_TURN_ROLE_MODEL}
+OUTPUT_TYPES = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
+"""`output_format` -> media type."""
+
+SAME_NAMES = (
+    *("prompt", "size", "quality", "aspect_ratio", "image_size", "response_modalities", "temperature", "top_p"),
+    *("watermark", "guidance_scale", "input_fidelity", "background", "moderation", "user"),
+)
+"""Fields with the same name and value in a flat body and in the canonical request."""
+WHOLE_NAMES = {
+    "n": "n",
+    "max_output_tokens": "max_output_tokens",
+    "seed": "seed",
+    "output_compression": "output_compression_percent",
+    "partial_images": "partial_images",
+}
+"""Whole numbers of a flat body -> their canonical names."""
+OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
+"""Fields of `parameters`, with the same names in the canonical request."""
+BESIDE_INPUT = frozenset({"model", "input", "parameters", "response_format", "stream", "user", "safety_identifier"})
+"""Fields that a structured body may have at the top level."""
+
+wire_path = wire_paths(
+    [
+        (r"^operation$", "model"),
+        (r"^(?:inputs|image)\[(\d+)\](?:\.\w+)?$", r"image[\1]"),
+        (r"^inputs$", "image"),
+        (r"^mask\.\w+$", "mask"),
+        (r"^turns\[(\d+)\]\.parts\[(\d+)\]\.(text|image).*", r"contents[\1].parts[\2].\3"),
+        (r"^turns", "contents"),
+        (r"^output_mime_type$", "mime_type"),
+        (r"^output_compression_percent$", "output_compression"),
+        (r"^max_sequential_images$", "sequential_image_generation_options.max_images"),
+        (r"^optimize_prompt_mode$", "optimize_prompt_options.mode"),
+    ]
+)
+
+
+def decode_request(
+    face: str,
+    operation: "pb.ImageOperation.ValueType",
+    body: bytes,
+    headers: Mapping[str, str],
+    model: str = "",
+) -> DecodedRequest[pb.GenerateImageRequest]:
+    """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
+    decoded, notes = parse(ImageBody, check_utf8(body)), RequestNotes()
+    members = msgspec.json.decode(body, type=dict[str, Raw])
+    names = {name for name, raw in members.items() if bytes(memoryview(raw)[:4]) != b"null"}
+    request = pb.GenerateImageRequest(model=decoded.model, operation=operation)
+    request.source.format, request.source.body = face, body
+    _note_fields(body, names, notes)
+    _check_operation(decoded, operation)
+    if decoded.input is not None or decoded.parameters is not None:
+        _decode_structured(decoded, names, request, notes)
+    decode_flat(decoded, request, notes)
+    _decode_images(decoded, request, notes)
+    return DecodedRequest(request, notes)
+
+
+def wants_stream(body: bytes) -> bool:
+    """Return whether a decoded body requests a stream."""
+    return bool(parse(StreamChoice, body).stream)
+
+
+def _note_fields(body: bytes, names: set[str], notes: RequestNotes) -> None:
+    """Record the unknown fields, and those whose use depends on the family."""
+    known = set(ImageBody.__struct_fields__)
+    notes.uncarried += sorted(names - known)
+    if names & {"input", "parameters", "contents", "sequential_image_generation_options", "optimize_prompt_options"}:
+        notes.uncarried += FIELDS.nested_unknown(body)
+    notes.family += sorted(names & {"input", "parameters", "mime_type"})
+
+
+def _check_operation(decoded: ImageBody, operation: "pb.ImageOperation.ValueType") -> None:
+    """Raise UmgError for fields that the path of the request does not have."""
+    if operation == pb.IMAGE_OPERATION_GENERATE:
+        if decoded.mask is not None:
+            raise invalid("mask", "masks are for edits; send it to /v1/images/edits, or leave it out")
+        made_from = (decoded.prompt, decoded.contents, decoded.image, decoded.images, decoded.input)
+        if decoded.parameters is None and all(value is None for value in made_from):
+            message = "`prompt` is required, or `contents`, or `input` for family D; describe the image in it"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field="prompt")
+    elif operation == pb.IMAGE_OPERATION_VARIATION and decoded.mask is not None:
+        raise invalid("mask", "a variation has no mask; leave it out")
+
+
+# --- structured bodies
+
+
+def _decode_structured(
+    decoded: ImageBody, names: set[str], request: pb.GenerateImageRequest, notes: RequestNotes
+) -> None:
+    if beside := sorted((names & set(ImageBody.__struct_fields__)) - BESIDE_INPUT):
+        raise invalid(beside[0], "a body with `input` has its options in `parameters`; move it there")
+    if decoded.input is None:
+        raise missing("input")
+    _decode_messages(decoded.input, request, notes)
+    _decode_parameters(decoded.parameters or StructuredParameters(), request, notes)
+
+
+def _decode_messages(given: StructuredInput, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
+    """Decode one message with at most one text as `prompt` and `inputs`, any other conversation as turns."""
+    paths, first = notes.opaque_paths, given.messages[0]
+    if len(given.messages) > 1 or sum(item.text is not None for item in first.content) > 1:
+        for index, message in enumerate(given.messages):
+            _decode_message(message, request.turns.add(), index, notes)
+        return
+    paths["prompt"] = paths["inputs"] = "input.messages[0].content"
+    for number, item in enumerate(first.content):
+        at = _one_of(item.text, item.image, f"input.messages[0].content[{number}]")
+        if item.text is not None:
+            request.prompt, paths["prompt"] = item.text, at
+        elif item.image is not None:
+            paths[f"inputs[{len(request.inputs)}]"] = at
+            decode_input(item.image, request.inputs.add(), at)
+
+
+def _decode_message(message: StructuredMessage, turn: pb.ImageTurn, index: int, notes: RequestNotes) -> None:
+    turn.role = ROLES[message.role]
+    for number, item in enumerate(message.content):
+        at = _one_of(item.text, item.image, f"input.messages[{index}].content[{number}]")
+        notes.opaque_paths[f"turns[{index}].parts[{number}].image"] = at
+        _decode_part(item.text, item.image, turn.parts.add(), at)
+
+
+def _decode_parameters(given: StructuredParameters, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
+    for name in OPTION_NAMES:
+        notes.opaque_paths[name] = f"parameters.{name}"
+        value = getattr(given, name)
+        if name in WHOLE_NAMES:
+            value = whole(value, f"parameters.{name}")
+        if value is not None:
+            setattr(request, name, value)
+
+
+# --- flat bodies
+
+
+def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
+    """Decode the options of a flat body, and its turns."""
+    for name in SAME_NAMES:
+        if (value := getattr(decoded, name)) is not None:
+            setattr(request, name, value)
+    for name, canonical in WHOLE_NAMES.items():
+        if (number := whole(getattr(decoded, name), name)) is not None:
+            setattr(request, canonical, number)
+    if decoded.safety_identifier is not None and decoded.user is None:
+        request.user = decoded.safety_identifier
+    if decoded.response_format is not None:
+        request.response_format = RESPONSE_FORMATS[decoded.response_format]
+    if (person := decoded.person_generation or decoded.personGeneration) is not None:
+        request.person_generation = person
+    if decoded.mime_type is not None:
+        request.output_mime_type = decoded.mime_type
+    elif decoded.output_format is not None:
+        request.output_mime_type = OUTPUT_TYPES[decoded.output_format]
+        notes.opaque_paths["output_mime_type"] = "output_format"
+    _decode_group(decoded, request)
+    for index, item in enumerate(decoded.contents or ()):
+        _decode_turn(item, request.turns.add(), index)
+
+
+def _decode_group(decoded: ImageBody, request: pb.GenerateImageRequest) -> None:
+    """Decode the options of family A's 4.x models."""
+    if decoded.sequential_image_generation is not None:
+        request.sequential_image_generation = SEQUENTIAL[decoded.sequential_image_generation]
+    if (options := decoded.sequential_image_generation_options) is not None:
+        at = "sequential_image_generation_options.max_images"
+        if (number := whole(options.max_images, at)) is not None:
+            request.max_sequential_images = number
+    if (optimize := decoded.optimize_prompt_options) is not None and optimize.mode is not None:
+        request.optimize_prompt_mode = optimize.mode
+
+
+def _decode_images(decoded: ImageBody, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
+    for name, given in (("image", decoded.image), ("images", decoded.images)):
+        for at, value in _listed(name, given):
+            notes.opaque_paths[f"inputs[{len(request.inputs)}]"] = at
+            decode_input(value, request.inputs.add(), at)
+    for at, value in _listed("mask", decoded.mask):
+        decode_input(value, request.mask, at)
+
+
+def _decode_turn(item: ContentItem, turn: pb.ImageTurn, index: int) -> None:
+    turn.role = ROLES[item.role]
+    for number, part in enumerate(item.parts):
+        at = _one_of(part.text, part.image, f"contents[{index}].parts[{number}]")
+        _decode_part(part.text, part.image, turn.parts.add(), at)
+
+
+def _decode_part(text: str | None, image: str | None, part: pb.ImageTurnPart, at: str) -> None:
+    if text is not None:
+        part.text = text
+    elif image is not None:
+        decode_input(image, part.image, at)
+
+
+def _one_of(text: str | None, image: str | None, at: str) -> str:
+    """Return the path of the member that an item has. Raise UmgError(INVALID_FIELD) unless it has exactly one."""
+    if (text is None) == (image is None):
+        raise invalid(at, "expected either `text` or `image`; send one item for each")
+    return f"{at}.{'image' if text is None else 'text'}"
+
+
+def _listed(name: str, given: InputImages | None) -> Iterator[tuple[str, str]]:
+    """Yield the images of a field with their paths: of a string, of an object, or of a list of both."""
+    if given is None:
+        return
+    items = [(name, given)] if not isinstance(given, list) else [(f"{name}[{i}]", item) for i, item in enumerate(given)]
+    for at, item in items:
+        if isinstance(item, ImageReference):
+            if item.image_url is None:
+                raise invalid(at, f"files of the files API are not served here; {ACCEPTED} in `image_url`")
+            yield f"{at}.image_url", item.image_url
+        else:
+            yield at, item

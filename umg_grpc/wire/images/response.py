@@ -1,0 +1,102 @@
+"""Responses of the image paths: from canonical to the documented envelope, or to the shape of SDKs."""
+
+import binascii
+from collections.abc import Iterator
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.unary_format import ClientShape
+
+STEP_BYTES = 192 << 10
+"""Bytes of a file that are encoded at once, in a fraction of a millisecond. A multiple of 3, so that only the last step
+has padding.
+"""
+_FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
+
+
+def encode_response(response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape) -> bytes:
+    """Return the body of a response (image document, "Image result")."""
+    return b"".join(encode_pieces(response, request, shape))
+
+
+def encode_pieces(
+    response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape
+) -> Iterator[bytes]:
+    """Yield the body of a response in pieces; each is encoded when it is requested. A response without files is one
+    piece.
+    """
+    result = response.result
+    created = result.create_time.seconds
+    if shape is ClientShape.DOCUMENTED:
+        head, tail = b'{"code":200,"msg":"success","data":{"data":[', b'],"created":%d}}' % created
+    else:
+        described = msgspec.json.encode(_describe(result, request))
+        head, tail = (
+            b'{"created":%d,"data":[' % created,
+            b"]%b}" % (b"," + described[1:-1] if described != b"{}" else b""),
+        )
+    text = head
+    for index, image in enumerate(result.images):
+        text += b"," if index else b""
+        if image.HasField("data"):
+            yield from _steps(text + b'{"b64_json":"', image.data)
+            text = b'"' + _revised(image) + b"}"
+        else:
+            text += b'{"url":' + msgspec.json.encode(image.url) + _revised(image) + b"}"
+    yield text + tail
+
+
+def base64_of(data: bytes) -> bytes:
+    """Return the base64 of a file, encoded in steps between which other threads may run."""
+    return b"".join(_steps(b"", data))
+
+
+def output_format(mime_type: str) -> str:
+    """Return the name of a media type in `output_format`; that of PNG for an unknown type."""
+    return _FORMATS.get(mime_type, "png")
+
+
+def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
+    """Return the usage in tokens as SDKs expect it; None where the provider bills by the image."""
+    if not (usage.HasField("output_tokens") or usage.HasField("total_tokens") or usage.HasField("input_tokens")):
+        return None
+    total = usage.total_tokens if usage.HasField("total_tokens") else usage.input_tokens + usage.output_tokens
+    details = {"text_tokens": usage.input_text_tokens, "image_tokens": usage.input_image_tokens}
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": details,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": total,
+    }
+
+
+def _describe(result: pb.ImageResult, request: pb.GenerateImageRequest) -> JsonObject:
+    """Return the members of the SDKs' shape beside the images that the provider reports."""
+    members: JsonObject = {}
+    for name in ("background", "quality", "size"):
+        if value := getattr(result, name):
+            members[name] = value
+    mime_type = result.output_mime_type or (result.images[0].mime_type if result.images else "")
+    if mime_type in _FORMATS:
+        members["output_format"] = _FORMATS[mime_type]
+    if (usage := encode_usage(result.usage)) is not None:
+        members["usage"] = usage
+    return members
+
+
+def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
+    """Yield the text and the base64 of a file."""
+    view = memoryview(data)
+    for start in range(0, len(view), STEP_BYTES):
+        yield text + binascii.b2a_base64(view[start : start + STEP_BYTES], newline=False)
+        text = b""
+    if text:
+        yield text
+
+
+def _revised(image: pb.Image) -> bytes:
+    if not image.HasField("revised_prompt"):
+        return b""
+    return b',"revised_prompt":' + msgspec.json.encode(image.revised_prompt)

@@ -1,0 +1,139 @@
+"""Bodies of the image paths as typed structs: the fields of the image document, and those of current SDKs.
+
+`None` means absent, and so does an explicit null. Values and ranges that depend on the model's family are checked by
+`umg_grpc.image_families`.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from umg_grpc.wire.core.json import NonEmpty, PositiveWhole, Whole
+
+# --- flat bodies
+
+
+class ContentPart(Struct, kw_only=True):
+    """Part of a turn of `contents`: exactly one of the two."""
+
+    text: str | None = None
+    image: NonEmpty | None = None
+
+
+class ContentItem(Struct, kw_only=True):
+    """Turn of `contents`."""
+
+    role: Literal["user", "model"] = "user"
+    parts: Annotated[list[ContentPart], Meta(min_length=1)]
+
+
+class ImageReference(Struct, kw_only=True):
+    """Input image of an edit as an object, as newer SDKs send it."""
+
+    image_url: NonEmpty | None = None
+    file_id: str | None = None
+
+
+InputImage = NonEmpty | ImageReference
+InputImages = NonEmpty | ImageReference | list[InputImage]
+
+
+class SequentialOptions(Struct, kw_only=True):
+    """Member `sequential_image_generation_options`."""
+
+    max_images: Whole | None = None
+
+
+class OptimizeOptions(Struct, kw_only=True):
+    """Member `optimize_prompt_options`."""
+
+    mode: NonEmpty | None = None
+
+
+# --- structured bodies (family D)
+
+
+class StructuredItem(Struct, kw_only=True):
+    """Item of `input.messages[].content`: exactly one of the two."""
+
+    text: str | None = None
+    image: NonEmpty | None = None
+
+
+class StructuredMessage(Struct, kw_only=True):
+    """Item of `input.messages`."""
+
+    role: Literal["user"]
+    content: Annotated[list[StructuredItem], Meta(min_length=1)]
+
+
+class StructuredInput(Struct, kw_only=True):
+    """Member `input`."""
+
+    messages: Annotated[list[StructuredMessage], Meta(min_length=1)]
+
+
+class StructuredParameters(Struct, kw_only=True):
+    """Member `parameters`."""
+
+    n: PositiveWhole | None = None
+    negative_prompt: str | None = None
+    prompt_extend: bool | None = None
+    watermark: bool | None = None
+    seed: Whole | None = None
+    size: NonEmpty | None = None
+
+
+# --- the body
+
+
+class ImageBody(Struct, kw_only=True):
+    """Body of `POST /v1/images/generations`, `/edits` and `/variations`."""
+
+    model: Annotated[str, Meta(min_length=1, max_length=512)]
+    prompt: str | None = None
+    response_format: Literal["url", "b64_json"] | None = None
+    contents: Annotated[list[ContentItem], Meta(min_length=1)] | None = None
+    image: InputImages | None = None
+    images: InputImages | None = None
+    mask: InputImage | None = None
+    stream: bool | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+
+    n: PositiveWhole | None = None
+    size: NonEmpty | None = None
+    quality: NonEmpty | None = None
+    # family G
+    aspect_ratio: NonEmpty | None = None
+    image_size: NonEmpty | None = None
+    mime_type: NonEmpty | None = None
+    response_modalities: NonEmpty | None = None
+    person_generation: NonEmpty | None = None
+    personGeneration: NonEmpty | None = None  # noqa: N815 (readings, 25)
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    max_output_tokens: PositiveWhole | None = None
+    # families A and B
+    watermark: bool | None = None
+    seed: Whole | None = None
+    guidance_scale: float | None = None
+    sequential_image_generation: Literal["auto", "disabled"] | None = None
+    sequential_image_generation_options: SequentialOptions | None = None
+    optimize_prompt_options: OptimizeOptions | None = None
+    # family C
+    input_fidelity: NonEmpty | None = None
+    background: NonEmpty | None = None
+    moderation: NonEmpty | None = None
+    output_format: Literal["png", "jpeg", "webp"] | None = None
+    output_compression: Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100)] | None = None
+    partial_images: Annotated[int, Meta(ge=0, le=3)] | Annotated[float, Meta(ge=0, le=3)] | None = None
+    # family D
+    input: StructuredInput | None = None
+    parameters: StructuredParameters | None = None
+
+
+class StreamChoice(Struct):
+    """The member of a body that selects a stream."""
+
+    stream: bool | None = None

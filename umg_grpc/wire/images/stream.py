@@ -1,0 +1,98 @@
+"""Streams of the image paths: from canonical events to the server-sent events of SDKs."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.sse import named_frame
+from umg_grpc.wire.images.errors import error_frame
+from umg_grpc.wire.images.response import base64_of, encode_usage, output_format
+
+HEARTBEAT = b": keep-alive\n\n"
+_PLACE = b'"b64_json":"'
+
+
+class StreamEncoder:
+    """Encoder of one stream. The last finished image waits for the end of the stream, because its event has the usage
+    of the call.
+    """
+
+    def __init__(self, prefix: str, request: pb.GenerateImageRequest) -> None:
+        """Encode events whose names begin with `prefix`, for example `image_edit.completed` for `image_edit`."""
+        self._prefix = prefix
+        self._request = request
+        self._created = 0
+        self._completed: pb.ImageCompleted | None = None  # not sent yet
+
+    def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
+        """Return all frames of one message, for one write; b"" when it has no output."""
+        return b"".join(frame for event in message.events for frame in self._frames(event))
+
+    def close(self) -> bytes:
+        """Return the last finished image if the stream ended without `finished`."""
+        return b"".join(self._flush(None))
+
+    def error(self, error: UmgError) -> bytes:
+        """Return the finished image that was not sent yet and the error event."""
+        return b"".join(self._flush(None)) + error_frame(error)
+
+    def _frames(self, event: pb.ImageEvent) -> Iterator[bytes]:
+        match event.WhichOneof("kind"):
+            case "started":
+                self._created = event.started.create_time.seconds
+            case "partial":
+                partial = event.partial
+                members: JsonObject = {"partial_image_index": partial.partial_index, "image_index": partial.image_index}
+                yield self._frame("partial_image", partial.image, members, None)
+            case "completed":
+                yield from self._flush(None)
+                self._completed = event.completed
+            case "failed":
+                yield from self._flush(None)
+                failure = event.failed
+                yield self._named(
+                    "partial_failed",
+                    {"image_index": failure.image_index, "code": failure.code, "message": failure.message},
+                )
+            case "finished":
+                yield from self._flush(event.finished.result)
+            case None:
+                pass  # a kind newer than this build
+            case unhandled:
+                assert_never(unhandled)
+
+    def _flush(self, result: pb.ImageResult | None) -> Iterator[bytes]:
+        """Yield the event of the finished image that was not sent yet; with the result of the call it has the usage."""
+        completed, self._completed = self._completed, None
+        if completed is None:
+            return
+        members: JsonObject = {"image_index": completed.image_index}
+        if completed.image.HasField("revised_prompt"):
+            members["revised_prompt"] = completed.image.revised_prompt
+        if result is not None and (usage := encode_usage(result.usage)) is not None:
+            members["usage"] = usage
+        yield self._frame("completed", completed.image, members, result)
+
+    def _frame(self, name: str, image: pb.Image, members: JsonObject, result: pb.ImageResult | None) -> bytes:
+        pixels = f"{image.width}x{image.height}" if image.width and image.height else ""
+        described: JsonObject = {
+            "created_at": self._created,
+            "size": pixels or (result.size if result is not None else "") or self._request.size or "auto",
+            "quality": (result.quality if result is not None else "") or self._request.quality or "auto",
+            "background": (result.background if result is not None else "") or self._request.background or "auto",
+            "output_format": output_format(image.mime_type),
+            **members,
+        }
+        if not image.HasField("data"):
+            return self._named(name, {"url": image.url, **described})
+        # the file is inserted as bytes: JSON encoders would copy it several times
+        encoded = self._named(name, {"b64_json": "", **described})
+        return encoded.replace(_PLACE, _PLACE + base64_of(image.data), 1)
+
+    def _named(self, name: str, members: JsonObject) -> bytes:
+        kind = f"{self._prefix}.{name}"
+        return named_frame(kind.encode(), msgspec.json.encode({"type": kind, **members}))
