@@ -6,7 +6,7 @@ from aiohttp import hdrs
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, codec_of
+from umg_grpc.wire import FORMATS, face_of
 from umg_grpc.wire.models import MODEL_LISTS
 
 
@@ -15,14 +15,14 @@ def key_headers(face: str) -> tuple[str, ...]:
     order of precedence: those of the face's wire format; for a model list those of all text formats (text document,
     Authentication rule 3; readings, 2).
     """
-    if (codec := codec_of(face)) is not None:
+    if (codec := face_of(face)) is not None:
         return codec.key_headers
     return tuple(name for codec in FORMATS.values() for name in codec.key_headers) if face in MODEL_LISTS else ()
 
 
 def key_parameter(face: str) -> str:
     """Return the name of the query parameter in which callers of a face may send their key; "" for none."""
-    if (codec := codec_of(face)) is not None:
+    if (codec := face_of(face)) is not None:
         return codec.key_parameter
     return (
         next((codec.key_parameter for codec in FORMATS.values() if codec.key_parameter), "")

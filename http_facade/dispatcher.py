@@ -146,6 +146,8 @@ def _make_error_response(failure: Exception, exchange: Exchange, route: Route | 
     if isinstance(failure, grpc.aio.AioRpcError):
         for name, value in response_headers(failure.trailing_metadata()).items():
             response.headers.setdefault(name, value)
+    if not exchange.may_retry:
+        response.headers["x-should-retry"] = "false"
     if exchange.is_body_unread:
         response.force_close()
     return response

@@ -12,7 +12,7 @@ from http_facade.routes import unknown_action, unserved, without_slash
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
-from umg_grpc.wire import codec_of
+from umg_grpc.wire import face_of
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.models import MODEL_LISTS
@@ -41,7 +41,7 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
     """Return the encoder of error bodies for the error format of a route. Raise KeyError for an unknown one."""
     if face == "count_tokens":
         return encode_count_error
-    return (codec_of(face) or MODEL_LISTS[face]).encode_error
+    return (face_of(face) or MODEL_LISTS[face]).encode_error
 
 
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
@@ -123,7 +123,7 @@ def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | No
 
 def _with_wire_path(error: UmgError, face: str) -> UmgError:
     """Return the error with the path of its field as in the caller's format."""
-    field, codec = error.metadata.get("field"), codec_of(face) or MODEL_LISTS.get(face)
+    field, codec = error.metadata.get("field"), face_of(face) or MODEL_LISTS.get(face)
     if field is None or codec is None or error.reason not in FIELD_REASONS:
         return error
     return _renamed(error, field, codec.wire_path(field))

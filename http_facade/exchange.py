@@ -45,6 +45,7 @@ class Exchange:
         "is_body_unread",
         "is_called",
         "known_key",
+        "may_retry",
         "parameters",
         "rejected",
         "request",
@@ -65,6 +66,7 @@ class Exchange:
         self.rejected = False  # whether it was rejected unread, which is not logged
         self.is_begun = False  # whether a part of its response was sent
         self.is_called = False  # whether the service was called for it, which then logs it
+        self.may_retry = True  # whether its failure may be followed by the same request, without double costs
         self.failure: str | None = None  # name of the reason, for the access log
         self.is_body_unread = False  # whether a part of its body was left unread: its connection is not reused
         request[EXCHANGE] = self

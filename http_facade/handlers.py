@@ -24,6 +24,7 @@ from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
 from http_facade.stored_responses import StoredResponseHandlers
 from http_facade.unary_handler import UnaryHandler
+from http_facade.video_handlers import VideoHandlers
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
@@ -56,6 +57,16 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
         ) | (Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS):
             return AdminHandlers(route.format, channel, settings).handler(route.shape)
+        case (
+            Shape.CREATE_VIDEO
+            | Shape.GET_VIDEO
+            | Shape.LIST_VIDEOS
+            | Shape.DELETE_VIDEO
+            | Shape.REMIX_VIDEO
+            | Shape.GET_VIDEO_CONTENT
+            | Shape.RECEIVE_VIDEO_CALLBACK
+        ):
+            return VideoHandlers(route, channel, settings).handler(route.shape)
         case Shape.GET_FILE:
             return FileHandlers(route.format, channel).get
         case Shape.ALIVE | Shape.READY | Shape.METRICS:

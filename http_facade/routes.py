@@ -1,10 +1,11 @@
 """Table of all paths of the HTTP face, from which the router, the OpenAPI document and the tests are made."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from umg_grpc.wire import all_formats
+from umg_grpc.wire.video import VIDEO_FACES
 
 DEFAULT_FORMAT = "chat"
 """Format of the error bodies for paths that match no route."""
@@ -18,6 +19,13 @@ class Shape(Enum):
     EMBED = auto()
     GENERATE_IMAGE = auto()  # takes a body or a form, answers with images or a stream
     RERANK = auto()
+    CREATE_VIDEO = auto()  # takes a body or a form of an entry, answers with the new task
+    GET_VIDEO = auto()
+    LIST_VIDEOS = auto()
+    DELETE_VIDEO = auto()
+    REMIX_VIDEO = auto()
+    GET_VIDEO_CONTENT = auto()
+    RECEIVE_VIDEO_CALLBACK = auto()
     GET_RESPONSE = auto()
     DELETE_RESPONSE = auto()
     CANCEL_RESPONSE = auto()
@@ -53,6 +61,7 @@ class Route:
     is_signed: bool = False  # whether its path has a signature, which replaces the key
     stream: bool | None = None  # whether the answer is a stream; None if the body selects it
     errors: str = ""  # format of the error bodies, if not `format`
+    kind: str = ""  # kind of a video task, for a path of one kind
 
     @property
     def name(self) -> str:
@@ -94,6 +103,43 @@ ACTIONS_FORMAT = NATIVE_ACTIONS[0][2]
 """Format of the error bodies for unknown actions."""
 # a path that ends with an action is no model resource, and has another method
 MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
+
+
+def _both(method: str, path: str, shape: Shape, face: str, kind: str = "") -> tuple[Route, Route]:
+    """Return the routes of a path without and with a trailing slash: some clients add it, and a redirect would lose the
+    body of others.
+    """
+    signed = shape is Shape.RECEIVE_VIDEO_CALLBACK
+    route = Route(method, path, shape, face, needs_key=not signed, is_signed=signed, kind=kind)
+    return route, replace(route, path=f"{path}/")
+
+
+_D_TASKS = "/vidD/api/v3/contents/generations/tasks"
+_E_V1 = "/vidE/v1/videos"
+VIDEO_ROUTES = (
+    *_both("POST", "/v1/video/generations", Shape.CREATE_VIDEO, "video"),
+    *_both("GET", "/v1/video/generations/{task_id}", Shape.GET_VIDEO, "video"),
+    *_both("POST", "/v1/videos", Shape.CREATE_VIDEO, "video_object"),
+    *_both("GET", "/v1/videos", Shape.LIST_VIDEOS, "video_object"),
+    *_both("GET", "/v1/videos/{task_id}", Shape.GET_VIDEO, "video_object"),
+    *_both("DELETE", "/v1/videos/{task_id}", Shape.DELETE_VIDEO, "video_object"),
+    *_both("POST", "/v1/videos/{video_id}/remix", Shape.REMIX_VIDEO, "video_object"),
+    *_both("GET", "/v1/videos/{task_id}/content", Shape.GET_VIDEO_CONTENT, "video_object"),
+    *_both("POST", _D_TASKS, Shape.CREATE_VIDEO, "video_d"),
+    *_both("GET", f"{_D_TASKS}/{{task_id}}", Shape.GET_VIDEO, "video_d"),
+    *_both("POST", f"{_E_V1}/text2video", Shape.CREATE_VIDEO, "video_e_v1", "text2video"),
+    *_both("POST", f"{_E_V1}/image2video", Shape.CREATE_VIDEO, "video_e_v1", "image2video"),
+    *_both("GET", f"{_E_V1}/text2video/{{task_id}}", Shape.GET_VIDEO, "video_e_v1", "text2video"),
+    *_both("GET", f"{_E_V1}/image2video/{{task_id}}", Shape.GET_VIDEO, "video_e_v1", "image2video"),
+    *_both("POST", "/vidE/text-to-video/{model}", Shape.CREATE_VIDEO, "video_e_3", "text-to-video"),
+    *_both("POST", "/vidE/image-to-video/{model}", Shape.CREATE_VIDEO, "video_e_3", "image-to-video"),
+    *_both("POST", "/vidE/omni-video/{model}", Shape.CREATE_VIDEO, "video_e_3", "omni-video"),
+    *_both("GET", "/vidE/tasks", Shape.GET_VIDEO, "video_e_3"),
+    *_both("POST", "/vidE/callbacks/{task_id}/{signature}", Shape.RECEIVE_VIDEO_CALLBACK, "video_e_3"),
+    *_both("POST", "/vidF", Shape.CREATE_VIDEO, "video_f"),
+    *_both("POST", "/vidG/v2/video_generation", Shape.CREATE_VIDEO, "video_g"),
+    *_both("GET", "/vidG/v2/query/video_generation/{task_id}", Shape.GET_VIDEO, "video_g"),
+)
 
 ROUTES = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
@@ -147,7 +193,9 @@ METRICS_ROUTES = tuple(row for row in ROUTES if row.shape is Shape.METRICS)
 OTHER_ROUTES = tuple(row for row in ROUTES if row.shape is not Shape.METRICS)
 """Routes of the HTTP face if there is a separate metrics listener."""
 
-MODEL_CALL_SHAPES = frozenset({Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE})
+MODEL_CALL_SHAPES = frozenset(
+    {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
+)
 _MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL_SHAPES}
 
 
@@ -186,16 +234,19 @@ UNSERVED = (
     Unserved("/v1/threads", "assistants"),
     Unserved("/v1/uploads", "uploads"),
     Unserved("/v1/vector_stores", "vector stores"),
-    Unserved("/v1/video", "video"),
-    Unserved("/v1/videos", "video"),
+    Unserved("/v1/video", "further video"),
+    Unserved("/v1/videos/characters", "characters of videos", method="POST"),
+    Unserved("/v1/videos/edits", "edits of videos", method="POST"),
+    Unserved("/v1/videos/extensions", "extensions of videos", method="POST"),
+    Unserved("/v1/videos", "further video"),
     Unserved("/v1alpha", "native"),
     Unserved("/v1beta", "native"),
     Unserved("/v1beta/models", "native", method="POST"),
     Unserved("/v2", "second version's"),
-    Unserved("/vidD", "video"),
-    Unserved("/vidE", "video"),
-    Unserved("/vidF", "video"),
-    Unserved("/vidG", "video"),
+    Unserved("/vidD", "further video"),
+    Unserved("/vidE", "further video"),
+    Unserved("/vidF", "further video"),
+    Unserved("/vidG", "further video"),
 )
 
 
@@ -243,7 +294,8 @@ def error_format(method: str, path: str) -> str:
     if path.startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
         return ACTIONS_FORMAT
     rows = [(row.path, row.error_format) for row in ROUTES]
-    rows += ((prefix, codec.name) for codec in all_formats() for prefix in codec.error_paths)
+    codecs = (*all_formats(), *VIDEO_FACES.values())
+    rows += ((prefix, codec.name) for codec in codecs for prefix in codec.error_paths)
     return max(
         (row for row in rows if path.startswith(row[0])), key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT)
     )[1]

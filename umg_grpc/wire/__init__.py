@@ -15,6 +15,8 @@ from umg_grpc.wire.rerank import RERANK, RERANK_V2
 from umg_grpc.wire.responses import RESPONSES
 from umg_grpc.wire.text_format import TextFormat
 from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.video import VIDEO_FACES
+from umg_grpc.wire.video.entry_format import EntryFormat
 
 AnyFormat: TypeAlias = (
     TextFormat
@@ -40,6 +42,11 @@ def codec_of(name: str) -> AnyFormat | None:
     """Return the row of a format of any operation; None for an unknown name."""
     tables = (FORMATS, EMBEDDING_FORMATS, RERANK_FORMATS, IMAGE_FORMATS)
     return next((table[name] for table in tables if name in table), None)
+
+
+def face_of(name: str) -> AnyFormat | EntryFormat | None:
+    """Return the row of a face of any operation; None for an unknown name."""
+    return codec_of(name) or VIDEO_FACES.get(name)
 
 
 def headers_of_limits(name: str) -> RateLimitHeaders:

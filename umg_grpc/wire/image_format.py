@@ -8,18 +8,10 @@ from typing import NamedTuple, Protocol
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.forms import FormPart
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BodyDecoder
 from umg_grpc.wire.unary_format import ClientShape
-
-
-class FormPart(NamedTuple):
-    """Part of a form."""
-
-    name: str
-    file_name: str | None
-    """File name of an upload; None for a field."""
-    data: bytes
 
 
 class DecodedForm(NamedTuple):

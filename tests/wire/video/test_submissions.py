@@ -561,11 +561,11 @@ def test_a_body_outside_the_document_is_refused_by_the_path_of_its_field(case: R
 
 
 def field_part(name: str, value: str) -> FormPart:
-    return FormPart(name, value.encode())
+    return FormPart(name, None, value.encode())
 
 
 def file_part(name: str) -> FormPart:
-    return FormPart(name, PNG, "application/octet-stream", "a.png")
+    return FormPart(name, "a.png", PNG)
 
 
 def decode_form(entry: "pb.VideoEntry.ValueType", *parts: FormPart, **path: str) -> pb.CreateVideoTaskRequest:

@@ -4,26 +4,23 @@ are data URLs.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from umg_grpc.wire.core.json import JsonObject, echo, invalid
-from umg_grpc.wire.core.media import data_url, normal_mime, sniff
+from umg_grpc.wire.core.media import data_url, sniff
 
 MAX_DEPTH = 16
 _NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
-@dataclass(frozen=True, slots=True)
-class FormPart:
-    """One part of a form: a field, or a file."""
+class FormPart(NamedTuple):
+    """Part of a form."""
 
     name: str
+    file_name: str | None
+    """File name of an upload; None for a field."""
     data: bytes
-    mime_type: str = ""
-    """Media type that the part states; "" for none."""
-    file_name: str | None = None
-    """Name of an uploaded file; None for a field."""
 
     @property
     def text(self) -> str:
@@ -41,9 +38,7 @@ class FormPart:
     @property
     def url(self) -> str:
         """The file as a data URL, with the type of its first bytes where these have a known signature."""
-        stated = normal_mime(self.mime_type)
-        known = sniff(self.data) or ("" if stated == "application/octet-stream" else stated)
-        return data_url(known or "application/octet-stream", self.data)
+        return data_url(sniff(self.data) or "application/octet-stream", self.data)
 
 
 def form_object(parts: Sequence[FormPart]) -> JsonObject:

@@ -18,5 +18,8 @@ ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
 }
 """Rows of the seven entries."""
 
+VIDEO_FACES: dict[str, EntryFormat] = {row.name: row for row in ENTRIES.values()}
+"""The same rows by the names of their faces."""
+
 VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {protocol.name: protocol for protocol in (VID_A, VID_C)}
 """Rows of the providers' protocols, by the name in a channel's `protocols`."""
