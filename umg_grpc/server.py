@@ -81,7 +81,7 @@ from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
+from umg_grpc.wire import EMBEDDING_FORMATS, IMAGE_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
 from umg_grpc.wire.video import ENTRIES
 
@@ -162,7 +162,7 @@ class Service:
             config.limits.rerank_documents,
         )
         delivery = ImageDelivery(process.fetcher, process.blobs, process.links, process.answer_budget)
-        self._images = ImageServicer(ImagePipeline(context, {}, delivery))
+        self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels)
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)

@@ -193,7 +193,9 @@ async def test_a_search_gives_sources(client: genai.client.AsyncClient, stream: 
 
 @both_ways
 async def test_an_image_is_made(client: genai.client.AsyncClient, stream: bool) -> None:
-    answer = await generate(client, stream, "Draw the sea.", "famG-2.5-flash", response_modalities=["TEXT", "IMAGE"])
+    answer = await generate(
+        client, stream, "Draw the sea.", "famG-2.5-flash-image", response_modalities=["TEXT", "IMAGE"]
+    )
     images = [part.inline_data for part in answer.parts if part.inline_data]
     assert images
     assert images[0].data.startswith((b"\x89PNG", b"\xff\xd8"))

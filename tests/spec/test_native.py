@@ -13,6 +13,7 @@ from tests.support.callers.api import ApiClient
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DECLARED = [{"functionDeclarations": [{"name": "get_weather", "description": "Weather", "parameters": WEATHER}]}]
+IMAGES = "famG-2.5-flash-image"
 THOUGHTS = "generationConfig.thinkingConfig.includeThoughts"
 BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
 LEVEL = "generationConfig.thinkingConfig.thinkingLevel"
@@ -202,9 +203,9 @@ async def test_generation_config_response_mime_type(native: Native) -> None:
 async def test_generation_config_response_modalities(native: Native) -> None:
     field = "generationConfig.responseModalities"
     await native.takes(field, ["TEXT"], [])
-    body = await native.answer({field: ["IMAGE"]})
+    body = await native.answer({field: ["IMAGE"]}, model=IMAGES)
     assert [part.keys() for part in native.parts(body)] == [{"inlineData"}]
-    await native.refuses(field, "TEXT", 5, ["SMELL"], [5])
+    await native.refuses(field, "TEXT", 5, ["SMELL"], [5], ["IMAGE"], ["TEXT", "IMAGE"])
     await native.ignores_null(field)
 
 
@@ -262,16 +263,20 @@ def drawn(native: Native, body: Any) -> tuple[str, Image.Image]:
 async def test_generation_config_image_config(native: Native) -> None:
     fields = {"generationConfig.responseModalities": ["IMAGE"]}
     config = {"aspectRatio": "16:9", "imageSize": "1K", "imageOutputOptions": {"mimeType": "image/jpeg"}}
-    mime_type, image = drawn(native, await native.answer({**fields, "generationConfig.imageConfig": config}))
+    mime_type, image = drawn(
+        native, await native.answer({**fields, "generationConfig.imageConfig": config}, model=IMAGES)
+    )
     assert (mime_type, image.format) == ("image/jpeg", "JPEG")
     assert image.width / image.height == pytest.approx(16 / 9, rel=0.03)
-    mime_type, square = drawn(native, await native.answer(fields))
+    mime_type, square = drawn(native, await native.answer(fields, model=IMAGES))
     assert (mime_type, square.format) == ("image/png", "PNG")
-    larger = drawn(native, await native.answer({**fields, "generationConfig.imageConfig": {"imageSize": "2K"}}))[1]
+    larger = drawn(
+        native, await native.answer({**fields, "generationConfig.imageConfig": {"imageSize": "2K"}}, model=IMAGES)
+    )[1]
     assert larger.width >= 1.8 * square.width
     await native.refuses("generationConfig.imageConfig", *NO_OBJECTS)
     for name in ("aspectRatio", "imageSize"):
-        await native.refuses(f"generationConfig.imageConfig.{name}", *NO_STRINGS, "large", fields=fields)
+        await native.refuses(f"generationConfig.imageConfig.{name}", *NO_STRINGS, "large", fields=fields, model=IMAGES)
     await native.refuses("generationConfig.imageConfig.imageOutputOptions", *NO_OBJECTS)
     await native.ignores_null("generationConfig.imageConfig")
 
@@ -365,7 +370,8 @@ async def test_generate_rule_2_search_and_functions_are_accepted_together(native
 
 
 async def test_generate_rule_3_image_output_is_inline_data(native: Native) -> None:
-    body = await native.answer({"generationConfig.responseModalities": ["TEXT", "IMAGE"]})
+    both = {"generationConfig.responseModalities": ["TEXT", "IMAGE"]}
+    body = await native.answer(both, model=IMAGES)
     kinds = [next(iter(part)) for part in native.parts(body)]
     assert kinds == ["text", "inlineData"]
     mime_type, image = drawn(native, body)
@@ -373,7 +379,7 @@ async def test_generate_rule_3_image_output_is_inline_data(native: Native) -> No
     assert image.width > 0
     only_text = await native.answer({"generationConfig.responseModalities": ["TEXT"]})
     assert not any("inlineData" in part for part in native.parts(only_text))
-    frames = await native.stream({"generationConfig.responseModalities": ["TEXT", "IMAGE"]})
+    frames = await native.stream(both, model=IMAGES)
     assert [part for frame in frames for part in native.parts(frame.data) if "inlineData" in part] == native.parts(
         body
     )[1:]

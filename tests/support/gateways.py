@@ -18,7 +18,8 @@ channels:
   - name: sandbox
     protocols: [sandbox]
     pace: 0
-    models: [famG-2.5-flash, famG-2.5-pro, famG-3-pro, famO-5-mini, famO-5, famC-sonnet-4-5, famQ-3-max, famR-1, famX-4]
+    models: [famG-2.5-flash, famG-2.5-pro, famG-3-pro, famO-5-mini, famO-5, famC-sonnet-4-5, famQ-3-max, famR-1, famX-4,
+      famG-2.5-flash-image]
 """
 """Config of the simulated provider, without its pauses."""
 

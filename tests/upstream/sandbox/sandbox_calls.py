@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.aggregate import StreamAggregator
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
-MODEL = "famO-5"
+MODEL, IMAGE_MODEL = "famO-5", "famG-2.5-flash-image"
 
 
 def count(text: str) -> int:
@@ -94,18 +94,22 @@ class SandboxAnswer:
         return self.response.usage
 
 
+def model_for(request: pb.GenerateRequest) -> str:
+    return IMAGE_MODEL if "image" in request.output_modalities else MODEL
+
+
 def generate(
-    request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None, notes: RequestNotes = NO_NOTES
+    request: pb.GenerateRequest, model: str = "", upstream: SandboxText | None = None, notes: RequestNotes = NO_NOTES
 ) -> SandboxAnswer:
     """Return the answer to a request that is not streamed."""
     upstream = upstream or sandbox()
-    call = upstream.prepare(request, model, notes, stream=False)
+    call = upstream.prepare(request, model or model_for(request), notes, stream=False)
     complete = asyncio.run(call.send(10))
     return SandboxAnswer(complete, dropped=call.report.header())
 
 
-def stream(request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None) -> SandboxAnswer:
-    call = (upstream or sandbox()).prepare(request, model, stream=True)
+def stream(request: pb.GenerateRequest, model: str = "", upstream: SandboxText | None = None) -> SandboxAnswer:
+    call = (upstream or sandbox()).prepare(request, model or model_for(request), stream=True)
 
     async def read_stream() -> list[pb.StreamGenerateResponse]:
         return [message async for message in call.stream(10)]
@@ -145,10 +149,10 @@ def check_order(messages: list[pb.StreamGenerateResponse]) -> None:
     assert not open_parts, "every part is ended"
 
 
-def refused(request: pb.GenerateRequest, model: str = MODEL, notes: RequestNotes = NO_NOTES) -> UmgError:
+def refused(request: pb.GenerateRequest, model: str = "", notes: RequestNotes = NO_NOTES) -> UmgError:
     """Return the error of a request that is rejected before it is sent."""
     try:
-        sandbox().prepare(request, model, notes, stream=False)
+        sandbox().prepare(request, model or model_for(request), notes, stream=False)
     except UmgError as error:
         return error
     raise AssertionError("it was accepted")

@@ -238,3 +238,10 @@ def test_an_image_that_cannot_be_made_is_refused(field: str, value: str) -> None
     request = make_request("A car", output_modalities=["image"], image_output=pb.ImageOutputOptions(**{field: value}))
     error = refused(request)
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, f"image_output.{field}")
+
+
+def test_a_text_model_of_the_documents_makes_no_images() -> None:
+    for modalities in (["image"], ["text", "image"]):
+        error = refused(make_request("A car", output_modalities=modalities), "famG-2.5-flash")
+        assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_UNSUPPORTED_FIELD, "output_modalities")
+    assert generate(make_request("A car", output_modalities=["image"]), "another-model").kinds == ["media"]

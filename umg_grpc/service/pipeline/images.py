@@ -21,7 +21,9 @@ from umg_grpc.service.pipeline.streamed_images import StreamedImages, is_without
 from umg_grpc.upstream.interface import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.text_format import BIG_BYTES
 
 HOLD_SECONDS = 10.0
 """Maximum time that the start of a stream is held back until its first draft or image: most failures occur before."""
@@ -46,6 +48,8 @@ class ImagePipeline(
         decoded, resolved = await self.read(call, message, request)
         request, notes, model = decoded.canonical, decoded.notes, resolved.model
         rules = family_row(model.id, model.family)
+        if call.arrival.notes is None and not request.HasField("source"):
+            await _check_files(request)
         check(request, rules, notes.family)
         self._delivery.check_addresses(request)
         await self.count_request(call, model, request)
@@ -126,6 +130,14 @@ class ImagePipeline(
         complete(admitted, result, len(result.images) or max(1, result.usage.image_count))
         admitted.call.list_dropped(response)
         return response
+
+
+async def _check_files(request: pb.GenerateImageRequest) -> None:
+    """Check the input images of a request in the canonical form, see `check_inputs`: no codec has read them."""
+    if request.ByteSize() < BIG_BYTES:
+        check_inputs(request)
+    else:
+        await asyncio.to_thread(check_inputs, request)
 
 
 class ImageEncoder:

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
+from umg_grpc.catalogue import describe
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.sandbox import cache, faults, image_drawing
@@ -77,6 +78,8 @@ class SandboxText:
         report = Report()
         if "audio" in request.output_modalities:
             _refuse_sound(request, report)
+        if "image" in request.output_modalities:
+            _check_draws(model)
         prompt = read_prompt(request, notes, self.count, report)
         check_states(request, report)
         _check_length(request, model, prompt)
@@ -156,6 +159,14 @@ def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
         text = "output_modalities: the sandbox makes no sound; ask for text too"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, text, field="output_modalities")
     report.drop("output_modalities")
+
+
+def _check_draws(model: str) -> None:
+    """Raise UmgError(UNSUPPORTED_FIELD) for a documented model without image output; other models draw."""
+    known = describe(model)
+    if known is not None and "image" not in known.capabilities.output_modalities:
+        text = "`output_modalities`: this model makes no images; ask for text only, or choose a model that makes images"
+        raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, text, field="output_modalities")
 
 
 def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> None:
