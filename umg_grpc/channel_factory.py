@@ -63,7 +63,6 @@ class ChannelFactory:
         self._local = local
         self._budget = budget
         self._fetcher = fetcher
-        self._answer_budget = AnswerBudget()
 
     def channels(self, config: Config) -> Channels:
         """Build the channels and their router. Raise OSError if a file of the config cannot be read."""
@@ -129,7 +128,7 @@ class ChannelFactory:
             channels.rerank[channel.name] = HttpUnary(http, [RERANK_FORMATS[version]])
         if images := next((IMAGE_PROTOCOLS[name] for name in channel.protocols if name in IMAGE_PROTOCOLS), None):
             slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=channel.proxy, tls=tls)
-            channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._answer_budget)
+            channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)
         if video := next((VIDEO_PROTOCOLS[name] for name in channel.protocols if name in VIDEO_PROTOCOLS), None):
             channels.videos[channel.name] = HttpVideo(http, video, self._fetcher)
 
