@@ -73,7 +73,7 @@ channels:
   - name: spare
     protocols: [chat]
     base_url: http://10.0.0.1:8000
-    api_key: [0123, second]
+    api_key: [0123, spare-key]
     auth: {kind: header, header: x-api-key}
     timeout: 7
     shared_objects: true
@@ -141,7 +141,7 @@ def test_a_channel_has_all_that_was_written_of_it(whole: Config) -> None:
 
 def test_several_keys_a_header_and_a_plain_timeout(whole: Config) -> None:
     spare = whole.channels[1]
-    assert (spare.api_keys, spare.auth) == (("0123", "second"), HeaderAuth(header="x-api-key"))
+    assert (spare.api_keys, spare.auth) == (("0123", "spare-key"), HeaderAuth(header="x-api-key"))
     assert spare.has_explicit_auth
     assert spare.timeout == Timeout(first_byte=7)
 
@@ -205,7 +205,9 @@ def test_models_are_described_by_their_public_id(whole: Config) -> None:
 
 def test_secrets_are_not_shown(whole: Config) -> None:
     shown = repr(whole)
-    assert not [secret for secret in ("0123456789abcdef", "pass-word", "sk-1", "second", "scraper") if secret in shown]
+    assert not [
+        secret for secret in ("0123456789abcdef", "pass-word", "sk-1", "spare-key", "scraper") if secret in shown
+    ]
 
 
 def test_the_defaults_are_those_of_the_contract() -> None:
