@@ -1,8 +1,7 @@
 """Video tasks of a running gateway: submitted once, polled to their end, charged once."""
 
 import asyncio
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import grpc
@@ -11,14 +10,10 @@ import pytest_asyncio
 
 from tests.support import video_upstream
 from tests.support.gateways import Running, running
+from tests.support.video_calls import AUTHORIZED, MODEL, SECONDS, Stub, create, ended, get, reason, request, until
 from tests.support.video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
-
-MODEL = "clips-1"
-SECONDS = 20.0
-AUTHORIZED = (("authorization", "Bearer sk-umg-end-to-end"),)
 
 
 @pytest.fixture
@@ -34,44 +29,12 @@ async def gateway(tmp_path: Path, fake: FakeVideos) -> AsyncGenerator[Running, N
 
 
 @pytest_asyncio.fixture
-async def stub(gateway: Running) -> AsyncGenerator["rpc.VideoServiceAsyncStub", None]:
+async def stub(gateway: Running) -> AsyncGenerator[Stub, None]:
     async with grpc.aio.insecure_channel(gateway.grpc) as channel:
         yield rpc.VideoServiceStub(channel)  # type: ignore[misc]
 
 
-def request(prompt: str = "a cat", **fields: object) -> pb.CreateVideoTaskRequest:
-    parameters = pb.VideoParameters(prompt=prompt, duration_seconds=5)
-    return pb.CreateVideoTaskRequest(model=MODEL, parameters=parameters, **fields)  # type: ignore[arg-type]
-
-
-async def create(
-    stub: "rpc.VideoServiceAsyncStub", prompt: str = "a cat", *metadata: tuple[str, str], **fields: object
-) -> pb.VideoTask:
-    made = await stub.CreateVideoTask(request(prompt, **fields), metadata=[*AUTHORIZED, *metadata])
-    return made.task
-
-
-async def get(stub: "rpc.VideoServiceAsyncStub", task_id: str) -> pb.VideoTask:
-    return (await stub.GetVideoTask(pb.GetVideoTaskRequest(task_id=task_id), metadata=AUTHORIZED)).task
-
-
-async def ended(stub: "rpc.VideoServiceAsyncStub", task_id: str) -> pb.VideoTask:
-    """Watch the task to its end. Return it."""
-    async with asyncio.timeout(SECONDS):
-        async for message in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task_id), metadata=AUTHORIZED):
-            last = message.task
-    return last
-
-
-async def reason(call: Awaitable[object]) -> str:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call
-    return from_rpc(caught.value).name
-
-
-async def test_a_task_passes_through_its_states_to_its_results(
-    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
-) -> None:
+async def test_a_task_passes_through_its_states_to_its_results(stub: Stub, fake: FakeVideos) -> None:
     task = await create(stub)
     assert task.state == pb.VIDEO_TASK_STATE_QUEUED
     assert task.task_id.startswith("task_")
@@ -90,7 +53,7 @@ async def test_a_task_passes_through_its_states_to_its_results(
     assert fake.submitted == {task.task_id: 1}
 
 
-async def test_a_failed_task_has_its_reason(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_failed_task_has_its_reason(stub: Stub, fake: FakeVideos) -> None:
     fake.script = [RUNNING, FAILED]
     done = await ended(stub, (await create(stub)).task_id)
     assert done.state == pb.VIDEO_TASK_STATE_FAILED
@@ -98,9 +61,7 @@ async def test_a_failed_task_has_its_reason(stub: "rpc.VideoServiceAsyncStub", f
     assert not done.HasField("usage")
 
 
-async def test_a_success_without_a_video_is_polled_again_then_a_failure(
-    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
-) -> None:
+async def test_a_success_without_a_video_is_polled_again_then_a_failure(stub: Stub, fake: FakeVideos) -> None:
     fake.script = [video_upstream.ProviderStatus(state=pb.VIDEO_TASK_STATE_SUCCEEDED)]
     task = await create(stub)
     done = await ended(stub, task.task_id)
@@ -108,7 +69,7 @@ async def test_a_success_without_a_video_is_polled_again_then_a_failure(
     assert fake.polled[f"up-{task.task_id}"] == 5
 
 
-async def test_a_task_that_its_provider_has_lost_expires(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_task_that_its_provider_has_lost_expires(stub: Stub, fake: FakeVideos) -> None:
     lost = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "no such task").with_failure(Failure.CALLER)
     fake.script = [RUNNING, lost]
     task = await create(stub)
@@ -117,7 +78,7 @@ async def test_a_task_that_its_provider_has_lost_expires(stub: "rpc.VideoService
     assert fake.polled[f"up-{task.task_id}"] == 4
 
 
-async def test_a_task_without_an_end_expires(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_task_without_an_end_expires(stub: Stub, fake: FakeVideos) -> None:
     fake.script, fake.deadline_seconds = [RUNNING], 0.2
     done = await ended(stub, (await create(stub)).task_id)
     assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
@@ -126,7 +87,7 @@ async def test_a_task_without_an_end_expires(stub: "rpc.VideoServiceAsyncStub", 
 # --- submission
 
 
-async def test_a_refused_submission_leaves_no_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_refused_submission_leaves_no_task(stub: Stub, fake: FakeVideos) -> None:
     refusal = UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "the prompt is not allowed").with_failure(Failure.CALLER)
     fake.refusals = [refusal]
     assert await reason(create(stub)) == "UPSTREAM_REJECTED"
@@ -134,9 +95,7 @@ async def test_a_refused_submission_leaves_no_task(stub: "rpc.VideoServiceAsyncS
     assert listed.total_count == 0
 
 
-async def test_an_unknown_outcome_is_looked_up_and_never_sent_again(
-    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
-) -> None:
+async def test_an_unknown_outcome_is_looked_up_and_never_sent_again(stub: Stub, fake: FakeVideos) -> None:
     cut = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the connection broke").with_failure(Failure.AMBIGUOUS)
     fake.refusals, fake.accepts_before_refusal = [cut], True
     task = await create(stub)
@@ -147,7 +106,7 @@ async def test_an_unknown_outcome_is_looked_up_and_never_sent_again(
 
 
 async def test_a_submission_that_is_not_found_fails_as_unconfirmed(
-    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+    stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("umg_grpc.service.tasks.outcomes.FIND_PAUSE_SECONDS", 0.05)
     fake.refusals = [ValueError("a defect")]
@@ -157,7 +116,7 @@ async def test_a_submission_that_is_not_found_fails_as_unconfirmed(
     assert fake.submitted == {task.task_id: 1}
 
 
-async def test_a_caller_that_leaves_does_not_lose_its_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_caller_that_leaves_does_not_lose_its_task(stub: Stub, fake: FakeVideos) -> None:
     fake.hold = asyncio.Event()
     call = stub.CreateVideoTask(request(), metadata=AUTHORIZED)
     await until(lambda: bool(fake.submitted))
@@ -174,16 +133,14 @@ async def test_a_refusal_may_be_followed_by_another_channel(tmp_path: Path) -> N
     async with running(video_upstream.config(MODEL, channels=["one", "two"]), tmp_path) as made:
         made.service._channels.videos.update(one=first, two=second)
         async with grpc.aio.insecure_channel(made.grpc) as channel:
-            stub: rpc.VideoServiceAsyncStub = rpc.VideoServiceStub(channel)  # type: ignore[assignment]
+            stub: Stub = rpc.VideoServiceStub(channel)  # type: ignore[assignment]
             tasks = [await create(stub, f"cat {number}") for number in range(2)]
             for task in tasks:
                 assert (await ended(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
     assert second.submitted == {task.task_id: 1 for task in tasks}
 
 
-async def test_a_repetition_with_the_idempotency_key_is_the_same_task(
-    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
-) -> None:
+async def test_a_repetition_with_the_idempotency_key_is_the_same_task(stub: Stub, fake: FakeVideos) -> None:
     first = await create(stub, idempotency_key="one")
     again = await create(stub, idempotency_key="one")
     assert again.task_id == first.task_id
@@ -191,13 +148,13 @@ async def test_a_repetition_with_the_idempotency_key_is_the_same_task(
     assert await reason(create(stub, "a dog", idempotency_key="one")) == "ALREADY_EXISTS"
 
 
-async def test_simultaneous_repetitions_are_one_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_simultaneous_repetitions_are_one_task(stub: Stub, fake: FakeVideos) -> None:
     tasks = await asyncio.gather(*(create(stub, idempotency_key="one") for _ in range(5)))
     assert len({task.task_id for task in tasks}) == 1
     assert len(fake.submitted) == 1
 
 
-async def test_a_repetition_by_an_sdk_is_the_same_task(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_repetition_by_an_sdk_is_the_same_task(stub: Stub, fake: FakeVideos) -> None:
     first = await create(stub)
     assert (await create(stub)).task_id != first.task_id
     again = await create(stub, "a cat", ("x-stainless-retry-count", "1"))
@@ -207,7 +164,7 @@ async def test_a_repetition_by_an_sdk_is_the_same_task(stub: "rpc.VideoServiceAs
     assert other.task_id != again.task_id
 
 
-async def test_an_external_id_is_unique(stub: "rpc.VideoServiceAsyncStub") -> None:
+async def test_an_external_id_is_unique(stub: Stub) -> None:
     task = await create(stub, external_task_id="mine")
     assert await reason(create(stub, "a dog", external_task_id="mine")) == "ALREADY_EXISTS"
     found = await stub.GetVideoTask(pb.GetVideoTaskRequest(external_task_id="mine"), metadata=AUTHORIZED)
@@ -217,7 +174,7 @@ async def test_an_external_id_is_unique(stub: "rpc.VideoServiceAsyncStub") -> No
 # --- look-up
 
 
-async def test_tasks_are_listed_in_pages(stub: "rpc.VideoServiceAsyncStub") -> None:
+async def test_tasks_are_listed_in_pages(stub: Stub) -> None:
     made = [(await create(stub, f"cat {number}")).task_id for number in range(5)]
     token, seen = "", list[str]()
     while True:
@@ -231,15 +188,13 @@ async def test_tasks_are_listed_in_pages(stub: "rpc.VideoServiceAsyncStub") -> N
     assert [task.task_id for task in (await stub.ListVideoTasks(oldest, metadata=AUTHORIZED)).tasks] == made[2:]
 
 
-async def test_a_task_of_another_entry_is_not_found(stub: "rpc.VideoServiceAsyncStub") -> None:
+async def test_a_task_of_another_entry_is_not_found(stub: Stub) -> None:
     task = await create(stub)
     wrong = pb.GetVideoTaskRequest(task_id=task.task_id, entry=pb.VIDEO_ENTRY_VIDEO_OBJECT)
     assert await reason(stub.GetVideoTask(wrong, metadata=AUTHORIZED)) == "OBJECT_NOT_FOUND"
 
 
-async def test_a_queued_task_is_cancelled_and_an_ended_one_deleted(
-    stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos
-) -> None:
+async def test_a_queued_task_is_cancelled_and_an_ended_one_deleted(stub: Stub, fake: FakeVideos) -> None:
     fake.script = [QUEUED]
     task = await create(stub)
     request = pb.DeleteVideoTaskRequest(task_id=task.task_id)
@@ -250,7 +205,7 @@ async def test_a_queued_task_is_cancelled_and_an_ended_one_deleted(
     assert await reason(get(stub, task.task_id)) == "OBJECT_NOT_FOUND"
 
 
-async def test_a_running_task_is_not_deleted(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_running_task_is_not_deleted(stub: Stub, fake: FakeVideos) -> None:
     fake.script = [RUNNING]
     task = await create(stub)
     async for message in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task.task_id), metadata=AUTHORIZED):
@@ -260,7 +215,7 @@ async def test_a_running_task_is_not_deleted(stub: "rpc.VideoServiceAsyncStub", 
     assert await reason(call) == "WRONG_STATE"
 
 
-async def test_a_remix_is_made_where_its_source_was(stub: "rpc.VideoServiceAsyncStub", fake: FakeVideos) -> None:
+async def test_a_remix_is_made_where_its_source_was(stub: Stub, fake: FakeVideos) -> None:
     source = await ended(stub, (await create(stub)).task_id)
     wanted = pb.RemixVideoTaskRequest(task_id=source.task_id, prompt="a red cat")
     remix = (await stub.RemixVideoTask(wanted, metadata=AUTHORIZED)).task
@@ -269,10 +224,3 @@ async def test_a_remix_is_made_where_its_source_was(stub: "rpc.VideoServiceAsync
     assert sent.source is not None
     assert (sent.source.id, sent.source.key_id) == (f"up-{source.task_id}", "key")
     assert sent.request.parameters.prompt == "a red cat"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)

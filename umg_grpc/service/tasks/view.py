@@ -48,6 +48,7 @@ class TaskView:
             remixed_from_task_id=row.source_task_id,
             external_task_id=row.external_task_id,
             callback_url=row.callback_url,
+            callback_error=row.callback_error,
             results=results,
             create_time=_timestamp(row.create_micros),
             update_time=_timestamp(row.update_micros),
