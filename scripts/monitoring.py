@@ -244,6 +244,35 @@ PANELS = [
         "reqps",
         (("sum by (outcome) (rate(umg_egress_total[$__rate_interval]))", "{{outcome}}"),),
     ),
+    Panel("Videos", "Open video tasks", "short", (("max by (channel) (umg_video_tasks)", "{{channel}}"),)),
+    Panel(
+        "Videos",
+        "Video tasks submitted and ended",
+        "reqps",
+        (
+            ("sum by (outcome) (rate(umg_video_submissions_total[$__rate_interval]))", "{{outcome}}"),
+            ("sum by (outcome) (rate(umg_video_task_ends_total[$__rate_interval]))", "ended: {{outcome}}"),
+        ),
+    ),
+    Panel(
+        "Videos",
+        "Polls of video tasks",
+        "reqps",
+        (("sum by (channel, outcome) (rate(umg_video_polls_total[$__rate_interval]))", "{{channel}} {{outcome}}"),),
+    ),
+    Panel("Videos", "Lateness of polls", "s", (("max(umg_video_poll_lateness_seconds)", "most overdue"),)),
+    Panel(
+        "Videos",
+        "Notifications of video tasks",
+        "reqps",
+        (
+            (
+                "sum by (direction, outcome) (rate(umg_video_callback_attempts_total[$__rate_interval]))",
+                "{{direction}} {{outcome}}",
+            ),
+        ),
+    ),
+    Panel("Videos", "Undelivered notifications", "short", (("max by (state) (umg_video_callbacks)", "{{state}}"),)),
     Panel(
         "Usage",
         "Tokens by model",

@@ -17,6 +17,8 @@ from scripts.monitoring import ALERTS, PANELS
 from tests.support.calls import ended_call
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metrics
+from umg_grpc.service.tasks import metrics as task_metrics
+from umg_grpc.service.tasks.metrics import TaskMetrics
 from umg_grpc.v1 import pb
 
 ROOT = Path(__file__).parents[2]
@@ -43,9 +45,15 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made.count_egress("fetched")
     made.count_lost_records(1, "full")
     made.count_blob_bytes("stored", 1)
+    videos = TaskMetrics(made)
+    videos.submitted("main", "accepted")
+    videos.polled("main", "ok")
+    videos.ended("main", "succeeded")
+    videos.called_back("out", "delivered")
     families = text_string_to_metric_families(made.exposition().decode())
     counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
-    levels = [value for value in vars(metrics).values() if isinstance(value, metrics.Level)]
+    modules = (metrics, task_metrics)
+    levels = [value for module in modules for value in vars(module).values() if isinstance(value, metrics.Level)]
     return counted | {level.name: set(level.labels) for level in levels}
 
 

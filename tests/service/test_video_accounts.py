@@ -11,7 +11,7 @@ import grpc
 from tests.support import video_upstream
 from tests.support.databases import Database
 from tests.support.gateways import Running, running
-from tests.support.video_calls import SECONDS, Stub, reason, request, stub_of
+from tests.support.video_calls import SECONDS, Stub, eventually, reason, request, stub_of
 from tests.support.video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from umg_grpc.access.keys import Keys
 from umg_grpc.errors import Failure, UmgError
@@ -57,10 +57,7 @@ class Spender:
 
     async def returned(self) -> Balance:
         """Return the balance after the process has returned its unused lease."""
-        async with asyncio.timeout(SECONDS):
-            while (balance := await self.balance()).held:
-                await asyncio.sleep(0.05)
-        return balance
+        return await eventually(self.balance, lambda balance: not balance.held)
 
     async def records(self) -> list[UsageRecord]:
         since = datetime.now(UTC) - timedelta(hours=1)

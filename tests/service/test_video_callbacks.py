@@ -1,6 +1,5 @@
 """Notifications: of callers after each change of state, and of the gateway by providers."""
 
-import asyncio
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
@@ -17,7 +16,7 @@ from aiohttp import web
 from tests.support import video_upstream
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
-from tests.support.video_calls import MODEL, SECONDS, Stub, create, ended, get, reason, stub_of, until
+from tests.support.video_calls import MODEL, Stub, create, ended, eventually, get, reason, stub_of, until
 from tests.support.video_upstream import QUEUED, RUNNING, SUCCEEDED, FakeVideos
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.service.tasks import notifier
@@ -85,9 +84,7 @@ async def test_a_notification_is_repeated_until_it_is_accepted(tmp_path: Path, m
         await until(lambda: len(receiver.received) == 3)
         ids = {headers["webhook-id"] for headers, _ in receiver.received}
         assert len(ids) == 1
-        async with asyncio.timeout(SECONDS):
-            while (await gateway.service.tasks.context.callbacks.backlog()).waiting:
-                await asyncio.sleep(0.01)
+        await eventually(gateway.service.tasks.context.callbacks.backlog, lambda backlog: not backlog.waiting)
 
 
 async def test_a_notification_that_is_never_accepted_is_given_up(
@@ -97,9 +94,7 @@ async def test_a_notification_that_is_never_accepted_is_given_up(
     async with notified(tmp_path) as (gateway, fake, stub, receiver, url):
         fake.script, receiver.statuses = [SUCCEEDED], [500]
         task = await create(stub, callback_url=url)
-        async with asyncio.timeout(SECONDS):
-            while not (await gateway.service.tasks.context.callbacks.backlog()).given_up:
-                await asyncio.sleep(0.01)
+        await eventually(gateway.service.tasks.context.callbacks.backlog, lambda backlog: backlog.given_up == 1)
         assert len(receiver.received) == 3
         assert (await get(stub, task.task_id)).callback_error == "the receiver answered with status 500"
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import grpc
 import pytest
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     Stub: TypeAlias = rpc.VideoServiceAsyncStub
 else:
     Stub = object
+
+Found = TypeVar("Found")
 
 MODEL = "clips-1"
 SECONDS = 30.0
@@ -53,6 +55,15 @@ async def reason(call: Awaitable[object]) -> str:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     return from_rpc(caught.value).name
+
+
+async def eventually(read: Callable[[], Awaitable[Found]], wanted: Callable[[Found], bool]) -> Found:
+    """Read until the result is the wanted one. Return it."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if wanted(found := await read()):
+                return found
+            await asyncio.sleep(0.02)
 
 
 async def until(condition: Callable[[], bool]) -> None:

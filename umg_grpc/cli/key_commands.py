@@ -158,6 +158,19 @@ def show_key(
     uvloop.run(commands.show(AdminTarget(config, data, gateway, api_key_file), key))
 
 
+@app.command("webhook-secret")
+def show_webhook_secret(
+    key: Reference,
+    *,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Print the secret with which its holder verifies the notifications of video tasks."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.show_webhook_secret(AdminTarget(config, data, "", None), key))
+
+
 @app.command("rotate")
 def rotate_key(
     key: Reference,

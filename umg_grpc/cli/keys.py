@@ -103,6 +103,18 @@ async def rotate(target: AdminTarget, reference: str, overlap: timedelta) -> Non
     _print_secret(made.secret)
 
 
+async def show_webhook_secret(target: AdminTarget, reference: str) -> None:
+    """Print the secret with which the holder of a key verifies notifications of its video tasks."""
+    # imported here: slow to import
+    from umg_grpc.access.callback_signatures import CallbackSignatures
+    from umg_grpc.access.file_links import link_secret
+
+    async with opened(target) as admin:
+        found = await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)
+    secret = link_secret(load(target.config).secret, target.data)
+    print(CallbackSignatures(secret).signing_secret(found.key.key_id))
+
+
 async def revoke(target: AdminTarget, reference: str) -> None:
     """Revoke one key and print it."""
     async with opened(target) as admin:

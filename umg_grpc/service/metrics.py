@@ -200,6 +200,11 @@ class Metrics:
         """Count usage records that are lost. `reason`: `full` for the journal, or `disk`."""
         self._counts[self._lost, (reason,)] += count
 
+    def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
+        """Count the cost of a task that has ended."""
+        key = self._key(self._label_of_key(key_id)) if self._key_labels else ()
+        self._cost.labels(channel, self._model_label(model), *key).inc(micro_credits / MICRO_CREDITS)
+
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
         """Return a function that counts one event, or `by` events, with the values of the labels."""
         counter = self._counter(name, help_text, *labels)
@@ -279,7 +284,10 @@ class Metrics:
         """Return the id of the caller's key, or `OTHER_KEYS` if too many keys have labels; "" without a valid key."""
         if call.known_caller is None:
             return ""
-        key = call.known_caller.key_id
+        return self._label_of_key(call.known_caller.key_id)
+
+    def _label_of_key(self, key: str) -> str:
+        """Return the id of a key, or `OTHER_KEYS` if too many keys have labels."""
         if key not in self._keys:
             if len(self._keys) >= self._key_labels:
                 return OTHER_KEYS

@@ -19,6 +19,7 @@ class TaskMetrics:
         self.polled = metrics.counter("umg_video_polls", "Polls of tasks.", "channel", "outcome")
         self.ended = metrics.counter("umg_video_task_ends", "Tasks that ended.", "channel", "outcome")
         self.called_back = metrics.counter("umg_video_callback_attempts", "Notifications.", "direction", "outcome")
+        self.count_cost = metrics.count_cost
         self._open: Mapping[str, int] = {}
         self._lateness = 0.0
         self._backlog = Backlog(0, 0)

@@ -272,6 +272,8 @@ class Outcomes:
 
     def _ended(self, row: MediaTask, outcome: str) -> None:
         self._tasks.metrics.ended(row.channel, outcome)
+        if row.micro_credits:
+            self._tasks.metrics.count_cost(row.channel, row.public_model, row.owner, row.micro_credits)
         logger.info(
             "video task ended",
             task=row.task_id,
