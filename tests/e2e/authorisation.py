@@ -1,5 +1,6 @@
 """Calls of every route and every method with keys of several kinds, for the tests of authorisation."""
 
+import base64
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,19 +16,20 @@ from google.protobuf.message_factory import GetMessageClass
 
 from http_facade.routes import ROUTES, Shape
 from tests.support.gateways import Running
+from tests.support.images import PNG
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
 
 TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
 VIDEO = "clips-1"
 EMBEDDING, NATIVE_EMBEDDING, RERANK = "text-embedding-3-small", "text-embedding-004", "rerank-v1"
-IMAGE = "imgA-3-0-t2i-250415"
+IMAGE, EDITED = "imgA-3-0-t2i-250415", "imgC-1"
 CONFIG = f"""
 channels:
   - name: sandbox
     protocols: [sandbox]
     pace: 0
-    models: [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {IMAGE}, {VIDEO}]
+    models: [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {IMAGE}, {EDITED}, {VIDEO}]
 models:
   {VIDEO}: {{capabilities: {{operations: [videos]}}}}
 overload: {{lag: 10}}
@@ -35,6 +37,7 @@ overload: {{lag: 10}}
 
 HI = [{"role": "user", "content": "Hi"}]
 CONTENT = {"parts": [{"text": "Hi"}]}
+PICTURE = base64.b64encode(PNG).decode()
 RANKED = {"model": RERANK, "query": "Hi", "documents": ["Hi"]}
 BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "chat": (TEXT, {"model": TEXT, "messages": HI}),
@@ -46,6 +49,9 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "embeddings": (EMBEDDING, {"model": EMBEDDING, "input": "Hi"}),
     "rerank": (RERANK, RANKED),
     "rerank_v2": (RERANK, RANKED),
+    "images": (IMAGE, {"model": IMAGE, "prompt": "Hi", "size": "720x1280"}),
+    "image_edits": (EDITED, {"model": EDITED, "prompt": "Hi", "image": PICTURE}),
+    "image_variations": (EDITED, {"model": EDITED, "image": PICTURE}),
     "models": (TEXT, {}),
     "native_models": (NATIVE, {}),
     "admin": ("", {}),

@@ -42,6 +42,7 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_INPUT_ITEMS: "generate",
     Shape.EMBED: "embed",
     Shape.RERANK: "rerank",
+    Shape.GENERATE_IMAGE: "images",
     Shape.LIST_MODELS: "models",
     Shape.GET_MODEL: "models",
     Shape.CREATE_KEY: ADMIN,
@@ -57,7 +58,7 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_CHANNELS: ADMIN,
 }
 """Scope that a key needs for the routes of a shape."""
-MODEL_SHAPES = {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GET_MODEL}
+MODEL_SHAPES = {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.GET_MODEL}
 
 SERVICES = {
     "umg.v1.GenerationService": {"generate"},

@@ -13,3 +13,14 @@ def picture(kind: str, size: tuple[int, int] = (8, 6), color: tuple[int, int, in
 
 
 PNG, JPEG, GIF, WEBP = (picture(kind) for kind in ("PNG", "JPEG", "GIF", "WEBP"))
+
+
+def mask_of(image: bytes) -> bytes:
+    """Return a mask for an image: its left half is redrawn."""
+    with Image.open(BytesIO(image)) as opened:
+        width, height = opened.size
+    mask = Image.new("RGBA", (width, height), (0, 0, 0, 255))
+    mask.paste((0, 0, 0, 0), (0, 0, width // 2, height))
+    file = BytesIO()
+    mask.save(file, "PNG")
+    return file.getvalue()

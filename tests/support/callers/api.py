@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, Protocol
 
 import aiohttp
@@ -57,7 +58,8 @@ class ApiClient:
         payload = data if body is None else json.dumps(body).encode()
         if payload is not None:
             sent.setdefault("content-type", "application/json")
-        async with self.session.request(method, self.server.url + path, data=payload, headers=sent) as response:
+        file = payload if payload is None else BytesIO(payload)  # a large body as bytes is a warning of aiohttp
+        async with self.session.request(method, self.server.url + path, data=file, headers=sent) as response:
             return Reply(response.status, response.headers, (await response.read()).decode())
 
     async def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Reply:
