@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.spec.callers import Chat, Messages, Native, Responses
+from tests.spec.image_callers import CHANNEL, Images
 from tests.spec.vector_callers import Embeddings, NativeEmbedding, NativeEmbeddings, Rerank, RerankV2
 from tests.support.callers.api import ApiClient
 from tests.support.gateways import SANDBOX, running
@@ -15,6 +16,7 @@ CONFIG = f"""{SANDBOX.rstrip()}
   - name: vectors
     protocols: [sandbox]
     models: [text-embedding-3-small, text-embedding-3-large, text-embedding-ada-002, famG-embedding-001, text-embedding-004, rerank-v1]
+{CHANNEL.strip(chr(10))}
   - name: local
     protocols: [local]
     models: [wordllama-256, wordllama-rerank]
@@ -72,3 +74,8 @@ def rerank(gateway: ApiClient) -> Rerank:
 @pytest.fixture(scope="module")
 def rerank_v2(gateway: ApiClient) -> RerankV2:
     return RerankV2(gateway)
+
+
+@pytest.fixture(scope="module")
+def images(gateway: ApiClient) -> Images:
+    return Images(gateway)

@@ -1,5 +1,5 @@
-"""Every row and rule of the text document, and the readings of it, with the tests that check it against the running
-service. `python -m tests.spec.rows` runs them and prints the number of rows that hold.
+"""Every row and rule of the text and image documents, and the readings of them, with the tests that check them against
+the running service. `python -m tests.spec.rows` runs them and prints the number of rows that hold.
 """
 
 import sys
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.spec.image_rows import IMAGE_ROWS
 
 HERE = Path(__file__).parent
 
@@ -893,6 +895,7 @@ ROWS = [
     *ERRORS,
     *LIMITS,
     *READINGS,
+    *(row for section, rows in IMAGE_ROWS.items() for row in _rows(section, *rows)),
 ]
 
 
