@@ -32,6 +32,7 @@ from umg_grpc.service import metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
+from umg_grpc.service.tasks import metrics as task_metrics
 from umg_grpc.service.telemetry import content, exporting
 from umg_grpc.store import blobs, redis
 from umg_grpc.store.journal import FULL
@@ -122,7 +123,12 @@ def test_the_table_has_the_consequences_of_each_failure() -> None:
         assert counts.endswith("answered") == (failure in circuit_breaker.ANSWERED), failure
 
 
-LEVELS = {value.name: set(value.labels) for value in vars(metrics).values() if isinstance(value, metrics.Level)}
+LEVELS = {
+    value.name: set(value.labels)
+    for module in (metrics, task_metrics)
+    for value in vars(module).values()
+    if isinstance(value, metrics.Level)
+}
 
 
 def counted() -> dict[str, set[str]]:
@@ -139,6 +145,10 @@ def counted() -> dict[str, set[str]]:
     made.count_egress(fetching.FETCHED)
     made.count_lost_records(1, FULL)
     made.count_blob_bytes(blobs.STORED, 1)
+    tasks = task_metrics.TaskMetrics(made)
+    for count in (tasks.submitted, tasks.polled, tasks.ended, tasks.called_back, tasks.read):
+        count("", "")
+    tasks.copied("")
     families = text_string_to_metric_families(made.exposition().decode())
     return {
         sample.name.removesuffix("_count"): set(sample.labels)

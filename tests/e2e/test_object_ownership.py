@@ -132,7 +132,6 @@ OBJECT_FIELDS: Mapping[str, Owned | str] = {
     "key_id": KEY,
     "task_id": TASK,
     "external_task_id": EXTERNAL_TASK,
-    "DownloadVideo.task_id": "no content is served",
     "CreateVideoTask.external_task_id": "the id of a new task",
     "ReceiveVideoCallback.task_id": "its signature is the credential; tests/service/test_video_callbacks.py has it",
     "request_id": RECORD,

@@ -46,6 +46,7 @@ SERVED = {
     "umg.v1.FileService.DownloadFile",
     *(f"umg.v1.VideoService.{name}VideoTask" for name in ("Create", "Remix", "Get", "Delete", "Watch")),
     "umg.v1.VideoService.ListVideoTasks",
+    "umg.v1.VideoService.DownloadVideo",
     "umg.v1.VideoService.ReceiveVideoCallback",
 }
 

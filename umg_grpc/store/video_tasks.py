@@ -279,6 +279,17 @@ class VideoTasks:
         async with self._store.write() as session:
             await session.execute(which.values(results=results_text(results)))
 
+    async def find_uncopied(self, since_micros: int, until_micros: int, limit: int) -> Sequence[MediaTask]:
+        """Return the newest tasks that have succeeded in a time, with addresses that expire and without a blob."""
+        table = MediaTask
+        ended = (
+            *(table.state == SUCCEEDED, table.complete_micros >= since_micros, table.complete_micros <= until_micros),
+            *(table.results.contains('"url_expire_micros"'), ~table.results.contains('"blob_id"')),
+        )
+        query = select(table).where(*ended).order_by(table.complete_micros.desc()).limit(limit)
+        async with self._store.read() as session:
+            return (await session.scalars(query)).all()
+
     async def delete(self, task_id: str) -> MediaTask | None:
         """Delete a task in a terminal state, with its notifications. Return it; None if there is none."""
         async with self._store.write() as session:

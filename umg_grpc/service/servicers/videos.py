@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 import msgspec
 
@@ -16,7 +16,7 @@ from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model
 from umg_grpc.service.pipeline.model_access import not_found as model_not_found
 from umg_grpc.service.pipeline.validation import check
-from umg_grpc.service.servicers.unserved import not_served
+from umg_grpc.service.tasks.content import TaskContent
 from umg_grpc.service.tasks.costs import max_cost
 from umg_grpc.service.tasks.outcomes import failure
 from umg_grpc.service.tasks.poller import provider_task_of
@@ -37,7 +37,6 @@ from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
 
-NO_MESSAGES: tuple[bytes, ...] = ()
 RETRY_COUNT = "x-stainless-retry-count"
 """Header of SDKs that repeat a request by themselves: the number of the repetition."""
 RETRY_SECONDS = 120.0
@@ -61,6 +60,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         self._rows = tasks.context.rows
         self._fetcher = fetcher
         self._blobs = blobs
+        self._content = TaskContent(channels, fetcher, blobs, tasks.context.metrics.read)
 
     # --- submission
 
@@ -228,9 +228,11 @@ class VideoServicer(rpc.VideoServiceServicer):
         self, request: pb.DownloadVideoRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
         """Yield the head of a result, then its bytes."""
-        for message in NO_MESSAGES:  # makes this a generator
-            yield pb.DownloadVideoResponse(chunk=message)
-        raise not_served("the content of videos")
+        check(request)
+        row = await self._own(current().caller, request.task_id)
+        async with aclosing(self._content.open(row, request)) as messages:
+            async for message in messages:
+                yield message
 
     # --- changes
 

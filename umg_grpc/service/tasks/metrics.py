@@ -20,6 +20,8 @@ class TaskMetrics:
         self.ended = metrics.counter("umg_video_task_ends", "Tasks that ended.", "channel", "outcome")
         self.called_back = metrics.counter("umg_video_callback_attempts", "Notifications.", "direction", "outcome")
         self.count_cost = metrics.count_cost
+        self.read = metrics.counter("umg_video_content", "Reads of results.", "source", "outcome")
+        self.copied = metrics.counter("umg_video_copies", "Copies of results to the blob store.", "outcome")
         self._open: Mapping[str, int] = {}
         self._lateness = 0.0
         self._backlog = Backlog(0, 0)

@@ -211,7 +211,9 @@ class Outcomes:
         return None
 
     async def _stored(self, result: ProviderResult) -> TaskResult:
-        """Return the result as it is stored, with inline data in the blob store. Raise UmgError(UNAVAILABLE)."""
+        """Return the result as it is stored, with inline data in the blob store. Without a store the data stays at the
+        provider, and each download polls it again. Raise UmgError(UNAVAILABLE).
+        """
         found = TaskResult(
             variant=result.variant,
             url=result.url,
@@ -222,10 +224,7 @@ class Outcomes:
             height=result.height,
             url_expire_micros=_micros(result.url_expire_time),
         )
-        if result.data:
-            if self._blobs is None:
-                message = "the provider sent the video itself, and the gateway stores no files (`blobs: {enabled}`)"
-                raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        if result.data and self._blobs is not None:
             blob = await self._blobs.put(result.data, result.mime_type)
             found.blob_id, found.size_bytes = blob.id, blob.size
         return found

@@ -1,10 +1,9 @@
 """Video tasks of a process: the work beside the calls, from `start` to `aclose`."""
 
-from collections.abc import Callable
-
 from umg_grpc.config.values import VideoTaskConfig
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.tasks.context import TaskContext
+from umg_grpc.service.tasks.mirroring import Mirror
 from umg_grpc.service.tasks.notifier import Notifier
 from umg_grpc.service.tasks.outcomes import Outcomes
 from umg_grpc.service.tasks.poller import Poller
@@ -12,7 +11,6 @@ from umg_grpc.service.tasks.submission import Submissions
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.process_locks import ProcessLocks
-from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import ROW_BYTES
 from umg_grpc.upstream.fetching import Fetcher
 
@@ -37,13 +35,13 @@ class Tasks:
         fetcher: Fetcher,
         blobs: BlobStore | None,
         config: VideoTaskConfig,
-        mirror: Callable[[MediaTask], None] = lambda _: None,
     ) -> None:
         self.context = context
         self.submissions = Submissions(pipeline, context)
         self._locks = locks
         self._config = config
-        outcomes = Outcomes(context, blobs, config.ttl, mirror)
+        self._mirror = Mirror(context.rows, fetcher, blobs, context.now, context.metrics.copied)
+        outcomes = Outcomes(context, blobs, config.ttl, self._mirror.add)
         self._poller = Poller(
             pipeline.channels, context, outcomes, concurrency=config.concurrency, per_second=config.polls_per_second
         )
@@ -56,6 +54,7 @@ class Tasks:
         self._neighbours = Background("taking over video tasks", self._take_over, every=NEIGHBOURS_SECONDS)
         self._neighbours.wake()
         self._sweeper = Background("sweeping video tasks", self._sweep, every=SWEEP_SECONDS)
+        self._mirror.start()
         self._poller.start()
         self._notifier.start()
 
@@ -67,6 +66,7 @@ class Tasks:
                 await background.aclose(CLOSE_SECONDS)
         await self._poller.aclose()
         await self._notifier.aclose()
+        await self._mirror.aclose()
         self._locks.close()
 
     @property
