@@ -38,6 +38,8 @@ class ArkImages(FakeProvider):
     base_path = "/api/v3"
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        if received.method == "GET" and received.path.startswith("/files/"):
+            return web.Response(body=png(received.path), content_type="image/jpeg")
         if received.headers.get("authorization") != f"Bearer {KEY}":
             raise RefusedError("The API key doesn't exist.", code="AuthenticationError", status=401)
         if (received.method, received.path) != ("POST", "/api/v3/images/generations"):

@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.providers.images.ark import IMAGE
+from tests.support.providers.images.files import png
 from tests.support.providers.server import KEY, FakeProvider, Json, ReceivedRequest, RefusedError
 
 SIZE = re.compile(r"\d{3,4}\*\d{3,4}")
@@ -36,6 +37,8 @@ class DashscopeImages(FakeProvider):
     tasks: dict[str, tuple[str, Json, int]] = field(default_factory=dict)  # id -> its key, its body, its queries
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        if received.method == "GET" and received.path.startswith("/files/"):
+            return web.Response(body=png(received.path), content_type="image/png")
         key = received.headers.get("authorization", "").removeprefix("Bearer ")
         if key not in KEYS:
             raise RefusedError("Invalid API-key provided.", code="InvalidApiKey", status=401)

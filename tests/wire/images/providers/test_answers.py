@@ -165,3 +165,18 @@ def test_an_event_that_is_not_json_is_an_error_and_an_unknown_one_is_ignored(pro
     with pytest.raises(UmgError):
         decoder(protocol).feed(b"data: {\n\n")
     assert kinds(decoder(protocol), frame(type="later.kind", at=1)) == []
+
+
+def test_a_gateway_reports_the_failed_images_of_a_group_and_ends_with_its_body() -> None:
+    made = IMAGE_PROTOCOLS["umg_images"].stream_decoder
+    assert made is not None
+    decoding = made(pb.GenerateImageRequest(sequential_image_generation=pb.SEQUENTIAL_IMAGE_GENERATION_AUTO))
+    failed = frame(
+        type="image_generation.partial_failed", image_index=1, code="content_policy_violation", message="No."
+    )
+    message = decoding.feed(COMPLETED + failed)
+    assert message is not None
+    failure = message.events[-1].failed
+    assert (failure.image_index, failure.code, failure.message) == (1, "content_policy_violation", "No.")
+    assert not decoding.done
+    assert decoding.close().events[0].finished.result.usage.image_count == 1

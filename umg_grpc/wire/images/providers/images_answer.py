@@ -14,6 +14,7 @@ from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.classification import FILTERED
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.providers.answer import OUTPUT_FORMATS, check_images, copy_size, is_text, set_bytes, set_time
+from umg_grpc.wire.images.providers.request import is_grouped
 from umg_grpc.wire.images.providers.stream import EventDecoder
 
 
@@ -163,16 +164,20 @@ class Event(Head):
     partial_image_index: int = 0
     image_index: int | None = None
     error: Raw = ABSENT
-    code: Raw = ABSENT
-    message: str | None = None
 
 
 _EVENT = msgspec.json.Decoder(Event)
-PARTIAL, COMPLETED, FAILED = (".partial_image", ".completed", ".failed")
+PARTIAL, COMPLETED, FAILED_IMAGE = (".partial_image", ".completed", ".partial_failed")
 
 
 class ImagesStreamDecoder(EventDecoder):
-    """Decoder of `image_generation.*` and `image_edit.*` events. Each `completed` event is one image."""
+    """Decoder of `image_generation.*` and `image_edit.*` events. Each `completed` event is one image. A gateway also
+    reports images of a group that failed.
+    """
+
+    def __init__(self, request: pb.GenerateImageRequest) -> None:
+        super().__init__(request)
+        self.ends_with_body = is_grouped(request)
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
         """Decode one event, see `EventDecoder`."""
@@ -180,8 +185,8 @@ class ImagesStreamDecoder(EventDecoder):
             read = decode(_EVENT, data)
         except (ValueError, RecursionError):
             raise unreadable() from None
-        if is_error(read.error) and read.type.endswith(FAILED):
-            self.add_failure(message, stated_error(read.error), read.image_index)
+        if read.type.endswith(FAILED_IMAGE):
+            self.add_failure(message, stated_error(Raw(data)), read.image_index)
         elif is_error(read.error) or event.name == b"error" or read.type == "error":
             raise stated_error(read.error if is_error(read.error) else Raw(data))
         elif read.type.endswith(PARTIAL):
@@ -194,4 +199,5 @@ class ImagesStreamDecoder(EventDecoder):
             self.start(message, read.created_at)
             set_image(self.add_image(message, read.image_index), read)
             set_head(self.result, read)
-            self.ended = self.images + len(self.failures) >= (self.request.n or 1)
+        # of a group, only its maximum is known
+        self.ended = not self.ends_with_body and self.images + len(self.failures) >= (self.request.n or 1)

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.images.providers.request import FlatRequest, PlacedImage, mime_of
@@ -54,10 +56,10 @@ def encode_form(fields: Mapping[str, str], files: Sequence[FilePart]) -> tuple[b
 
 
 def form_value(value: object) -> str:
-    """Return a scalar as the SDKs write it in a form: `true` for a boolean, no fraction for a whole number."""
+    """Return a value as the SDKs write it in a form: `true` for a boolean, and JSON for an object."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
 
 
 def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[FilePart]:

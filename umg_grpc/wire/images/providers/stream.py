@@ -26,6 +26,7 @@ class EventDecoder(ABC):
         self.images = 0  # finished images
         self.failures: list[UmgError] = []  # of images of a group
         self.ended = False  # all events that belong to the answer were received
+        self.ends_with_body = False  # the end of the body is the end of the stream
         self._started = False
         self._has_marker = False
 
@@ -53,7 +54,7 @@ class EventDecoder(ABC):
         """
         if not self.images and self.failures:
             raise self.failures[0]
-        if not self.images or not self.done:
+        if not self.images or not (self.done or self.ends_with_body):
             raise cut_off()
         self.result.usage.image_count = self.images
         message = pb.StreamGenerateImageResponse()

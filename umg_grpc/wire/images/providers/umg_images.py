@@ -54,7 +54,9 @@ SUPPORTED = frozenset(
     {*OPTIONS, "output_mime_type", "sequential_image_generation", "max_sequential_images", "optimize_prompt_mode"}
     | {"partial_images", "extra_json", "mask"}
 )
-FORM_SUPPORTED = frozenset({*OPTIONS, "output_mime_type", "mask", "partial_images"})
+FORM_SUPPORTED = SUPPORTED - {"extra_json", "negative_prompt", "prompt_extend"}
+SHAPE = {"x-umg-shape": "sdk"}
+"""Header by which a gateway adds the usage to its answers, in the shape of SDKs."""
 RESPONSE_FORMATS = {pb.IMAGE_RESPONSE_FORMAT_URL: "url", pb.IMAGE_RESPONSE_FORMAT_B64_JSON: "b64_json"}
 SEQUENTIAL = {
     pb.SEQUENTIAL_IMAGE_GENERATION_AUTO: "auto",
@@ -67,18 +69,19 @@ def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
     """Return the call. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
-    if request.operation in (pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION):
+    row = family_row(request.model) or family_row(model)
+    structured = row is not None and row.is_structured
+    if is_form(request) and not structured:
         return _form(request, model, stream, notes)
     report = Report()
     report_others(request, SUPPORTED, notes, report)
-    row = family_row(request.model) or family_row(model)
     fields: JsonObject = dict(extra_fields(request))
-    if row is not None and row.is_structured:
+    if structured:
         fields |= _structured(request)
     else:
         fields |= {**_scalars(request), **_groups(request), **_images(request)}
     fields |= _call_fields(request, model, stream)
-    return UpstreamRequest(images.GENERATIONS, msgspec.json.encode(fields), {}, report)
+    return UpstreamRequest(images.GENERATIONS, msgspec.json.encode(fields), SHAPE, report)
 
 
 def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes) -> UpstreamRequest:
@@ -86,7 +89,7 @@ def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: Req
     report = Report()
     flat = flatten(request, report)
     report_others(request, FORM_SUPPORTED, notes, report)
-    fields = {**_scalars(request), **_call_fields(request, model, stream)}
+    fields = {**_scalars(request), **_groups(request), **_call_fields(request, model, stream)}
     is_edit = request.operation == pb.IMAGE_OPERATION_EDIT
     if is_edit:
         fields["prompt"] = flat.prompt
@@ -167,7 +170,12 @@ def _structured(request: pb.GenerateImageRequest) -> JsonObject:
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
     """Return whether the call is not a form: files of forms need their bytes."""
-    return request.operation not in (pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION)
+    return not is_form(request)
+
+
+def is_form(request: pb.GenerateImageRequest) -> bool:
+    """Return whether the request is an edit or a variation."""
+    return request.operation in (pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION)
 
 
 UMG_IMAGES = replace(
