@@ -8,9 +8,9 @@ from aiohttp import web
 
 from tests.support.providers.raw import Link, provider, sized
 from tests.support.providers.server import KEY, serve_provider
-from tests.support.providers.video_object import VideoObjectProvider
+from tests.support.providers.video_a import VideoObjectProvider
+from tests.support.providers.video_c import TaskApiProvider
 from tests.support.providers.video_server import FILE, GONE, Accepted, page
-from tests.support.providers.video_task_api import TaskApiProvider
 from tests.support.videos import IMAGE, PNG, image, opened_videos, submission
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.http.video import HttpVideo
@@ -18,8 +18,8 @@ from umg_grpc.upstream.http.video_misses import MAX_MISSES
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask
-from umg_grpc.wire.video.providers.task_api import VID_C
-from umg_grpc.wire.video.providers.video_object import VID_A
+from umg_grpc.wire.video.providers.vid_a import VID_A
+from umg_grpc.wire.video.providers.vid_c import VID_C
 
 SECONDS = 10.0
 SUCCEEDED, FAILED, RUNNING = (

@@ -8,8 +8,13 @@ from umg_grpc.wire.video.entry_f import ENTRY_F
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.entry_g import ENTRY_G
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
-from umg_grpc.wire.video.providers.task_api import VID_C
-from umg_grpc.wire.video.providers.video_object import VID_A
+from umg_grpc.wire.video.providers.vid_a import VID_A
+from umg_grpc.wire.video.providers.vid_b import VID_B, VID_B_GEMINI
+from umg_grpc.wire.video.providers.vid_c import VID_C
+from umg_grpc.wire.video.providers.vid_d import VID_D
+from umg_grpc.wire.video.providers.vid_e import VID_E
+from umg_grpc.wire.video.providers.vid_f import VID_F
+from umg_grpc.wire.video.providers.vid_g import VID_G
 from umg_grpc.wire.video.unified import UNIFIED
 from umg_grpc.wire.video.video_object import VIDEO_OBJECT
 
@@ -21,5 +26,15 @@ ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
 VIDEO_FACES: dict[str, EntryFormat] = {row.name: row for row in ENTRIES.values()}
 """The same rows by the names of their faces."""
 
-VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {protocol.name: protocol for protocol in (VID_A, VID_C)}
+VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
+    protocol.name: protocol for protocol in (VID_A, VID_B, VID_C, VID_D, VID_E, VID_F, VID_G)
+}
 """Rows of the providers' protocols, by the name in a channel's `protocols`."""
+
+
+def video_protocol(name: str, base_url: str) -> VideoProtocol:
+    """Return the protocol of a channel. A channel of `vidB` speaks that of the Gemini surface unless its base URL ends
+    with a publisher of Vertex AI.
+    """
+    protocol = VIDEO_PROTOCOLS[name]
+    return VID_B_GEMINI if protocol is VID_B and "/publishers/" not in base_url else protocol

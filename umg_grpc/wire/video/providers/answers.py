@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.numbers import LAST_SECOND
-from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import public_message
 from umg_grpc.wire.video.task_errors import (
@@ -52,6 +53,14 @@ def read(kind: type[T], body: bytes) -> T:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, RecursionError):
         raise unreadable() from None
+
+
+def error_of(raw: Raw) -> object:
+    """Return the value of a member `error` that states an error; None for an absent, null or empty one."""
+    if not is_error(raw):
+        return None
+    value: object = msgspec.json.decode(raw)
+    return value
 
 
 def text(value: Text) -> str:

@@ -71,6 +71,13 @@ def refused_submission(
     return found
 
 
+def is_unknown(status: int, headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether a query's response states that the provider does not have the task. A page does not: a proxy made
+    it.
+    """
+    return status == 404 and not is_page(headers, body)
+
+
 def is_page(headers: Mapping[str, str], body: bytes) -> bool:
     """Return whether a body is HTML, which a proxy or firewall made."""
     return headers.get("content-type", "").lower().startswith("text/html") or body.lstrip()[:1] == b"<"

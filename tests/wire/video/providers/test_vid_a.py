@@ -9,7 +9,7 @@ from tests.support.videos import IMAGE, PNG, image, submission
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
-from umg_grpc.wire.video.providers.video_object import VID_A
+from umg_grpc.wire.video.providers.vid_a import VID_A
 
 TASK = ProviderTask(id="video_7f", model="sora-2")
 

@@ -10,7 +10,7 @@ from tests.support.videos import AUDIO, image, submission
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
-from umg_grpc.wire.video.providers.task_api import VID_C
+from umg_grpc.wire.video.providers.vid_c import VID_C
 
 TASK = ProviderTask(id="8f1c", model="wan2.5-t2v-preview")
 HTTP = "https://example.com/a.png"

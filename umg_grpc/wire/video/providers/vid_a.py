@@ -25,7 +25,7 @@ from umg_grpc.wire.video.providers.answers import (
     time_of,
     unknown_task,
 )
-from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import BLOCKED, is_unknown, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.frames import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media import file_name, inline, media_type
 from umg_grpc.wire.video.providers.multipart import Part, encode_form
@@ -162,7 +162,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Decode the video object of a query."""
-    if status == 404:
+    if is_unknown(status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)

@@ -1,0 +1,58 @@
+"""Items of `content`, in which the protocols `vidD` and `vidG` write the prompt and the media."""
+
+from collections.abc import Collection, Mapping
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.report import untranslatable
+from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.providers.media import address_or_data_url, at
+from umg_grpc.wire.video.providers.requests import prompt_of
+
+TYPES = {
+    pb.VIDEO_MEDIA_KIND_IMAGE: "image_url",
+    pb.VIDEO_MEDIA_KIND_VIDEO: "video_url",
+    pb.VIDEO_MEDIA_KIND_AUDIO: "audio_url",
+}
+ROLES = {
+    pb.VIDEO_MEDIA_ROLE_FIRST_FRAME: "first_frame",
+    pb.VIDEO_MEDIA_ROLE_LAST_FRAME: "last_frame",
+    pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE: "reference_image",
+    pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO: "reference_video",
+    pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO: "reference_audio",
+}
+REFERENCES = {
+    pb.VIDEO_MEDIA_KIND_IMAGE: "reference_image",
+    pb.VIDEO_MEDIA_KIND_VIDEO: "reference_video",
+    pb.VIDEO_MEDIA_KIND_AUDIO: "reference_audio",
+}
+"""Roles of media without one, where there are several."""
+
+
+def content_items(
+    submission: Submission,
+    *,
+    suffix: str = "",
+    schemes: Collection[str],
+    only_urls: Mapping["pb.VideoMediaKind.ValueType", str],
+) -> list[JsonObject]:
+    """Return the items. `suffix`: text after the prompt; `schemes`: of the addresses that the provider fetches;
+    `only_urls`: kinds that the provider takes by address only, with their names.
+    """
+    prompt = f"{prompt_of(submission)}{suffix}".strip()
+    items: list[JsonObject] = [{"type": "text", "text": prompt}] if prompt else []
+    media = submission.request.parameters.media
+    for position, medium in enumerate(media):
+        if medium.kind in only_urls and medium.WhichOneof("source") == "data":
+            problem = f"this model's provider takes {only_urls[medium.kind]} by its URL only; send an https URL"
+            raise untranslatable(at(position), problem)
+        kind = TYPES.get(medium.kind)
+        if kind is None or medium.role == pb.VIDEO_MEDIA_ROLE_STATIC_MASK:
+            raise untranslatable(at(position), "this model's provider takes no medium of this kind; leave it out")
+        item: JsonObject = {"type": kind, kind: {"url": address_or_data_url(medium, position, schemes)}}
+        if role := ROLES.get(medium.role):
+            item["role"] = role
+        elif len(media) > 1 or medium.kind != pb.VIDEO_MEDIA_KIND_IMAGE:
+            item["role"] = REFERENCES[medium.kind]
+        items.append(item)
+    return items

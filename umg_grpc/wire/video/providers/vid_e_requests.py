@@ -1,0 +1,211 @@
+"""Requests of the protocol `vidE`: submissions to its old and its new API (reference, 6.2 and 6.3)."""
+
+import re
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.report import Report, untranslatable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest
+from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.providers.frames import Inputs, Numbered, inputs_of
+from umg_grpc.wire.video.providers.media import address_or_base64, at
+from umg_grpc.wire.video.providers.requests import (
+    add_missing,
+    extra_fields,
+    json_request,
+    prompt_of,
+    ratio_of,
+    refuse_media,
+    report_unsupported,
+)
+
+NEW_MODELS = re.compile(r"(?:^|-)[3-9]\.\d")
+"""Models of the new API: `kling-3.0-turbo`; those of the old one are written `kling-v2-6`."""
+OLD_PATHS = {False: "/v1/videos/text2video", True: "/v1/videos/image2video"}
+"""Whether there are images -> path of the old API."""
+NEW_PATHS = {
+    pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: "text-to-video",
+    pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image-to-video",
+    pb.VIDEO_TASK_KIND_OMNI: "omni-video",
+}
+WITH_SOUND = re.compile(r"v2-6|v3")
+"""Models of the old API with the field `sound`."""
+DEFAULT_SECONDS = 5
+DEFAULT_RESOLUTION, DEFAULT_RATIO = "720p", "16:9"
+OLD_FIELDS = frozenset(
+    {
+        *("prompt", "negative_prompt", "duration_seconds", "size", "aspect_ratio", "mode", "generate_audio"),
+        *("cfg_scale", "camera_control_json", "dynamic_masks_json"),
+    }
+)
+NEW_FIELDS = frozenset(
+    {"prompt", "duration_seconds", "resolution", "aspect_ratio", "size", "generate_audio", "watermark"}
+)
+OWN_OPTIONS = ("callback_url", "external_task_id")
+"""Options that are the gateway's, also where the caller passes options through."""
+
+
+def is_new(model: str) -> bool:
+    """Return whether the provider serves the model by the new API."""
+    return NEW_MODELS.search(model) is not None
+
+
+def old_path(submission: Submission) -> str:
+    """Return the path of a task of the old API, which its query must repeat."""
+    return OLD_PATHS[_has_images(submission)]
+
+
+def _has_images(submission: Submission) -> bool:
+    return submission.request.kind == pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO or bool(submission.request.parameters.media)
+
+
+# --- the old API
+
+
+def encode_old(submission: Submission) -> ProviderRequest:
+    """Encode a submission to the old API."""
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, OLD_FIELDS, report)
+    inputs = inputs_of(submission, pairs=True)
+    refuse_media(
+        [*inputs.references, *inputs.masks[1:], *inputs.videos, *inputs.audio],
+        "a first frame, a last frame and one static mask",
+    )
+    body: JsonObject = {
+        "model_name": submission.model,
+        "prompt": prompt_of(submission),
+        "duration": str(parameters.duration_seconds or DEFAULT_SECONDS),  # the provider refuses a number
+        "external_task_id": submission.task_id,
+    }
+    if parameters.negative_prompt:
+        body["negative_prompt"] = parameters.negative_prompt
+    if parameters.mode:
+        body["mode"] = parameters.mode
+    masks = (("static_mask", next(iter(inputs.masks), None)),)
+    for name, image in (("image", inputs.first), ("image_tail", inputs.last), *masks):
+        if image is not None:
+            body[name] = address_or_base64(image[1], image[0])
+    _encode_old_options(submission, body, report)
+    if submission.callback_url:
+        body["callback_url"] = submission.callback_url
+    add_missing(body, extra_fields(submission, report))
+    return json_request(old_path(submission), body, report)
+
+
+def _encode_old_options(submission: Submission, body: JsonObject, report: Report) -> None:
+    parameters = submission.request.parameters
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size)
+    if ratio and not _has_images(submission):
+        body["aspect_ratio"] = ratio
+    elif ratio:
+        report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
+    if WITH_SOUND.search(submission.model):
+        body["sound"] = "on" if parameters.generate_audio else "off"
+    elif parameters.generate_audio:
+        report.drop("parameters.generate_audio")
+    if parameters.HasField("cfg_scale"):
+        body["cfg_scale"] = parameters.cfg_scale
+    for name, field in (("camera_control_json", "camera_control"), ("dynamic_masks_json", "dynamic_masks")):
+        if value := getattr(parameters, name):
+            body[field] = json_text(value, f"parameters.{name}")
+
+
+# --- the new API
+
+
+def encode_new(submission: Submission) -> ProviderRequest:
+    """Encode a submission to the new API. The caller's own `contents`, `settings` and `options` take precedence, except
+    for the callback and the external id, which are the gateway's.
+    """
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, NEW_FIELDS, report)
+    inputs, kind = inputs_of(submission, pairs=True), _kind(submission)
+    extra = extra_fields(submission, report)
+    body: JsonObject = {}
+    if kind == pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO:
+        refuse_media(list(enumerate(parameters.media)), "no media for a video of a text")
+        body["prompt"] = prompt_of(submission)
+    else:
+        contents = _contents(submission, inputs, is_omni=kind == pb.VIDEO_TASK_KIND_OMNI)
+        body["contents"] = extra.pop("contents", None) or contents
+    body["settings"] = _settings(parameters, inputs, kind, report) | _members(extra.pop("settings", None))
+    options = _members(extra.pop("options", None))
+    for name in OWN_OPTIONS:
+        options.pop(name, None)
+    body["options"] = {"watermark_info": {"enabled": parameters.watermark}, **options} | _own_options(submission)
+    add_missing(body, extra)
+    return json_request(f"/{NEW_PATHS[kind]}/{quote(submission.model, safe='')}", body, report)
+
+
+def _kind(submission: Submission) -> "pb.VideoTaskKind.ValueType":
+    """Return the kind, which is in the path: that of the submission, else that of its model and media."""
+    if submission.request.kind in NEW_PATHS:
+        return submission.request.kind
+    if submission.model.endswith("omni"):
+        return pb.VIDEO_TASK_KIND_OMNI
+    has_images = _has_images(submission)
+    return pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO if has_images else pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO
+
+
+def _contents(submission: Submission, inputs: Inputs, *, is_omni: bool) -> list[JsonObject]:
+    """Return the prompt and the media as contents."""
+    contents: list[JsonObject] = []
+    if prompt := prompt_of(submission):
+        contents.append({"type": "prompt", "text": prompt})
+    for name, image in (("first_frame", inputs.first), ("last_frame", inputs.last)):
+        if image is not None:
+            contents.append({"type": name, "url": address_or_base64(image[1], image[0])})
+    refuse_media([*inputs.masks, *inputs.audio], "images" if not is_omni else "images and videos")
+    if not is_omni:
+        refuse_media([*inputs.references, *inputs.videos], "a first frame and a last frame")
+    for position, media in inputs.references:
+        contents.append({"type": "refer_image", "url": address_or_base64(media, position)})
+    contents += [{"type": "feature_video", "url": _video_url(numbered)} for numbered in inputs.videos]
+    return contents
+
+
+def _video_url(numbered: Numbered) -> str:
+    position, media = numbered
+    if media.WhichOneof("source") == "data":
+        raise untranslatable(at(position), "this model's provider takes a video by its URL only; send an https URL")
+    return address_or_base64(media, position)
+
+
+def _settings(
+    parameters: pb.VideoParameters, inputs: Inputs, kind: "pb.VideoTaskKind.ValueType", report: Report
+) -> JsonObject:
+    """Return the settings. The provider's defaults that cost more are overridden."""
+    settings: JsonObject = {
+        "resolution": parameters.resolution or DEFAULT_RESOLUTION,
+        "duration": parameters.duration_seconds or DEFAULT_SECONDS,
+        "audio": "native" if parameters.generate_audio else "off",
+        "multi_shot": False,
+    }
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size)
+    if kind == pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO:
+        if ratio:
+            report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
+    elif ratio or (inputs.first is None and not inputs.videos):
+        settings["aspect_ratio"] = ratio or DEFAULT_RATIO
+    return settings
+
+
+def _own_options(submission: Submission) -> JsonObject:
+    options: JsonObject = {"external_task_id": submission.task_id}
+    if submission.callback_url:
+        options["callback_url"] = submission.callback_url
+    return options
+
+
+def _members(raw: Raw | None) -> JsonObject:
+    """Return the members of an object that is passed through; none for any other value."""
+    try:
+        return dict(msgspec.json.decode(raw, type=dict[str, Raw])) if raw is not None else {}
+    except (ValueError, RecursionError):
+        return {}
