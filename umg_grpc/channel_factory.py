@@ -5,7 +5,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol, assert_never
 
-from umg_grpc.config import BearerAuth, Channel, Config, HeaderAuth, NoAuth
+from umg_grpc.config import (
+    AccessKeyAuth,
+    BearerAuth,
+    Channel,
+    Config,
+    HeaderAuth,
+    JwtAuth,
+    NoAuth,
+    ServiceAccountAuth,
+)
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
@@ -15,6 +24,14 @@ from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.images import HttpImages
+from umg_grpc.upstream.http.signing import Signer
+from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
+from umg_grpc.upstream.http.signing.service_account import (
+    ServiceAccount,
+    ServiceAccountSigner,
+    read_service_account,
+)
+from umg_grpc.upstream.http.signing.short_token import ShortTokenSigner
 from umg_grpc.upstream.http.text import HttpText
 from umg_grpc.upstream.http.unary import HttpEmbedding, HttpUnary
 from umg_grpc.upstream.http.video import HttpVideo
@@ -24,7 +41,7 @@ from umg_grpc.upstream.local.capability import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.video import VIDEO_PROTOCOLS
+from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 
 LOCAL_END_SECONDS = 0.5  # from the break of its connections to its exit, while its address still seems valid
 LOCAL_START_SECONDS = 10.0  # time that a call waits for the local model to start or restart
@@ -108,9 +125,8 @@ class ChannelFactory:
         channels.videos[channel.name] = SandboxVideo(total_seconds=total)
 
     def _add_http(self, channels: Channels, channel: Channel) -> None:
-        endpoints = [_endpoint(channel, key) for key in channel.api_keys]
-        source = RotatingEndpoints(endpoints or [Endpoint(channel.base_url, channel.headers)])
         tls = tls_context(channel)
+        source = RotatingEndpoints(self._endpoints(channel, tls))
         http = HttpChannel(self._client, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
@@ -129,8 +145,31 @@ class ChannelFactory:
         if images := next((IMAGE_PROTOCOLS[name] for name in channel.protocols if name in IMAGE_PROTOCOLS), None):
             slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=channel.proxy, tls=tls)
             channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)
-        if video := next((VIDEO_PROTOCOLS[name] for name in channel.protocols if name in VIDEO_PROTOCOLS), None):
-            channels.videos[channel.name] = HttpVideo(http, video, self._fetcher)
+        if (video := next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)) is not None:
+            protocol = video_protocol(video, channel.base_url)
+            channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher)
+
+    def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None) -> list[Endpoint]:
+        """Return an endpoint for each key of the channel. Each format sends the key in its own way unless the config
+        sets `auth`.
+        """
+        base_url, headers = channel.base_url, channel.headers
+        match channel.auth:
+            case ServiceAccountAuth(file=file, scope=scope):
+                account = _service_account(channel, file)
+                signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=channel.proxy, tls=tls)
+                return [Endpoint(base_url, headers, key_in_headers=account.key_id, signer=signer)]
+            case JwtAuth():
+                return [_signed(channel, key, ShortTokenSigner(*_pair(key))) for key in channel.api_keys]
+            case AccessKeyAuth(region=region, service=service):
+                signers = [AccessKeySigner(*_pair(key), region=region, service=service) for key in channel.api_keys]
+                return [_signed(channel, key, signer) for key, signer in zip(channel.api_keys, signers, strict=True)]
+            case BearerAuth() | HeaderAuth() | NoAuth() as auth:
+                if not channel.api_keys:
+                    return [Endpoint(base_url, headers)]
+                return [_endpoint(channel, auth, key) for key in channel.api_keys]
+            case unhandled:
+                assert_never(unhandled)
 
 
 def tls_context(channel: Channel) -> ssl.SSLContext | None:
@@ -179,17 +218,15 @@ def _local_endpoint(local: LocalSource) -> EndpointSource:
     return endpoint
 
 
-def _endpoint(channel: Channel, key: str) -> Endpoint:
-    """Return the endpoint of the channel with one of its keys. Each format sends the key in its own way unless the
-    config sets `auth`.
-    """
+def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | NoAuth, key: str) -> Endpoint:
+    """Return the endpoint of the channel with one of its keys, which is sent as it is."""
     if not channel.has_explicit_auth:
         return Endpoint(channel.base_url, channel.headers, key)
-    return Endpoint(channel.base_url, {**channel.headers, **_credentials(channel, key)}, key_in_headers=key)
+    return Endpoint(channel.base_url, {**channel.headers, **_credentials(auth, key)}, key_in_headers=key)
 
 
-def _credentials(channel: Channel, key: str) -> Mapping[str, str]:
-    match channel.auth:
+def _credentials(auth: BearerAuth | HeaderAuth | NoAuth, key: str) -> Mapping[str, str]:
+    match auth:
         case BearerAuth():
             return {"Authorization": f"Bearer {key}"}
         case HeaderAuth(header=header):
@@ -198,3 +235,22 @@ def _credentials(channel: Channel, key: str) -> Mapping[str, str]:
             return {}
         case unhandled:
             assert_never(unhandled)
+
+
+def _signed(channel: Channel, key: str, signer: Signer) -> Endpoint:
+    """Return the endpoint of the channel with one of its keys, which is never sent."""
+    return Endpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer)
+
+
+def _pair(key: str) -> tuple[str, str]:
+    """Return the access key and its secret."""
+    access_key, _, secret = key.partition(":")
+    return access_key, secret
+
+
+def _service_account(channel: Channel, file: str) -> ServiceAccount:
+    """Return the service account of a channel. Raise OSError if its file cannot be used."""
+    try:
+        return read_service_account(file)
+    except OSError as error:
+        raise OSError(f"channel {channel.name}: auth.file {file}: {error.strerror or error}") from None

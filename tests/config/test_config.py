@@ -25,11 +25,12 @@ from umg_grpc.config import (
     Overload,
     Retention,
     Retries,
+    ServiceAccountAuth,
     Timeout,
     built_in,
     parse,
 )
-from umg_grpc.config.channels import LATER_PROTOCOLS, OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
@@ -313,7 +314,6 @@ LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
 FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage, blobs"
-LATER = min(LATER_PROTOCOLS)
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
 STANDS_FOR = "expected the id of a model that some channel serves, or one with a suffix"
@@ -487,11 +487,6 @@ MISTAKES = [
         "an unknown protocol",
         CHANNEL.replace("[chat]", "[chat, chatt]"),
         (f"3: channels[0].protocols[1]: expected {SERVED}; `chatt` is not a protocol",),
-    ),
-    Mistake(
-        "a protocol of a later version",
-        CHANNEL.replace("[chat]", f"\n  - {LATER}"),
-        (f"4: channels[0].protocols[0]: expected {SERVED}; `{LATER}` is not served by this version",),
     ),
     Mistake(
         "protocols that are no list",
@@ -844,12 +839,27 @@ MISTAKES = [
     Mistake(
         "an unknown kind of auth",
         CHANNEL + "  auth: {kind: basic}",
-        ("6: channels[0].auth.kind: expected one of bearer, header, none",),
+        ("6: channels[0].auth.kind: expected one of bearer, header, none, jwt, access_key, service_account",),
     ),
     Mistake(
-        "a kind of auth of a later version",
+        "an access key without its secret",
+        CHANNEL + "  api_key: k\n  auth: {kind: access_key}",
+        ("6: channels[0].api_key: expected ACCESS_KEY:SECRET_KEY for this kind of `auth`",),
+    ),
+    Mistake(
+        "a token without its secret",
+        CHANNEL + "  api_key: [a:b, 'c:']\n  auth: {kind: jwt}",
+        ("6: channels[0].api_key: expected ACCESS_KEY:SECRET_KEY for this kind of `auth`",),
+    ),
+    Mistake(
+        "a key beside a service account",
+        CHANNEL + "  api_key: k\n  auth: {kind: service_account, file: a.json}",
+        ("6: channels[0].api_key: expected no key beside `auth: {kind: service_account}`",),
+    ),
+    Mistake(
+        "a service account without its file",
         CHANNEL + "  auth: {kind: service_account}",
-        ("6: channels[0].auth.kind: expected one of bearer, header, none; this one is not served by this version",),
+        ("6: channels[0].auth: expected `file`, which is missing",),
     ),
     Mistake(
         "auth without its header",
@@ -973,10 +983,12 @@ def test_a_first_wait_may_be_as_long_as_the_longest() -> None:
     assert (config.retries.backoff, config.breaker.rest) == (2, 400)
 
 
-def test_a_later_protocol_beside_a_served_one_is_left_out_and_reported() -> None:
-    config = parse(CHANNEL.replace("[chat]", f"[{LATER}, chat]"), "f", {})
-    assert config.channels[0].protocols == ("chat",)
-    assert config.notices == (f"channel a: {LATER} is not served by this version",)
+def test_the_file_of_a_service_account_is_relative_to_the_config() -> None:
+    auth = (
+        parse(CHANNEL + "  auth: {kind: service_account, file: keys/a.json}", "/etc/umg/umg.yaml", {}).channels[0].auth
+    )
+    assert isinstance(auth, ServiceAccountAuth)
+    assert auth.file == "/etc/umg/keys/a.json"
 
 
 @pytest.mark.parametrize(
@@ -993,7 +1005,6 @@ def test_nothing_is_stored_where_the_operator_disables_it() -> None:
 
 def test_every_format_is_a_protocol_that_is_served() -> None:
     assert set(served_protocols()) == {*header_of_protocol(), *OWN_PROTOCOLS}
-    assert not LATER_PROTOCOLS.intersection(served_protocols())
 
 
 def test_a_key_travels_in_the_header_of_its_format() -> None:

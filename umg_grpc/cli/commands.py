@@ -97,8 +97,6 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
         print(f"{config}: warning: tls.certificate: {expired}")
     for warning in replica_warnings(found):
         print(f"{config}: warning: {warning}")
-    for notice in found.notices:
-        print(f"{config}: {notice}")
     channels, models = _count(len(found.channels), "channel"), _count(len(Router(found).models()), "model")
     print(f"{config}: fine; {channels}, {models}")
 

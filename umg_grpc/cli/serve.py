@@ -305,13 +305,11 @@ def check_local_models(config: Config) -> None:
 
 
 def served_part(config: Config, *, local: bool) -> Config:
-    """Return the config without the local models that cannot run here, and log all parts that are not served.
+    """Return the config without the local models that cannot run here, and log these.
 
     `local`: whether the local text model runs. Raises UmgError(INVALID_FIELD) for an unknown local model.
     """
     check_local_models(config)
-    for notice in config.notices:
-        logger.warning("part of the config is left out", why=notice)
     channels = [_without_unavailable(channel, local=local) for channel in config.channels]
     return replace(config, channels=tuple(channel for channel in channels if channel.models))
 

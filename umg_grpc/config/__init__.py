@@ -4,6 +4,7 @@ from umg_grpc.config.address import Address
 from umg_grpc.config.built_in import BUILT_IN
 from umg_grpc.config.file_schema import built_in, parse
 from umg_grpc.config.values import (
+    AccessKeyAuth,
     Auth,
     BearerAuth,
     BlobStorage,
@@ -13,6 +14,7 @@ from umg_grpc.config.values import (
     Config,
     Cors,
     HeaderAuth,
+    JwtAuth,
     Limits,
     Log,
     MetricsAccess,
@@ -21,6 +23,7 @@ from umg_grpc.config.values import (
     Overload,
     Retention,
     Retries,
+    ServiceAccountAuth,
     Timeout,
     Tls,
 )
@@ -28,6 +31,7 @@ from umg_grpc.config.yaml_document import ConfigError, Problem
 
 __all__ = [
     "BUILT_IN",
+    "AccessKeyAuth",
     "Address",
     "Auth",
     "BearerAuth",
@@ -39,6 +43,7 @@ __all__ = [
     "ConfigError",
     "Cors",
     "HeaderAuth",
+    "JwtAuth",
     "Limits",
     "Log",
     "MetricsAccess",
@@ -48,6 +53,7 @@ __all__ = [
     "Problem",
     "Retention",
     "Retries",
+    "ServiceAccountAuth",
     "Timeout",
     "Tls",
     "built_in",

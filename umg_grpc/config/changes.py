@@ -10,7 +10,6 @@ RELOADED = frozenset({"channels", "models", "aliases", "retries", "breaker", "eg
 """Keys that a reload applies."""
 RELOADED_OF_CHANNELS = frozenset({"overload.queue", "overload.wait"})
 """Keys that a reload applies to the queues of channels, and only a restart to the queue of the process."""
-NO_KEYS = frozenset({"notices"})
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def _changed(old: Config, new: Config) -> list[str]:
     found = list[str]()
     for field in fields(Config):
         before, after = getattr(old, field.name), getattr(new, field.name)
-        if before == after or field.name in NO_KEYS:
+        if before == after:
             continue
         is_section = field.name not in RELOADED and type(before) is type(after)
         inner = _names(before) if is_section else []

@@ -11,14 +11,17 @@ import msgspec
 from umg_grpc.config.convert import any_of, read_entry
 from umg_grpc.config.scalars import PRINTABLE, family, url
 from umg_grpc.config.values import (
+    AccessKeyAuth,
     Auth,
     BearerAuth,
     Channel,
     ChannelModel,
     ConfigEntry,
     HeaderAuth,
+    JwtAuth,
     NoAuth,
     Seconds,
+    ServiceAccountAuth,
     Timeout,
 )
 from umg_grpc.config.yaml_document import Document, Path, Value
@@ -47,8 +50,6 @@ PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
     pb.MODEL_OPERATION_REMIX_VIDEO: REMIX_PROTOCOLS,
 }
 """Protocols of the providers that can do an operation."""
-# Documented protocols that this version does not serve; they have an error message of their own.
-LATER_PROTOCOLS = frozenset({"vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"}) - VIDEO_PROTOCOLS.keys()
 
 
 def served_protocols() -> tuple[str, ...]:
@@ -67,6 +68,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+PAIR = re.compile(r"[^:]+:.+")
 HEADER_VALUE = re.compile(r"[ -~\t]*")
 FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 
@@ -118,7 +120,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
 
 
-def channels(document: Document, values: Value, directory: PurePath, notices: list[str]) -> Iterator[Channel]:
+def channels(document: Document, values: Value, directory: PurePath) -> Iterator[Channel]:
     """Yield the channels, except unreadable ones; report problems to the document."""
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
@@ -132,8 +134,6 @@ def channels(document: Document, values: Value, directory: PurePath, notices: li
             document.problem((*path, "name"), f"expected a name of its own; `{entry.name}` is taken")
         names.add(entry.name)
         protocols = _protocols(document, (*path, "protocols"), entry.protocols)
-        later = [name for name in entry.protocols if protocols and name in LATER_PROTOCOLS]
-        notices.extend(f"channel {entry.name}: {name} is not served by this version" for name in later)
         for table in (IMAGE_PROTOCOLS, VIDEO_PROTOCOLS):
             if len(several := [name for name in protocols if name in table]) > 1:
                 problem = f"expected one of {' and '.join(several)}: use a channel for each"
@@ -156,14 +156,12 @@ def channels(document: Document, values: Value, directory: PurePath, notices: li
 
 
 def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[str, ...]:
-    """Return the served protocols, and report problems. A later protocol beside a served one is allowed, so that one
-    file suits newer versions, too.
-    """
+    """Return the protocols, and report problems."""
     served = tuple(protocol for protocol in protocols if protocol in served_protocols())
     for position, protocol in enumerate(protocols):
-        if protocol not in served_protocols() and not (served and protocol in LATER_PROTOCOLS):
-            why = "is not served by this version" if protocol in LATER_PROTOCOLS else "is not a protocol"
-            document.problem((*path, position), f"expected {any_of(served_protocols())}; `{protocol}` {why}")
+        if protocol not in served_protocols():
+            expected = f"expected {any_of(served_protocols())}; `{protocol}` is not a protocol"
+            document.problem((*path, position), expected)
         elif protocol in protocols[:position]:
             document.problem((*path, position), f"expected `{protocol}` once")
     own = next((name for name in OWN_PROTOCOLS if name in protocols), None)
@@ -226,7 +224,7 @@ def _http_channel(
         models=models,
         base_url=url(document, (*path, "base_url"), entry.base_url) if entry.base_url is not None else "",
         api_keys=_api_keys(document, path, entry),
-        auth=_auth(entry),
+        auth=_located(_auth(entry), directory),
         has_explicit_auth=entry.auth is not None,
         headers=MappingProxyType(_headers(document, (*path, "headers"), entry, protocols)),
         proxy=url(document, (*path, "proxy"), entry.proxy, user=True) if entry.proxy is not None else None,
@@ -249,13 +247,24 @@ def _auth(entry: _ChannelEntry) -> Auth:
     return entry.auth or (NoAuth() if entry.api_key is None else BearerAuth())
 
 
+def _located(auth: Auth, directory: PurePath) -> Auth:
+    """Return the auth with the path of its file, which is relative to the directory of the config."""
+    if isinstance(auth, ServiceAccountAuth):
+        return msgspec.structs.replace(auth, file=str(directory / auth.file))
+    return auth
+
+
 def _api_keys(document: Document, path: Path, entry: _ChannelEntry) -> tuple[str, ...]:
     keys = (entry.api_key,) if isinstance(entry.api_key, str) else tuple(entry.api_key or ())
-    wants_key = not isinstance(_auth(entry), NoAuth)
+    auth = _auth(entry)
+    wants_key = not isinstance(auth, NoAuth | ServiceAccountAuth)
     if wants_key and not keys:
         document.problem((*path, "api_key"), "expected a key, or a list of at least one")
     elif keys and not wants_key:
-        document.problem((*path, "api_key"), "expected no key beside `auth: {kind: none}`")
+        kind = auth.__struct_config__.tag
+        document.problem((*path, "api_key"), f"expected no key beside `auth: {{kind: {kind}}}`")
+    elif isinstance(auth, JwtAuth | AccessKeyAuth) and not all(PAIR.fullmatch(key) for key in keys):
+        document.problem((*path, "api_key"), "expected ACCESS_KEY:SECRET_KEY for this kind of `auth`")
     if not all(PRINTABLE.fullmatch(key) for key in keys):
         document.problem((*path, "api_key"), "expected printable characters without spaces or line ends")
     return keys
@@ -263,7 +272,7 @@ def _api_keys(document: Document, path: Path, entry: _ChannelEntry) -> tuple[str
 
 def _headers(document: Document, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...]) -> dict[str, str]:
     auth = _auth(entry)
-    taken = {"authorization"} if isinstance(auth, BearerAuth) else set()
+    taken = {"authorization"} if not isinstance(auth, HeaderAuth | NoAuth) else set()
     if entry.auth is None and taken:
         taken = {key_header(protocol) for protocol in protocols}
     if isinstance(auth, HeaderAuth):

@@ -10,10 +10,8 @@ from umg_grpc.config.values import Channel, ConfigEntry, Log
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.quirks import SearchWithFunctions
 
-LATER_AUTH = frozenset({"access_key", "service_account"})
-
 CHOICES = {
-    "kind": ("bearer", "header", "none"),
+    "kind": ("bearer", "header", "none", "jwt", "access_key", "service_account"),
     "level": get_args(Log.__annotations__["level"]),
     "format": get_args(Log.__annotations__["format"]),
     "other_dimensions": ("`any`", "a list of lengths"),
@@ -94,9 +92,7 @@ def _report_mismatch(document: Document, path: Path, value: Value, message: str)
     elif unknown := UNKNOWN.fullmatch(text):
         document.problem((*path, unknown[1]), f"`{unknown[1]}` is not known here")
     elif text.startswith("Invalid"):
-        choices = any_of(CHOICES[str(path[-1])])
-        later = any(f"'{kind}'" in text for kind in LATER_AUTH)
-        document.problem(path, f"expected {choices}" + ("; this one is not served by this version" if later else ""))
+        document.problem(path, f"expected {any_of(CHOICES[str(path[-1])])}")
     else:
         reworded = _number_mismatch(text, value) if isinstance(value, str) else text
         document.problem(path, re.sub(r"`([a-z| ]+)`", _type_words, reworded).replace("Expected", "expected", 1))

@@ -122,8 +122,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     """
     file = read_entry(document, (), document.value, _File)
     values = document.value if isinstance(document.value, dict) else {}
-    notices = list[str]()
-    served_channels = tuple(channels(document, values.get("channels"), directory, notices))
+    served_channels = tuple(channels(document, values.get("channels"), directory))
     written = values.get("channels")
     complete = isinstance(written, list) and len(written) == len(served_channels)
     served = ModelIndex(served_channels) if complete else None
@@ -165,7 +164,6 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         usage=_retention(document, "usage", file.usage, Config.usage),
         blobs=_blobs(document, file.blobs),
         tasks=_tasks(document, file.tasks),
-        notices=tuple(notices),
     )
 
 

@@ -114,7 +114,26 @@ class NoAuth(ConfigEntry, frozen=True, tag="none", tag_field="kind"):
     """No authentication: the upstream needs no key."""
 
 
-Auth = BearerAuth | HeaderAuth | NoAuth
+class JwtAuth(ConfigEntry, frozen=True, tag="jwt", tag_field="kind"):
+    """Authentication by a short-lived token, made for each request. A key is `ACCESS_KEY:SECRET_KEY`."""
+
+
+class AccessKeyAuth(ConfigEntry, frozen=True, tag="access_key", tag_field="kind"):
+    """Authentication by a signature of each request. A key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`."""
+
+    region: str = "cn-north-1"
+    service: str = "cv"
+
+
+class ServiceAccountAuth(ConfigEntry, frozen=True, tag="service_account", tag_field="kind"):
+    """Authentication by the OAuth token of a service account."""
+
+    file: str
+    """JSON file with the key of the account."""
+    scope: str = "https://www.googleapis.com/auth/cloud-platform"
+
+
+Auth = BearerAuth | HeaderAuth | NoAuth | JwtAuth | AccessKeyAuth | ServiceAccountAuth
 
 
 @dataclass(frozen=True)
@@ -140,7 +159,7 @@ class Channel:
     base_url: str = ""
     """URL in front of the paths of the wire format, without a trailing slash."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
-    """Keys that are used in turn; empty with `NoAuth`, else at least one."""
+    """Keys that are used in turn; empty with `NoAuth` and `ServiceAccountAuth`, else at least one."""
     auth: Auth = field(default_factory=NoAuth)
     """Way of sending the key. If `has_explicit_auth` is false, a key is sent in the header of the wire format."""
     has_explicit_auth: bool = False
@@ -327,5 +346,3 @@ class Config:
     """Place and retention of result files, which callers read by signed links."""
     tasks: VideoTaskConfig = VideoTaskConfig(ttl=7 * 86400, max_bytes=1024**3)
     """Retention and polls of video tasks."""
-    notices: tuple[str, ...] = ()
-    """Parts of the file that this version does not serve, for the log."""

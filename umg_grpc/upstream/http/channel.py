@@ -17,6 +17,7 @@ from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.decoding import DecodeError, decoded, refusal
 from umg_grpc.upstream.http.failure_facts import add_facts, request_id_of
 from umg_grpc.upstream.http.keys import Keys
+from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing
@@ -29,6 +30,7 @@ Decoded = TypeVar("Decoded")
 
 CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
+UNAUTHORIZED = 401
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
@@ -42,7 +44,9 @@ class Endpoint:
     key: str = ""
     """Credentials where the format defines their header."""
     key_in_headers: str = ""
-    """The key that `headers` contains."""
+    """The key that `headers` contains, or with which `signer` makes credentials."""
+    signer: Signer | None = None
+    """Source of credentials that each request needs of its own."""
 
     @property
     def secret(self) -> str:
@@ -228,6 +232,9 @@ class HttpChannel:
             method=encoded.method,
             is_unique=encoded.method != "POST" or content_type is not None,
         )
+        if endpoint.signer is not None:
+            signed = {**headers, **await endpoint.signer.headers(outgoing)}
+            outgoing = outgoing._replace(headers=signed, is_unique=True)
         return endpoint, outgoing
 
     def record_reachable(self, endpoint: Endpoint) -> None:
@@ -252,6 +259,8 @@ class HttpChannel:
         arrived.
         """
         add_facts(error, endpoint, path, status, headers)
+        if status == UNAUTHORIZED and endpoint.signer is not None:
+            endpoint.signer.discard()
         if error.reason in BROKEN:
             self._broken = endpoint
         if self._in_turn is not None:

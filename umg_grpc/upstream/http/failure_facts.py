@@ -60,7 +60,7 @@ def _mask(message: str, endpoint: "Endpoint") -> str:
 def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
     """Return the text with the key and the values of the configured headers masked where a provider repeats them."""
     words = (word for value in endpoint.headers.values() for word in value.split())
-    for secret in (endpoint.secret, *words):
+    for secret in (endpoint.secret, *endpoint.secret.split(":"), *words):  # a key may be a pair
         if len(secret) >= MIN_SECRET_CHARACTERS:
             text = text.replace(secret, "[key]")
     return text

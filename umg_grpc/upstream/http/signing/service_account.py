@@ -1,0 +1,148 @@
+"""OAuth tokens of a service account: a JWT by RS256 is exchanged for a token, which is cached (reference, 3.1)."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from ssl import SSLContext
+from urllib.parse import urlencode, urlsplit
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.v1 import pb
+
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+ASSERTION_SECONDS = 3600
+RENEWED_SECONDS = 300.0
+"""Time before the end of a token at which it is renewed."""
+REFUSALS = frozenset({400, 401, 403, 404})
+EXPECTED = "expected the JSON key of a service account, with `client_email`, `private_key` and `token_uri`"
+
+
+class _KeyFile(msgspec.Struct):
+    client_email: str
+    private_key: str
+    token_uri: str
+    private_key_id: str = ""
+
+
+class _Token(msgspec.Struct):
+    access_token: str
+    expires_in: float = 3600
+
+
+@dataclass(frozen=True)
+class ServiceAccount:
+    """Key of a service account."""
+
+    email: str
+    key_id: str
+    """Id of the private key: no secret, but different for each key."""
+    token_uri: str
+    private_key: RSAPrivateKey = field(repr=False)
+
+
+def read_service_account(path: str) -> ServiceAccount:
+    """Return the key in a file. Raise OSError if it cannot be read."""
+    try:
+        found = msgspec.json.decode(Path(path).read_bytes(), type=_KeyFile)
+        key = load_pem_private_key(found.private_key.encode(), password=None)
+    except ValueError:  # also msgspec's errors, whose text may contain a part of the key
+        raise OSError(EXPECTED) from None
+    uri = urlsplit(found.token_uri)
+    if not isinstance(key, RSAPrivateKey) or uri.scheme not in {"http", "https"} or not uri.hostname:
+        raise OSError(EXPECTED)
+    return ServiceAccount(found.client_email, found.private_key_id or found.client_email, found.token_uri, key)
+
+
+class ServiceAccountSigner:
+    """Signer with the token of a service account. One token is requested at a time, and the calls wait for it."""
+
+    def __init__(
+        self,
+        account: ServiceAccount,
+        client: Client,
+        *,
+        scope: str,
+        proxy: str | None = None,
+        tls: SSLContext | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Create a signer. `proxy` and `tls`: of the channel, for the requests of tokens."""
+        self._account = account
+        self._client = client
+        self._scope = scope
+        self._proxy = proxy
+        self._tls = tls
+        self._now = now
+        self._token = ""
+        self._renewal = 0.0
+        self._refreshing = asyncio.Lock()
+
+    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+        """Return the header with the token, a new one if necessary. Raise UmgError if no token can be got: nothing was
+        sent to the provider.
+        """
+        if self._now() >= self._renewal:
+            try:
+                async with asyncio.timeout(outgoing.deadlines.total), self._refreshing:
+                    if self._now() >= self._renewal:
+                        await self._refresh(outgoing.deadlines)
+            except TimeoutError:
+                raise _unavailable("no token within the time of the call") from None
+        return {"Authorization": f"Bearer {self._token}"}
+
+    def discard(self) -> None:
+        """Discard the cached token."""
+        self._renewal = 0.0
+
+    async def _refresh(self, deadlines: Deadlines) -> None:
+        now = int(self._now())
+        claims = {
+            "iss": self._account.email,
+            "scope": self._scope,
+            "aud": self._account.token_uri,
+            "iat": now,
+            "exp": now + ASSERTION_SECONDS,
+        }
+        assertion = await asyncio.to_thread(jwt.encode, claims, self._account.private_key, "RS256")
+        request = Outgoing(
+            url=self._account.token_uri,
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+            body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
+            deadlines=deadlines,
+            proxy=self._proxy,
+            tls=self._tls,
+            is_unique=True,
+        )
+        try:
+            status, _, body = await self._client.fetch(request)
+        except UmgError as error:
+            raise _unavailable(error.cause or error.message) from None
+        if status in REFUSALS:
+            message = "the provider refused the gateway's service account; the operator has to check the channel"
+            refusal = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status))
+            facts = ProviderFailure(FailureKind.WRONG_KEY, status, path=urlsplit(self._account.token_uri).path)
+            raise refusal.with_failure(Failure.DOWN).with_facts(facts)
+        try:
+            token = msgspec.json.decode(body, type=_Token)
+        except ValueError:
+            raise _unavailable(f"the answer to the request of a token has status {status} and no token") from None
+        self._token = token.access_token
+        self._renewal = self._now() + max(token.expires_in - RENEWED_SECONDS, 0)
+
+
+def _unavailable(cause: str) -> UmgError:
+    """Return the error of a token that cannot be got, after which another channel may be tried."""
+    message = "the provider's token could not be got; try again"
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
+    return error.with_failure(Failure.NOT_SENT, cause).with_facts(ProviderFailure(FailureKind.UNREACHABLE))

@@ -1,0 +1,35 @@
+"""Short-lived tokens signed with a secret key: JWT by HS256 (reference, 6.1)."""
+
+import time
+from collections.abc import Callable, Mapping
+
+import jwt
+
+from umg_grpc.upstream.http1.request import Outgoing
+
+VALID_SECONDS, EARLIER_SECONDS = 1800, 5
+"""Time for which a token is valid, and time by which it is valid before it was made, for a provider whose clock is
+slow.
+"""
+
+
+class ShortTokenSigner:
+    """Signer with an access key and its secret key. Each request has a token of its own."""
+
+    def __init__(self, access_key: str, secret: str, now: Callable[[], float] = time.time) -> None:
+        self._access_key = access_key
+        self._secret = secret
+        self._now = now
+
+    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+        """Return the header with a new token."""
+        return {"Authorization": f"Bearer {short_token(self._access_key, self._secret, int(self._now()))}"}
+
+    def discard(self) -> None:
+        """Do nothing: no token is cached."""
+
+
+def short_token(access_key: str, secret: str, now: int) -> str:
+    """Return the token of an access key at a time in Unix seconds."""
+    claims = {"iss": access_key, "exp": now + VALID_SECONDS, "nbf": now - EARLIER_SECONDS}
+    return jwt.encode(claims, secret, algorithm="HS256")
