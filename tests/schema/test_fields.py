@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 
 PAGE = Path(__file__).parents[2] / "docs" / "fields.md"
 FORMATS = ("chat", "responses", "messages", "native")
-FACES = ("embeddings", "native_embedding", "native_embeddings", "rerank", "rerank_v2")
+FACES = ("embeddings", "native_embedding", "native_embeddings", "rerank", "rerank_v2", "images")
 """Formats with a single request and a single answer."""
 ROOTS = (
     pb.GenerateRequest,
@@ -33,6 +33,10 @@ ROOTS = (
     pb.EmbedResponse,
     pb.RerankRequest,
     pb.RerankResponse,
+    pb.GenerateImageRequest,
+    pb.GenerateImageResponse,
+    pb.StreamGenerateImageRequest,
+    pb.StreamGenerateImageResponse,
     pb.ListModelsRequest,
     pb.ListModelsResponse,
     pb.GetModelRequest,
@@ -173,7 +177,7 @@ def test_a_field_of_a_format_is_in_one_row_only(wire: str) -> None:
     assert [name for section, name in alone if section == "Only in the source document" and name in carried] == []
 
 
-CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request")
+CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request", "Image request")
 """Sections on the contents of a request."""
 
 
