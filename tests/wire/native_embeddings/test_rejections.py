@@ -40,7 +40,7 @@ def option(**fields: object) -> dict[str, object]:
 REJECTIONS = [
     Rejection("no content", "content", {}, MISSING, "`content` is required"),
     Rejection("null as content", "content", {"content": None}, MISSING),
-    Rejection("an empty text as content", "content", {"content": ""}, message="send a text"),
+    Rejection("a text as content", "content", {"content": "a"}, message="expected an object"),
     Rejection("a content of another type", "content", {"content": 3}),
     Rejection("a list as content", "content", {"content": ["a"]}),
     Rejection("no parts", "content.parts", {"content": {}}, MISSING),
@@ -163,7 +163,7 @@ def test_a_body_may_repeat_the_model_of_its_path_and_name_no_other(case: Named) 
 
 
 def test_a_request_without_a_path_keeps_the_model_of_its_body() -> None:
-    request = NATIVE_EMBEDDING.decode_request(b'{"content":"a","model":"models/m"}', {}).canonical
+    request = NATIVE_EMBEDDING.decode_request(b'{"content":{"parts":[{"text":"a"}]},"model":"models/m"}', {}).canonical
     assert request.model == "m"
 
 

@@ -43,7 +43,6 @@ SHORT = pb.EmbedRequest(inputs=texts("a"), dimensions=256)
 # fmt: off
 READINGS = [
     Reading("a text", {"content": TEXT}),
-    Reading("a bare text", {"content": "a"}),
     Reading("a turn", {"content": {"role": "user", **TEXT}}),
     Reading("a part without its list", {"content": {"parts": {"text": "a"}}}),
     Reading("several texts", {"content": {"parts": [{"text": "a"}, {"text": ""}, {"text": "b\n"}, {"text": "c"}]}}, pb.EmbedRequest(inputs=texts("a\nb\n\nc"))),
@@ -144,7 +143,7 @@ def listed(body: bytes) -> list[bytes]:
     ("written", "encoded"),
     [
         (
-            b'{"requests":[{"content":"a"}],"model":"ours"}',
+            b'{"requests":[{"content":{"parts":[{"text":"a"}]}}],"model":"ours"}',
             b'{"requests":[{"content":{"parts":[{"text":"a"}]},"model":"models/theirs"}],"model":"models/theirs"}',
         ),
         (
@@ -152,16 +151,10 @@ def listed(body: bytes) -> list[bytes]:
             b'{"requests":[{"model":"models/theirs","content":{"parts":{"text":"a"}}}]}',
         ),
     ],
-    ids=["bare texts", "an item without its list"],
+    ids=["items without a model", "an item without its list"],
 )
 def test_spellings_of_the_gateway_are_encoded_in_those_of_providers(written: bytes, encoded: bytes) -> None:
     assert sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, written).body == encoded
-
-
-def test_a_bare_text_is_encoded_as_a_content() -> None:
-    request = NATIVE_EMBEDDING.decode_request(b'{"content": "a\\u00e9", "title" : "t"}', {}).canonical
-    body = NATIVE_EMBEDDING.encode_request(request, "theirs").body
-    assert body == b'{"content":{"parts":[{"text":"a\\u00e9"}]},"title":"t"}'
 
 
 @pytest.mark.parametrize(

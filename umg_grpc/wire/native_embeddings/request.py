@@ -115,14 +115,10 @@ def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str])
             uncarried.append(f"{at}{end}")
 
 
-def _text(content: Content | str | None, at: str) -> str:
+def _text(content: Content | None, at: str) -> str:
     """Return the text of a content: its non-empty parts, joined."""
     if content is None:
         raise missing(f"{at}content")
-    if isinstance(content, str):
-        if not content:
-            raise invalid(f"{at}content", "it is empty; send a text")
-        return content
     if not content.parts:
         raise missing(f"{at}content.parts")
     for index, part in enumerate(content.parts):
@@ -180,9 +176,7 @@ def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, nam
 
 
 def _rebuild_single(body: bytes, name: str) -> bytes:
-    """Return the caller's body with the provider's model id, where it has one, and a content that is an object; the
-    rest is unchanged byte for byte.
-    """
+    """Return the caller's body with the provider's model id, where it has one; the rest is unchanged byte for byte."""
     return msgspec.json.encode(_edited(parse(dict[str, Raw], body), name))
 
 
@@ -202,6 +196,4 @@ def _rebuild_batch(body: bytes, name: str) -> bytes:
 def _edited(fields: dict[str, Raw], name: str) -> dict[str, Raw]:
     if "model" in fields:
         fields["model"] = Raw(msgspec.json.encode(name))
-    if (content := bytes(fields["content"])).startswith(b'"'):
-        fields["content"] = Raw(b'{"parts":[{"text":%b}]}' % content)
     return without_nulls(fields)

@@ -51,7 +51,7 @@ class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
 class EmbedBody(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
     """Body of `:embedContent`, and element of `requests`. Its model is in the path; a model here must be the same."""
 
-    content: Content | str | None = None
+    content: Content | None = None
     embed_content_config: Config | None = None
     model: str | None = None
 
