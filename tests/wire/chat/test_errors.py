@@ -36,7 +36,7 @@ def test_an_error_has_message_type_param_and_code() -> None:
 @pytest.mark.parametrize(
     ("reason", "status", "kind", "code"),
     [
-        (pb.ERROR_REASON_INVALID_KEY, 401, "invalid_request_error", "invalid_api_key"),
+        (pb.ERROR_REASON_MISSING_KEY, 401, "invalid_request_error", "invalid_api_key"),
         (pb.ERROR_REASON_MODEL_NOT_FOUND, 404, "invalid_request_error", "model_not_found"),
         (pb.ERROR_REASON_RATE_LIMITED, 429, "rate_limit_error", "rate_limit_exceeded"),
         (pb.ERROR_REASON_QUOTA_EXHAUSTED, 429, "insufficient_quota", "insufficient_quota"),
@@ -49,6 +49,13 @@ def test_an_error_has_message_type_param_and_code() -> None:
 def test_clients_know_the_codes(reason: "pb.ErrorReason.ValueType", status: int, kind: str, code: str | None) -> None:
     error = msgspec.json.decode(CHAT.encode_error(UmgError(reason, "m"), status))["error"]
     assert error == {"message": "m", "type": kind, "param": None, "code": code}
+
+
+@pytest.mark.parametrize("reason", [pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED])
+def test_a_wrong_key_is_refused_in_the_words_that_clients_look_for(reason: "pb.ErrorReason.ValueType") -> None:
+    error = msgspec.json.decode(CHAT.encode_error(UmgError(reason, "ask for another"), 401))["error"]
+    assert error["message"] == "Incorrect API key provided: ask for another"
+    assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_api_key")
 
 
 @dataclass(frozen=True)

@@ -134,12 +134,14 @@ class Refusal:
     type: str
     messages_type: str
     word: str
+    message: str = "what to do"
 
 
+WRONG_KEY = "Incorrect API key provided: what to do"
 REFUSALS = [
     Refusal("no key", pb.ERROR_REASON_MISSING_KEY, 401, "invalid_api_key", "invalid_request_error", "authentication_error", "UNAUTHENTICATED"),
-    Refusal("a bad key", pb.ERROR_REASON_INVALID_KEY, 401, "invalid_api_key", "invalid_request_error", "authentication_error", "UNAUTHENTICATED"),
-    Refusal("an old key", pb.ERROR_REASON_KEY_EXPIRED, 401, "invalid_api_key", "invalid_request_error", "authentication_error", "UNAUTHENTICATED"),
+    Refusal("a bad key", pb.ERROR_REASON_INVALID_KEY, 401, "invalid_api_key", "invalid_request_error", "authentication_error", "UNAUTHENTICATED", WRONG_KEY),
+    Refusal("an old key", pb.ERROR_REASON_KEY_EXPIRED, 401, "invalid_api_key", "invalid_request_error", "authentication_error", "UNAUTHENTICATED", WRONG_KEY),
     Refusal("no model", pb.ERROR_REASON_MODEL_NOT_FOUND, 404, "model_not_found", "invalid_request_error", "not_found_error", "NOT_FOUND"),
     Refusal("a bad query", pb.ERROR_REASON_INVALID_FIELD, 400, "invalid_field", "invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT"),
     Refusal("too many calls", pb.ERROR_REASON_RATE_LIMITED, 429, "rate_limited", "rate_limit_error", "rate_limit_error", "RESOURCE_EXHAUSTED"),
@@ -152,8 +154,9 @@ def test_an_error_has_the_body_of_its_shape(case: Refusal) -> None:
     error = UmgError(case.reason, "what to do")
     bodies = {face: msgspec.json.decode(shape.encode_error(error, case.status)) for face, shape in MODEL_LISTS.items()}
     documented = {"message": "what to do", "type": case.type, "code": case.code}
-    assert bodies[CHAT] == {"error": documented}
-    assert bodies[NATIVE] == {"error": documented | {"status": case.word}}
+    in_words = documented | {"message": case.message}
+    assert bodies[CHAT] == {"error": in_words}
+    assert bodies[NATIVE] == {"error": in_words | {"status": case.word}}
     assert bodies["native_models"] == {"error": {"code": case.status, "message": "what to do", "status": case.word}}
     assert bodies[MESSAGES]["type"] == "error"
     assert bodies[MESSAGES]["error"].items() >= (documented | {"type": case.messages_type}).items()

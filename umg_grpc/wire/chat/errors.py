@@ -52,7 +52,17 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
 }
 
 
+INCORRECT_KEY = "Incorrect API key provided"
+"""Words by which clients of this format detect a wrong key; without them, LiteLLM raises its error for a status 400."""
+WRONG_KEY = frozenset({pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED})
+
+
 # --- ours -> caller
+
+
+def message_for_callers(error: UmgError) -> str:
+    """Return the message of an error, after the vendor's words where clients depend on them."""
+    return f"{INCORRECT_KEY}: {error.message}" if error.reason in WRONG_KEY else error.message
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
@@ -64,7 +74,8 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
     kind, code = KINDS.get(error.reason, fallback)
     code = code or error.metadata.get("upstream_code")
     param = error.metadata.get("field")
-    return msgspec.json.encode({"error": {"message": error.message, "type": kind, "param": param, "code": code}})
+    message = message_for_callers(error)
+    return msgspec.json.encode({"error": {"message": message, "type": kind, "param": param, "code": code}})
 
 
 def error_frame(error: UmgError) -> bytes:

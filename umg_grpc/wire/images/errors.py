@@ -4,7 +4,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER
+from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER, message_for_callers
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
@@ -26,5 +26,6 @@ def error_frame(error: UmgError) -> bytes:
 def _members(error: UmgError, http_status: int) -> JsonObject:
     kind, code = KINDS.get(error.reason, (SERVER if http_status >= 500 else REQUEST, None))
     code = CODES.get(error.reason) or code or error.metadata.get("upstream_code")
-    described = {"message": error.message, "type": kind, "param": error.metadata.get("field"), "code": code}
-    return {"code": http_status, "msg": error.message, "error": described}
+    message = message_for_callers(error)
+    described = {"message": message, "type": kind, "param": error.metadata.get("field"), "code": code}
+    return {"code": http_status, "msg": message, "error": described}

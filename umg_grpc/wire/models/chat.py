@@ -4,6 +4,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import message_for_callers
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.messages.errors import BAD_KEY
 from umg_grpc.wire.models.query_parameters import Query
@@ -32,7 +33,7 @@ def encode_error(error: UmgError, status: int) -> bytes:
 def error_details(error: UmgError, status: int) -> JsonObject:
     """Return the content of an error body. `code` is the reason in lower case, or the documented `invalid_api_key`."""
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
-    return {"message": error.message, "type": _error_type(status), "code": code}
+    return {"message": message_for_callers(error), "type": _error_type(status), "code": code}
 
 
 def _model(model: pb.Model) -> JsonObject:

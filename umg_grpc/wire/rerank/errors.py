@@ -5,7 +5,7 @@ from functools import partial
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.chat.errors import encode_error, message_for_callers
 from umg_grpc.wire.errors import provider_errors
 
 # --- gateway -> caller
@@ -13,7 +13,7 @@ from umg_grpc.wire.errors import provider_errors
 
 def encode_error_v2(error: UmgError, http_status: int) -> bytes:
     """Return the error body of `POST /v2/rerank`: the `message` that its clients read, and the common error members."""
-    return b'{"message":%b,%b' % (msgspec.json.encode(error.message), encode_error(error, http_status)[1:])
+    return b'{"message":%b,%b' % (msgspec.json.encode(message_for_callers(error)), encode_error(error, http_status)[1:])
 
 
 # --- provider -> gateway
