@@ -75,7 +75,8 @@ def test_absent_options_have_the_documents_defaults_in_the_response() -> None:
     body = encoded(pb.GenerateResponse(response_id="r", model="m"))
     defaults = {
         "temperature": 1.0, "top_p": 0.98, "truncation": "disabled", "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-        "text": {"format": {"type": "text"}, "verbosity": None}, "store": True, "background": False, "metadata": {}, "usage": None,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"}, "store": True, "background": False, "metadata": {}, "usage": None,
+        "presence_penalty": 0.0, "frequency_penalty": 0.0, "service_tier": "default",
     }  # fmt: skip
     assert {name: body[name] for name in defaults} == defaults
 
@@ -99,7 +100,7 @@ def test_a_request_is_repeated_flat() -> None:
     assert body["reasoning"] == {"effort": "low", "summary": None, "generate_summary": None, "context": None, "mode": None}  # fmt: skip
     assert body["prompt_cache_options"] == {"mode": "explicit", "ttl": "30m"}
     assert body["prompt"] == {"id": "p", "version": None, "variables": None}
-    assert body["service_tier"] is None  # a value of another format
+    assert body["service_tier"] == "default"  # instead of a value of another format
 
 
 def test_ids_are_unique_and_those_of_the_provider_if_present() -> None:

@@ -14,6 +14,7 @@ from umg_grpc.wire.responses.tool_choice import choice_of
 from umg_grpc.wire.responses.tools import repeated_tools
 
 TEMPERATURE, TOP_P = 1.0, 0.98  # text document, "POST /v1/responses": the values of our own providers
+SERVICE_TIER, VERBOSITY = "default", "medium"  # as its vendor repeats them for a request without them
 CACHE_OPTIONS: JsonObject = {"mode": "implicit", "ttl": "30m"}  # the SDK's defaults
 
 # Members of current SDK types that only one provider fills.
@@ -39,9 +40,9 @@ def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.Gene
     return msgspec.json.encode(_members(request, stored=stored))[1:-1]
 
 
-def service_tier(tier: str) -> str | None:
-    """Return the service tier if the format has a value for it; else None."""
-    return tier if tier in SERVICE_TIERS else None
+def service_tier(tier: str) -> str:
+    """Return the service tier if the format has a value for it; else the default one, since its schema has no null."""
+    return tier if tier in SERVICE_TIERS else SERVICE_TIER
 
 
 def _members(request: pb.GenerateRequest, *, stored: bool) -> JsonObject:
@@ -51,11 +52,13 @@ def _members(request: pb.GenerateRequest, *, stored: bool) -> JsonObject:
     return {
         "background": False,
         "conversation": {"id": conversation} if conversation else None,
+        "frequency_penalty": 0.0,  # no request of this format has penalties; its schema requires them in responses
         "instructions": instructions or None,
         "max_output_tokens": _optional(request, "max_output_tokens"),
         "max_tool_calls": _optional(request, "max_tool_calls"),
         "metadata": dict(request.metadata),
         "parallel_tool_calls": not request.HasField("parallel_tool_calls") or request.parallel_tool_calls,
+        "presence_penalty": 0.0,
         "previous_response_id": request.previous_response_id or None,
         "prompt": _prompt(request),
         "prompt_cache_key": request.prompt_cache_key or None,
@@ -111,7 +114,7 @@ def _reasoning(request: pb.GenerateRequest) -> JsonObject:
 
 
 def _text(request: pb.GenerateRequest) -> JsonObject:
-    encoded: JsonObject = {"format": {"type": "text"}, "verbosity": None}
+    encoded: JsonObject = {"format": {"type": "text"}, "verbosity": VERBOSITY}
     if request.response_format.WhichOneof("kind") == "enum_text":
         return encoded
     return encoded | encode_text(request)
