@@ -163,6 +163,7 @@ ROUTES = (
     Route("POST", "/v1/images/generations", Shape.GENERATE_IMAGE, "images"),
     Route("POST", "/v1/images/edits", Shape.GENERATE_IMAGE, "image_edits"),
     Route("POST", "/v1/images/variations", Shape.GENERATE_IMAGE, "image_variations"),
+    *VIDEO_ROUTES,
     Route("GET", "/v1/models", Shape.LIST_MODELS, "models"),
     Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),

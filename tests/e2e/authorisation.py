@@ -21,7 +21,7 @@ from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
 
 TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
-VIDEO = "clips-1"
+VIDEO, VIDEO_D = "clips-1", "clips-d"
 EMBEDDING, NATIVE_EMBEDDING, RERANK = "text-embedding-3-small", "text-embedding-004", "rerank-v1"
 IMAGE, EDITED = "imgA-3-0-t2i-250415", "imgC-1"
 CONFIG = f"""
@@ -29,15 +29,18 @@ channels:
   - name: sandbox
     protocols: [sandbox]
     pace: 0
-    models: [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {IMAGE}, {EDITED}, {VIDEO}]
+    models:
+      [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {IMAGE}, {EDITED}, {VIDEO}, {VIDEO_D}]
 models:
   {VIDEO}: {{capabilities: {{operations: [videos]}}}}
+  {VIDEO_D}: {{family: vidD, capabilities: {{operations: [videos]}}}}
 overload: {{lag: 10}}
 """
 
 HI = [{"role": "user", "content": "Hi"}]
 CONTENT = {"parts": [{"text": "Hi"}]}
 PICTURE = base64.b64encode(PNG).decode()
+SHOWN = [{"type": "text", "text": "Hi"}]
 RANKED = {"model": RERANK, "query": "Hi", "documents": ["Hi"]}
 BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "chat": (TEXT, {"model": TEXT, "messages": HI}),
@@ -52,11 +55,20 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "images": (IMAGE, {"model": IMAGE, "prompt": "Hi", "size": "720x1280"}),
     "image_edits": (EDITED, {"model": EDITED, "prompt": "Hi", "image": PICTURE}),
     "image_variations": (EDITED, {"model": EDITED, "image": PICTURE}),
+    "video": (VIDEO, {"model": VIDEO, "prompt": "Hi"}),
+    "video_object": (VIDEO, {"model": VIDEO, "prompt": "Hi"}),
+    "video_d": (VIDEO_D, {"model": VIDEO_D, "content": SHOWN}),
+    "video_e_v1": (VIDEO, {"model": VIDEO, "prompt": "Hi"}),
+    "video_e_3": (VIDEO, {"prompt": "Hi"}),
+    "video_f": (VIDEO, {"req_key": VIDEO, "prompt": "Hi"}),
+    "video_g": (VIDEO, {"model": VIDEO, "content": SHOWN, "resolution": "768P", "duration": 4}),
     "models": (TEXT, {}),
     "native_models": (NATIVE, {}),
     "admin": ("", {}),
 }
 """Model and body of a call by the format of its route."""
+QUERIES = {"/vidF": "?Action=CVSync2AsyncSubmitTask", "/vidE/tasks": "?task_ids=absent"}
+"""Queries that paths need."""
 SETTINGS_BODY = {"settings": {"name": "another"}}
 SETTINGS_SHAPES = {Shape.CREATE_KEY, Shape.UPDATE_KEY}
 
@@ -85,7 +97,8 @@ METHODS = [
     for name in re.findall(r"^service (\w+)", path.read_text(), re.MULTILINE)
     for method in Default().FindServiceByName(f"umg.v1.{name}").methods
 ]
-KEYED_ROUTES = [route for route in ROUTES if route.needs_key]
+KEYED_ROUTES = [route for route in ROUTES if route.needs_key and not route.path.endswith("/")]
+"""Routes with a key, less the variants with a slash at the end."""
 
 
 @dataclass(frozen=True)

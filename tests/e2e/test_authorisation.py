@@ -19,6 +19,7 @@ from tests.e2e.authorisation import (
     CONFIG,
     KEYED_ROUTES,
     METHODS,
+    QUERIES,
     SETTINGS_BODY,
     SETTINGS_SHAPES,
     TEXT,
@@ -43,6 +44,12 @@ SHAPES: Mapping[Shape, str] = {
     Shape.EMBED: "embed",
     Shape.RERANK: "rerank",
     Shape.GENERATE_IMAGE: "images",
+    Shape.CREATE_VIDEO: "videos",
+    Shape.GET_VIDEO: "videos",
+    Shape.LIST_VIDEOS: "videos",
+    Shape.DELETE_VIDEO: "videos",
+    Shape.REMIX_VIDEO: "videos",
+    Shape.GET_VIDEO_CONTENT: "videos",
     Shape.LIST_MODELS: "models",
     Shape.GET_MODEL: "models",
     Shape.CREATE_KEY: ADMIN,
@@ -58,7 +65,10 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_CHANNELS: ADMIN,
 }
 """Scope that a key needs for the routes of a shape."""
-MODEL_SHAPES = {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.GET_MODEL}
+MODEL_SHAPES = {
+    *(Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO),
+    Shape.GET_MODEL,
+}
 
 SERVICES = {
     "umg.v1.GenerationService": {"generate"},
@@ -134,8 +144,8 @@ def denies(kind: str, scopes: set[str]) -> bool:
 async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: Route, kind: str) -> None:
     scopes = {SHAPES[route.shape]}
     model, body = BODIES[route.format]
-    path = re.sub(r"\{model:.+?\}(?=:|$)", model, route.path) if "{model" in route.path else route.path
-    path = re.sub(r"\{\w+\}", "absent", path)
+    path = re.sub(r"\{model(?::.+?)?\}(?=:|$)", model, route.path) if "{model" in route.path else route.path
+    path = re.sub(r"\{\w+\}", "absent", path) + QUERIES.get(route.path, "")
     headers = gate.headers(kind, scopes)
     body = SETTINGS_BODY if route.shape in SETTINGS_SHAPES else body
     has_body = route.method in {"POST", "PATCH"}
@@ -199,6 +209,7 @@ async def test_a_route_for_probes_answers_without_a_key(gate: Gate, route: Route
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.is_signed], ids=lambda route: route.path)
 async def test_a_signed_route_checks_no_key(gate: Gate, route: Route, kind: str) -> None:
-    path = re.sub(r"\{\w+\}", "absent", route.path)
-    async with gate.session.request(route.method, path, headers=gate.headers(kind, {"generate"})) as answer:
+    path, body = re.sub(r"\{\w+\}", "absent", route.path), {} if route.method == "POST" else None
+    headers = gate.headers(kind, {"generate"})
+    async with gate.session.request(route.method, path, json=body, headers=headers) as answer:
         assert answer.status == 404

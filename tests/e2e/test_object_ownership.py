@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -24,6 +25,7 @@ from tests.e2e.authorisation import (
     METHODS,
     TEXT,
     VIDEO,
+    VIDEO_D,
     Gate,
     call,
     request_of,
@@ -32,6 +34,8 @@ from tests.support.gateways import running
 from umg_grpc.access.keys import Keys
 from umg_grpc.server import SERVED
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.video import VIDEO_FACES
+from umg_grpc.wire.video.entry_e_v1 import KINDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -85,11 +89,20 @@ async def make_key(gate: Gate) -> str:
     return (await Keys(gate.gateway.service.store).create(secrets.token_hex(8)))[0].key_id
 
 
-async def make_task(gate: Gate) -> str:
+async def make_task(
+    gate: Gate,
+    entry: "pb.VideoEntry.ValueType" = pb.VIDEO_ENTRY_UNIFIED,
+    kind: "pb.VideoTaskKind.ValueType" = pb.VIDEO_TASK_KIND_UNSPECIFIED,
+) -> str:
     """Return the id of a new task, which has ended: only then it can be changed or deleted."""
     stub: rpc.VideoServiceAsyncStub = rpc.VideoServiceStub(gate.channel)  # type: ignore[assignment]
     metadata = [*gate.headers(OWNER).items()]
-    request = pb.CreateVideoTaskRequest(model=VIDEO, parameters=pb.VideoParameters(prompt="Hi", duration_seconds=1))
+    request = pb.CreateVideoTaskRequest(
+        model=VIDEO_D if entry == pb.VIDEO_ENTRY_D else VIDEO,
+        entry=entry,
+        kind=kind,
+        parameters=pb.VideoParameters(prompt="Hi", duration_seconds=1),
+    )
     task_id = (await stub.CreateVideoTask(request, metadata=metadata)).task.task_id
     async with asyncio.timeout(60):
         async for _ in stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task_id), metadata=metadata):
@@ -106,6 +119,12 @@ async def make_external_task(gate: Gate) -> str:
     )
     await stub.CreateVideoTask(request, metadata=[*gate.headers(OWNER).items()])
     return external_id
+
+
+def task_of(route: Route) -> Owned:
+    """Return the row of a task of the entry and the kind of a route."""
+    kind = KINDS.get(route.kind, pb.VIDEO_TASK_KIND_UNSPECIFIED)
+    return Owned(partial(make_task, entry=VIDEO_FACES[route.format].entry, kind=kind))
 
 
 TASK, EXTERNAL_TASK = Owned(make_task), Owned(make_external_task)
@@ -125,7 +144,10 @@ OBJECTS: Mapping[Shape, Owned] = {
     Shape.GET_USAGE: KEY,
 }
 """Objects that the paths of the shapes name. A keyed route with a parameter other than the model needs a row."""
-BODIES_OF_SHAPES: Mapping[Shape, Mapping[str, Any]] = {Shape.UPDATE_KEY: {"settings": {"owner": "a team"}}}
+BODIES_OF_SHAPES: Mapping[Shape, Mapping[str, Any]] = {
+    Shape.UPDATE_KEY: {"settings": {"owner": "a team"}},
+    Shape.REMIX_VIDEO: {"prompt": "at night"},
+}
 """Bodies that are not empty."""
 AT_A_PROVIDER = "an object in a provider's account; tests/e2e/test_accounts.py has it"
 OBJECT_FIELDS: Mapping[str, Owned | str] = {
@@ -193,14 +215,14 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gate,
 
 @pytest.mark.parametrize("route", OBJECT_ROUTES, ids=lambda route: f"{route.method} {route.path}")
 async def test_a_route_has_no_object_of_another_caller(gate: Gate, route: Route) -> None:
-    owned = OBJECTS[route.shape]
+    owned = task_of(route) if route.format in VIDEO_FACES else OBJECTS[route.shape]
     object_id = await owned.make(gate)
 
     async def answer_to(kind: str, named: str) -> tuple[int, str]:
         path = PARAMETER.sub(named, route.path)
         body = BODIES_OF_SHAPES.get(route.shape, {}) if route.method in {"POST", "PATCH"} else None
         async with gate.session.request(route.method, path, json=body, headers=gate.headers(kind)) as answer:
-            return answer.status, (await answer.text()).replace(named, "ID")
+            return answer.status, (await answer.text(errors="replace")).replace(named, "ID")
 
     refused, text = await answer_to(STRANGER, object_id)
     assert refused == owned.status, text

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES
 from umg_grpc.wire.core.json import whole
 from umg_grpc.wire.text_format import FaceRequest
 
-PATHS = [row.path.replace("{model:.+}", "m") for row in ROUTES if row.shape in MODEL_CALL_SHAPES]
+PATHS = [re.sub(r"\{model.*?\}", "m", row.path) for row in ROUTES if row.shape in MODEL_CALL_SHAPES]
 UNKNOWN = UmgError(pb.ERROR_REASON_INVALID_KEY, "no such key")
 HUGE = 64 * 2**20
 SENDING = {**KEY, "content-type": "application/json"}

@@ -11,7 +11,6 @@ import grpc
 import pytest
 
 from http_facade.app import make_app, make_runner
-from http_facade.routes import ROUTES, VIDEO_ROUTES
 from http_facade.video_handlers import POLL_AFTER
 from tests.facade.conftest import KEY, SETTINGS, Context, fail
 from umg_grpc.errors import UmgError
@@ -127,7 +126,7 @@ async def face(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
             await server.start()
             stack.push_async_callback(server.stop, 0)
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
-        runner = make_runner(make_app(channel, SETTINGS, (*ROUTES, *VIDEO_ROUTES)))
+        runner = make_runner(make_app(channel, SETTINGS))
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         listening = await runner.listen("127.0.0.1", 0)
