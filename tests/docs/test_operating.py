@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, get_args
 
@@ -19,12 +21,15 @@ from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, pars
 from umg_grpc.config.channels import QuirksEntry, served_protocols
 from umg_grpc.config.file_schema import _File
 from umg_grpc.config.models import _CapabilitiesEntry, _ModelEntry
+from umg_grpc.errors import UmgError
 from umg_grpc.families import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.quirks import Quirks, SearchWithFunctions
 from umg_grpc.upstream.sandbox import faults
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 PAGE = (DOCS / "operating.md").read_text(encoding="utf-8")
@@ -40,6 +45,16 @@ def chat(model: str, text: str = "Hi", **more: Any) -> dict[str, Any]:
     return {"model": model, "messages": [{"role": "user", "content": text}], **more}
 
 
+def image_paths(protocol: ImageProtocol) -> Iterator[str]:
+    """Yield the paths of a generation, and of an edit and a variation where the protocol has them."""
+    inputs = [pb.ImageInput(data=b"\x89PNG\r\n\x1a\n")]
+    for operation in (pb.IMAGE_OPERATION_GENERATE, pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION):
+        edits = operation != pb.IMAGE_OPERATION_GENERATE
+        request = pb.GenerateImageRequest(operation=operation, prompt="Hi", inputs=inputs if edits else [])
+        with suppress(UmgError):
+            yield protocol.encode_request(request, "{id}", False).path
+
+
 async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_formats() -> None:
     documented = {quoted(cells[0])[0]: cells[1:] for cells in rows(PAGE, "Configuration")}
     text_request = pb.GenerateRequest(
@@ -53,6 +68,8 @@ async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_forma
         headers[unary.protocol] = unary.key_header
         request = unary.decode_request(json.dumps(BODIES[face]).encode(), {}).canonical
         paths.setdefault(unary.protocol, []).append(unary.encode_request(request, "{id}").path)
+    for name, images in IMAGE_PROTOCOLS.items():
+        headers[name], paths[name] = images.key_header, list(image_paths(images))
     for name, protocol in VIDEO_PROTOCOLS.items():
         headers[name], video = protocol.key_header, submission("{id}")
         paths[name] = [protocol.encode_create(video).path.partition("?")[0]]
