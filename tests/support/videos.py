@@ -9,6 +9,7 @@ from tests.support.providers.server import KEY
 from umg_grpc.egress import EgressRules, parse_place
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.video import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
@@ -54,9 +55,13 @@ async def opened_videos(
     keys: Sequence[str] = (KEY,),
     allow: Sequence[str] = (),
     deadlines: Deadlines = PATIENT,
+    signer: Signer | None = None,
 ) -> AsyncGenerator[HttpVideo, None]:
-    """Open a channel to a provider. `allow`: places that the guard for URLs allows."""
+    """Open a channel to a provider. `allow`: places that the guard for URLs allows; `signer`: instead of the keys."""
     rules = EgressRules(tuple(parse_place(place) for place in allow))
     async with Client.opened() as client, Fetcher.opened(rules) as fetcher:
-        source = RotatingEndpoints([Endpoint(url, {}, key) for key in keys])
+        endpoints = [Endpoint(url, {}, key) for key in keys]
+        if signer is not None:
+            endpoints = [Endpoint(url, {}, key_in_headers="a-signing-key", signer=signer)]
+        source = RotatingEndpoints(endpoints)
         yield HttpVideo(HttpChannel(client, source, deadlines), protocol, fetcher)

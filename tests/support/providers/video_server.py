@@ -69,14 +69,14 @@ class VideoProvider(FakeProvider):
         if self.is_query(received):
             self.queries += 1
             if self.query_faults:
-                return self.query_faults.pop(0)
+                return fresh(self.query_faults.pop(0))
         return self.other(received, key)
 
     async def _submit(self, request: web.Request, received: ReceivedRequest, key: str) -> web.StreamResponse:
         self.submissions += 1
         fault = self.faults.pop(0) if self.faults else None
         if isinstance(fault, web.Response):
-            return fault
+            return fresh(fault)
         model, external_id = self.read(received)
         number = len(self.tasks) + 1
         body = received.json if received.headers.get("content-type") == "application/json" else {}
@@ -85,7 +85,7 @@ class VideoProvider(FakeProvider):
         if fault is None:
             return web.json_response(self.created(task))
         if fault.answer is not None:
-            return fault.answer
+            return fresh(fault.answer)
         assert request.transport is not None
         request.transport.abort()
         return web.Response()
@@ -132,6 +132,11 @@ class VideoProvider(FakeProvider):
     def other(self, received: ReceivedRequest, key: str) -> web.StreamResponse:
         """Answer a query or another call. Raise RefusedError(404) for an unknown path."""
         raise NotImplementedError
+
+
+def fresh(response: web.Response) -> web.Response:
+    """Return a copy of a response, which can be sent once only."""
+    return web.Response(status=response.status, body=response.body, headers=response.headers)
 
 
 def require(condition: object, message: str, at: str | None = None, code: str | None = None) -> None:

@@ -56,7 +56,7 @@ def read_service_account(path: str) -> ServiceAccount:
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=_KeyFile)
         key = load_pem_private_key(found.private_key.encode(), password=None)
-    except ValueError:  # also msgspec's errors, whose text may contain a part of the key
+    except (ValueError, TypeError):  # also msgspec's errors, whose text may contain a part of the key
         raise OSError(EXPECTED) from None
     uri = urlsplit(found.token_uri)
     if not isinstance(key, RSAPrivateKey) or uri.scheme not in {"http", "https"} or not uri.hostname:

@@ -1,0 +1,89 @@
+"""Strict provider of video generation v2 and v1 (`vidG`)."""
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from tests.support.providers.server import Json, ReceivedRequest, RefusedError
+from tests.support.providers.video_server import Task, VideoProvider, only, require
+
+V1_WORDS = {"queued": "Queueing", "running": "Processing", "succeeded": "Success", "failed": "Fail"}
+OK: Json = {"status_code": 0, "status_msg": "success"}
+V2_FIELDS = ("model", "content", "resolution", "duration", "ratio", "aigc_watermark")
+V1_FIELDS = (
+    *("model", "prompt", "prompt_optimizer", "duration", "resolution", "first_frame_image", "last_frame_image"),
+)
+TYPES = {400: "bad_request_error", 401: "authorized_error", 500: "server_error"}
+
+
+@dataclass(kw_only=True)
+class TwoVersionProvider(VideoProvider):
+    def is_submission(self, received: ReceivedRequest) -> bool:
+        return received.method == "POST" and received.path.endswith("/video_generation")
+
+    def is_query(self, received: ReceivedRequest) -> bool:
+        return "/query/" in received.path
+
+    def new_id(self, number: int, model: str) -> str:
+        return f"3851{number:012}"
+
+    def read(self, received: ReceivedRequest) -> tuple[str, str]:
+        body = received.json
+        if received.path.startswith("/v1/"):
+            only(body, *V1_FIELDS)
+            require(isinstance(body["prompt_optimizer"], bool), "prompt_optimizer (2013)")
+            return body["model"], ""
+        only(body, *V2_FIELDS)
+        require(body["model"] == "MiniMax-H3", "model (2013)")
+        require(isinstance(body["aigc_watermark"], bool), "aigc_watermark (2013)")
+        require(body["resolution"] in ("768P", "2K") and 4 <= body["duration"] <= 15, "resolution (2013)")
+        texts = [item for item in body["content"] if item["type"] == "text"]
+        require(len(texts) == 1 and texts[0]["text"].strip(), "one text (2013)")
+        require(len(body["content"]) > 1 or body["ratio"] != "adaptive", "ratio (2013)")
+        return body["model"], ""
+
+    def created(self, task: Task) -> Json:
+        return {"task_id": task.id} if task.model == "MiniMax-H3" else {"task_id": task.id, "base_resp": OK}
+
+    def other(self, received: ReceivedRequest, key: str) -> web.StreamResponse:
+        if received.path == "/v1/files/retrieve":
+            task_id = received.query["file_id"].removeprefix("9")
+            file = {"file_id": int(received.query["file_id"]), "download_url": f"{self.url}/files/{task_id}.mp4"}
+            return web.json_response({"file": file, "base_resp": OK})
+        if received.method == "DELETE":
+            task_id = received.path.rpartition("/")[2]
+            require(received.path == f"/v2/video_generation/{task_id}" and task_id in self.tasks, "task (2013)")
+            self.cancelled.append(task_id)
+            return web.json_response({"task_id": task_id, "status": "cancelled"})
+        if received.path == "/v1/query/video_generation":
+            return self._query_v1(received.query["task_id"], key)
+        found = self.task_of(received.path.removeprefix("/v2/query/video_generation/"), key)
+        if found is None:
+            raise RefusedError("record not found (1000)", status=500)
+        return web.json_response({"task": self._task(*found)})
+
+    def _query_v1(self, task_id: str, key: str) -> web.Response:
+        found = self.task_of(task_id, key)
+        if found is None:
+            return web.json_response({"base_resp": {"status_code": 2013, "status_msg": "task not found"}})
+        task, step = found
+        answer: Json = {"task_id": task.id, "status": V1_WORDS.get(step, step), "file_id": "", "base_resp": OK}
+        if step == "succeeded":
+            answer["file_id"] = f"9{task.id}"
+        elif step == "failed":
+            answer["base_resp"] = {"status_code": int(self.failure[0] or 1000), "status_msg": self.failure[1]}
+        return web.json_response(answer)
+
+    def _task(self, task: Task, step: str) -> Json:
+        answer: Json = {"id": task.id, "model": task.model, "status": step, "error": None}
+        if step == "succeeded":
+            answer |= {"content": {"url": f"{self.url}/files/{task.id}.mp4"}, "duration": 6}
+            answer["usage"] = {"total_seconds": 6, "input_seconds": 0, "output_seconds": 6, "input_image_count": 0}
+        elif step == "failed":
+            answer["error"] = {"code": self.failure[0] or "1000", "message": self.failure[1]}
+        return answer
+
+    def refuse(self, refused: RefusedError) -> web.Response:
+        kind = TYPES.get(refused.status, "bad_request_error")
+        error = {"type": kind, "message": refused.message, "http_code": str(refused.status)}
+        return web.json_response({"type": "error", "error": error, "request_id": "r"}, status=refused.status)
