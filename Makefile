@@ -17,13 +17,14 @@ serve_args ?=
 overload_args ?=
 soak_args ?=
 ledger_args ?=
+crash_args ?=
 agents_args ?=
 fuzz_args ?=
 lock_args ?=
 audit_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger memory fidelity agents fuzz clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -121,6 +122,9 @@ overload: $(VENV)/.plots ## offer half to three times the capacity, and write do
 
 ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
 	$(BIN)/python -m tests.ledger $(ledger_args)
+
+crash: $(VENV)/.installed ## kill gateways at random while video tasks are in flight: some minutes
+	$(BIN)/python -m tests.crash $(crash_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.memory

@@ -75,8 +75,12 @@ class Served:
 
 
 @asynccontextmanager
-async def serve(data: Path, *arguments: str, environment: dict[str, str] | None = None) -> AsyncGenerator[Served, None]:
-    """Run `umg serve` on free ports. Yield once it printed that it serves."""
+async def serve(
+    data: Path, *arguments: str, environment: dict[str, str] | None = None, program: Sequence[str] = UMG
+) -> AsyncGenerator[Served, None]:
+    """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
+    serves.
+    """
     ports: Sequence[str] = [
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
@@ -84,7 +88,7 @@ async def serve(data: Path, *arguments: str, environment: dict[str, str] | None 
     first_key = variables.get(VARIABLE, "")
     assert len(first_key) <= 1 or leaked([first_key]), "the first key has no form that is found in logs"
     process = await asyncio.create_subprocess_exec(
-        *(*UMG, "serve", "--data", str(data), *ports, *arguments),
+        *(*program, "serve", "--data", str(data), *ports, *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=variables,

@@ -242,6 +242,13 @@ class VideoTasks:
             await _end_hold(session, task_id, *row, 0)
             return True
 
+    async def renew(self, task_id: str, lease_end_micros: int) -> None:
+        """Renew the lease of a task that this process submits."""
+        table = MediaTask
+        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
+        async with self._store.write() as session:
+            await session.execute(update(table).where(*own).values(next_poll_micros=lease_end_micros))
+
     async def release_one(self, task_id: str, next_micros: int) -> None:
         """End the lease of a task that was sent with an unknown outcome."""
         table = MediaTask

@@ -15,6 +15,8 @@ from umg_grpc.v1 import pb
 
 MAX_SECONDS = 60
 """Length of a video whose request leaves it to the provider: the longest that a request may state."""
+AUDIO = "audio"
+"""Quality of a video with sound, in a price."""
 DEFAULT_FRAMES_PER_SECOND = 24
 TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
 """Tokens of a second of video at 1080p and 30 frames, by the rule of providers that bill video by tokens: pixels of all
@@ -40,7 +42,8 @@ def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUs
     """Return the cost of a task that has succeeded, by the prices that are stored with it."""
     prices = price_list(pb.Model.FromString(stored).prices)
     size = parameters.resolution or parameters.size
-    quantities = dict(video_quantities(usage.video_count, usage.output_seconds, size, parameters.mode))
+    quality = parameters.mode or (AUDIO if parameters.generate_audio else "")
+    quantities = dict(video_quantities(usage.video_count, usage.output_seconds, size, quality))
     if usage.total_tokens:
         quantities[OUTPUT] = usage.total_tokens
     return prices.cost(quantities)

@@ -16,7 +16,7 @@ TICK_SECONDS = 1.0
 BATCH = 32
 """Most notifications that are sent at the same time."""
 POST_SECONDS = 15.0
-LEASE_SECONDS = 45.0
+LEASE_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 PAUSES = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
 """Seconds after the attempts that failed; after one more the notification is given up, about 16 hours after the first.

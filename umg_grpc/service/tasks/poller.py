@@ -21,8 +21,8 @@ TICK_SECONDS = 0.25
 """Time between two looks for due tasks while there are open ones."""
 POLL_SECONDS = 20.0
 """Longest time of one poll."""
-LEASE_SECONDS = 45.0
-"""Time after which a claimed task is due again: more than a poll and its wait in the lane, less than a minute."""
+LEASE_SECONDS = 30.0
+"""Time after which a claimed task is due again, in any process: more than a poll takes."""
 CLAIMED_BATCHES = 4
 """Number of batches claimed ahead for each poll that may run at the same time."""
 BURST_SECONDS = 0.1

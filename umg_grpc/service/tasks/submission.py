@@ -6,6 +6,7 @@ failure it is unknown whether the provider accepted the task: the row stays, and
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -37,8 +38,9 @@ SUBMIT_SECONDS = 45.0
 """Longest time of one attempt."""
 DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)
 """Pauses between the attempts to record that a provider has accepted a task."""
-LEASE_SECONDS = 55.0
-"""Time after which a task is taken over from a process that is submitting it: longer than an attempt."""
+LEASE_SECONDS = 20.0
+"""Time after which a task is taken over from a process that was submitting it and does not renew its lease."""
+RENEW_SECONDS = 5.0
 UNKNOWN_OUTCOME = frozenset({Failure.AMBIGUOUS, Failure.TOO_LARGE})
 """Failures after which the provider may have accepted the task."""
 
@@ -155,12 +157,27 @@ class Submissions:
             return existing
         if reservation is not None:
             reservation.hand_over()
+        ended = asyncio.Event()
+        renewal = asyncio.create_task(self._renew(row.task_id, ended), name="lease of a submission")
         try:
             return await self._send(new)
         except UmgError:
             await tasks.rows.withdraw(row.task_id)
             new.call.charges.prices = new.model.prices  # the call has a usage record, since no task has one
             raise
+        finally:
+            ended.set()
+            await renewal
+
+    async def _renew(self, task_id: str, ended: asyncio.Event) -> None:
+        """Renew the lease of a task until its submission has ended."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), RENEW_SECONDS)
+            if ended.is_set():
+                return
+            with suppress(SQLAlchemyError, OSError):
+                await self._tasks.rows.renew(task_id, self._tasks.now() + int(LEASE_SECONDS * 1e6))
 
     def _pin(self, row: MediaTask, target: Target) -> None:
         upstream, now = self._context.channels.videos[target.channel.name], self._tasks.now()

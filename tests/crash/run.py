@@ -1,0 +1,266 @@
+"""One run of the crash test: tasks are submitted and polled while their gateways are killed and started again."""
+
+import asyncio
+import random
+import socket
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import grpc
+import msgspec
+from aiohttp import web
+from sqlalchemy import select
+
+from tests.crash.judge import Outcome
+from tests.crash.providers import FAMILIES, Counted, Family, served
+from tests.support.processes import Served, serve
+from tests.support.serving import serving
+from umg_grpc.access.keys import Keys
+from umg_grpc.status import from_rpc
+from umg_grpc.store import open_store
+from umg_grpc.store.budgets import NO_BALANCE, BudgetAccounts
+from umg_grpc.store.database import SQLITE
+from umg_grpc.store.tables import MediaTask, UsageRow
+from umg_grpc.v1 import pb, rpc
+
+CREDIT = 1_000_000
+BUDGET = 1_000_000 * CREDIT
+CALLERS = 8
+CALL_SECONDS = 20.0
+END_SECONDS = 240.0
+"""Time for the tasks to end after the last kill."""
+PROGRAM = ("-m", "tests.crash.gateway")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Size of a run."""
+
+    tasks: int = 300
+    kills: int = 20
+    seconds: float = 120.0
+    """Time in which the tasks are submitted and the gateways are killed."""
+    gateways: int = 1
+    database: str = SQLITE
+    seed: int = 0
+    restarts: bool = True
+    """Whether a gateway is started again after a kill."""
+
+
+@dataclass
+class Crash:
+    """State of a run."""
+
+    plan: Plan
+    directory: Path
+    config: Path
+    key: str
+    ports: Sequence[int]
+    chance: random.Random
+    task_ids: dict[str, str] = field(default_factory=dict)
+    """Tag -> id of the task that the caller got."""
+    notified: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Id of a task -> states of its notifications."""
+    callback_url: str = ""
+    kills: int = 0
+    killed_at: float = 0.0
+    ended_at: float = 0.0
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str]]:
+        return (("authorization", f"Bearer {self.key}"),)
+
+    async def receive(self, request: web.Request) -> web.Response:
+        """Receive a notification; every fifth is refused at first."""
+        if self.chance.random() < 0.2:
+            return web.Response(status=503)
+        body = msgspec.json.decode(await request.read())
+        self.notified[body["task_id"]].add(body["status"])
+        return web.Response()
+
+
+async def run(plan: Plan, directory: Path) -> Outcome:
+    """Run the test. Return all that the callers, the providers, the receiver and the database have."""
+    chance, counted = random.Random(plan.seed), Counted()
+    key_id, key = await _make_key(plan, directory)
+    crash = Crash(plan, directory, directory / "umg.yaml", key, [_free_port() for _ in range(plan.gateways)], chance)
+    app = web.Application()
+    app.router.add_post("/hook", crash.receive)
+    async with serving(app) as receiver, served(counted, chance) as channels:
+        crash.callback_url = f"{receiver}/hook"
+        egress = f"egress: {{allow: ['{urlsplit(receiver).netloc}'], http: true}}\n"
+        secret = "secret: a-secret-of-the-crash-test\n"
+        crash.config.write_text(f"database: {plan.database}\n{secret}{egress}{channels}")
+        async with AsyncExitStack() as stack:
+            keepers = [Keeper(crash, number) for number in range(plan.gateways)]
+            for keeper in keepers:
+                await stack.enter_async_context(keeper.running())
+            tags = [f"crash-{number}-{'fail' if number % 7 == 0 else 'ok'}" for number in range(plan.tasks)]
+            killer = asyncio.create_task(_kill(crash, keepers))
+            await _submit_all(crash, tags)
+            await killer
+            await _until_ended(crash)
+    return await _outcome(crash, key_id, counted)
+
+
+class Keeper:
+    """Keeper of one gateway, which it starts again after each kill."""
+
+    def __init__(self, crash: Crash, number: int) -> None:
+        self._crash = crash
+        self._number = number
+        self._kill = asyncio.Event()
+        self._started = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_over = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Run the gateway, again after each kill, until the context ends."""
+        self._task = asyncio.create_task(self._run())
+        await self._wait_started()
+        try:
+            yield
+        finally:
+            self._is_over = True
+            self._kill.set()
+            await self._task
+
+    async def kill(self) -> None:
+        """Kill the gateway, and wait until it runs again, if it is started again."""
+        self._started.clear()
+        self._crash.killed_at = time.monotonic()
+        self._is_over = not self._crash.plan.restarts
+        self._kill.set()
+        await self._wait_started()
+
+    async def _wait_started(self) -> None:
+        waiting = asyncio.create_task(self._started.wait())
+        assert self._task is not None
+        await asyncio.wait([waiting, self._task], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self._task.done():
+            await self._task
+
+    async def _run(self) -> None:
+        while not self._is_over:
+            self._kill.clear()
+            async with self._served():
+                self._started.set()
+                await self._kill.wait()  # the exit kills the process
+
+    def _served(self) -> AbstractAsyncContextManager[Served]:
+        crash = self._crash
+        data = crash.directory / (f"data-{self._number}" if crash.plan.database != SQLITE else "data")
+        address = f"127.0.0.1:{crash.ports[self._number]}"
+        program = (sys.executable, *PROGRAM)
+        return serve(data, "--config", str(crash.config), "--grpc", address, "--faces", "grpc", program=program)
+
+
+async def _make_key(plan: Plan, directory: Path) -> tuple[str, str]:
+    (directory / "data").mkdir()
+    store = await open_store(plan.database, directory / "data")
+    try:
+        key, secret = await Keys(store).create("crash", budget_micro_credits=BUDGET)
+        return key.key_id, secret
+    finally:
+        await store.aclose()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+async def _kill(crash: Crash, keepers: Sequence[Keeper]) -> None:
+    """Kill gateways at random moments of the run."""
+    for _ in range(crash.plan.kills):
+        await asyncio.sleep(crash.chance.uniform(0.1, 2) * crash.plan.seconds / crash.plan.kills / 2)
+        await crash.chance.choice(keepers).kill()
+        crash.kills += 1
+
+
+async def _submit_all(crash: Crash, tags: Sequence[str]) -> None:
+    """Submit all tasks in the time of the plan, by several callers."""
+    waiting = list(tags)
+    pause = crash.plan.seconds * CALLERS / len(tags)
+
+    async def caller() -> None:
+        while waiting:
+            await _submit(crash, waiting.pop())
+            await asyncio.sleep(crash.chance.uniform(0, 2 * pause))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CALLERS):
+            group.create_task(caller())
+
+
+async def _submit(crash: Crash, tag: str) -> None:
+    """Submit one task, repeated with its idempotency key until a gateway answers."""
+    family = _family(tag)
+    request = pb.CreateVideoTaskRequest(
+        model=family.model,
+        entry=family.entry,
+        parameters=pb.VideoParameters(prompt=tag, **family.parameters),  # type: ignore[arg-type]
+        callback_url=crash.callback_url,
+        idempotency_key=tag,
+    )
+    while tag not in crash.task_ids:
+        port = crash.chance.choice(crash.ports)
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                call = rpc.VideoServiceStub(channel).CreateVideoTask(
+                    request, metadata=crash.metadata, timeout=CALL_SECONDS
+                )
+                crash.task_ids[tag] = (await call).task.task_id
+        except grpc.aio.AioRpcError as error:
+            if error.code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
+                raise AssertionError(f"{tag}: {from_rpc(error)!r}") from error
+            await asyncio.sleep(0.2)
+
+
+def _family(tag: str) -> Family:
+    return FAMILIES[int(tag.split("-")[1]) % len(FAMILIES)]
+
+
+async def _until_ended(crash: Crash) -> None:
+    """Wait until all tasks have ended and their notifications are delivered."""
+    terminal = {"succeeded", "failed"}
+    async with asyncio.timeout(END_SECONDS):
+        while True:
+            if all(crash.notified[task_id] & terminal for task_id in crash.task_ids.values()):
+                crash.ended_at = time.monotonic()
+                return
+            await asyncio.sleep(0.2)
+
+
+async def _outcome(crash: Crash, key_id: str, counted: Counted) -> Outcome:
+    store = await open_store(crash.plan.database, crash.directory / "data")
+    try:
+        async with store.read() as session:
+            tasks = {row.task_id: row for row in await session.scalars(select(MediaTask))}
+            records = await session.execute(select(UsageRow.record_id, UsageRow.micro_credits))
+            charged = {record_id: amount for record_id, amount in records}  # noqa: C416  rows are no pairs
+        balances = await BudgetAccounts(store).balances({key_id: 0})
+    finally:
+        await store.aclose()
+    return Outcome(
+        task_ids=crash.task_ids,
+        tasks=tasks,
+        charged=charged,
+        balance=balances.get(key_id, NO_BALANCE),
+        submissions=counted.submissions,
+        accepted=counted.accepted,
+        notified=crash.notified,
+        kills=crash.kills,
+        price=CREDIT,
+        seconds_after_kill=crash.ended_at - crash.killed_at,
+    )
