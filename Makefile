@@ -128,6 +128,7 @@ crash: $(VENV)/.installed ## kill gateways at random while video tasks are in fl
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.memory
+	$(BIN)/python -m tests.memory.images
 
 fidelity: $(VENV)/.installed ## measure the fields that each format keeps, and write docs/fidelity.md
 	$(BIN)/python -m tests.fidelity
