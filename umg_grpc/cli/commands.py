@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 import uvloop
 
-from umg_grpc.cli import key_commands, usage_commands
+from umg_grpc.cli import image_commands, key_commands, usage_commands
 from umg_grpc.cli.config import load
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.config import Address
@@ -21,6 +21,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(key_commands.app, name="keys")
 app.command()(usage_commands.usage)
+app.command()(image_commands.image)
 app.add_typer(usage_commands.requests, name="requests")
 
 HTTP = "127.0.0.1:8080"

@@ -1,0 +1,68 @@
+"""gRPC face of a gateway that a command calls, with the key of a caller."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import grpc
+
+ADDRESS = "127.0.0.1:50051"
+OPTIONS = (("grpc.max_receive_message_length", -1),)
+
+GrpcFlag = Annotated[str, typer.Option("--grpc", metavar="HOST:PORT", help="The gateway's gRPC address.")]
+KeyFlag = Annotated[str, typer.Option("--key", envvar="UMG_API_KEY", help="Without it the bootstrap key in --data.")]
+TlsFlag = Annotated[bool, typer.Option("--tls", help="Connect with TLS.")]
+CaFlag = Annotated[
+    Path | None, typer.Option("--ca", metavar="FILE", help="Connect with TLS; the authorities to trust, in PEM.")
+]
+
+
+@dataclass(frozen=True)
+class GrpcTarget:
+    """Address and key of a command."""
+
+    address: str
+    key: str
+    tls: bool
+    authorities: bytes | None
+    """Certificates to trust, in PEM; None for those of the system."""
+
+    @property
+    def credentials(self) -> tuple[tuple[str, str], ...]:
+        """Metadata of a call."""
+        return (("authorization", f"Bearer {self.key}"),)
+
+    @asynccontextmanager
+    async def opened(self) -> "AsyncGenerator[grpc.aio.Channel, None]":
+        """Yield a connection, on which answers of any size are received."""
+        from grpc import ssl_channel_credentials
+        from grpc.aio import insecure_channel, secure_channel
+
+        if self.tls:
+            async with secure_channel(self.address, ssl_channel_credentials(self.authorities), OPTIONS) as channel:
+                yield channel
+        else:
+            async with insecure_channel(self.address, OPTIONS) as channel:
+                yield channel
+
+
+def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Path) -> GrpcTarget:
+    """Return the target of the flags. Raise BadParameter for a key or a file that cannot be used."""
+    from umg_grpc.access.bootstrap import FILE
+
+    key_file = data / FILE
+    if not key and not key_file.is_file():
+        raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {key_file} either", param_hint="--key")
+    secret = key or key_file.read_text().strip()
+    if not (secret.isascii() and secret.isprintable()):
+        raise typer.BadParameter("a key is printable ASCII", param_hint="--key")
+    try:
+        authorities = ca.read_bytes() if ca is not None else None
+    except OSError as error:
+        raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
+    return GrpcTarget(address, secret, tls or ca is not None, authorities)

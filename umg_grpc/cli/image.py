@@ -1,0 +1,140 @@
+"""Command `umg image`: makes images, saves them, and shows them in terminals that can.
+
+The paths of the files go to standard output, all notes to standard error, so that `umg image ... | xargs open` works.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import grpc
+from rich.console import Console
+
+from umg_grpc.cli.grpc_target import GrpcTarget
+from umg_grpc.cli.terminal_pictures import MAX_COLUMNS, encoder_of
+from umg_grpc.errors import UmgError
+from umg_grpc.status import from_rpc
+from umg_grpc.v1 import pb, rpc
+
+STANDARD_OUTPUT = "-"
+EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+MAKES, EDITS = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
+
+
+@dataclass
+class ImageCommand:
+    """Request of the command, and the place of its images."""
+
+    request: pb.GenerateImageRequest
+    output: Path | None
+    """File of the first image; None for `image` with the extension of its type, which does not replace a file."""
+    shows: bool
+    """Whether the images are shown in the terminal."""
+    saved: list[Path] = field(default_factory=list)
+
+
+def input_image(text: str) -> pb.ImageInput:
+    """Return the input image of a flag: an address, or the bytes of a file. Raise OSError."""
+    if "://" in text:
+        return pb.ImageInput(url=text)
+    path = Path(text)
+    return pb.ImageInput(data=path.read_bytes(), file_name=path.name)
+
+
+async def make(target: GrpcTarget, command: ImageCommand, console: Console) -> None:
+    """Make the images and save each as soon as it is finished. Raise UmgError, and OSError for a file that cannot be
+    written.
+    """
+    async with target.opened() as channel:
+        try:
+            request = command.request
+            request.model = request.model or await _first_model(channel, target, edits=bool(request.inputs))
+            await _stream(channel, target, command, console)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc(error) from None
+
+
+async def _first_model(channel: grpc.aio.Channel, target: GrpcTarget, *, edits: bool) -> str:
+    """Return the first listed model that makes images, or that edits them."""
+    stub: rpc.ModelServiceAsyncStub = rpc.ModelServiceStub(channel)
+    listed = await stub.ListModels(pb.ListModelsRequest(page_size=1000), metadata=target.credentials)
+    wanted = EDITS if edits else MAKES
+    for model in listed.models:
+        if wanted in model.operations:
+            return model.id
+    raise UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, "no model of the gateway makes such images; name one with --model")
+
+
+async def _stream(channel: grpc.aio.Channel, target: GrpcTarget, command: ImageCommand, console: Console) -> None:
+    stub: rpc.ImageServiceAsyncStub = rpc.ImageServiceStub(channel)
+    began = time.monotonic()
+    call = stub.StreamGenerateImage(pb.StreamGenerateImageRequest(request=command.request), metadata=target.credentials)
+    with console.status(f"{command.request.model} makes the image ...") as status:
+        async for message in call:
+            for event in message.events:
+                match event.WhichOneof("kind"):
+                    case "partial":
+                        number = event.partial.partial_index + 1
+                        status.update(f"{command.request.model} makes the image ... draft {number}")
+                    case "completed":
+                        status.stop()  # it redirects the standard output, which gets the image here
+                        _save(command, event.completed.image)
+                        status.start()
+                    case "failed":
+                        console.print(
+                            f"image {event.failed.image_index + 1} failed: {event.failed.message}", markup=False
+                        )
+                    case "finished":
+                        _report(event.finished.result, time.monotonic() - began, console)
+                    case "started" | None:
+                        pass
+
+
+def _save(command: ImageCommand, image: pb.Image) -> None:
+    """Write an image to its file, print the path, and show the image."""
+    if command.output is not None and str(command.output) == STANDARD_OUTPUT:
+        output: BinaryIO = sys.stdout.buffer
+        output.write(image.data)
+        output.flush()
+        return
+    path = _path(command, EXTENSIONS.get(image.mime_type, "bin"))
+    path.write_bytes(image.data)
+    command.saved.append(path)
+    print(path, flush=True)
+    encode = encoder_of(os.environ) if command.shows else None
+    if encode is not None:
+        columns = min(MAX_COLUMNS, shutil.get_terminal_size().columns)
+        print(encode(image.data, columns), end="", flush=True)
+
+
+def _path(command: ImageCommand, extension: str) -> Path:
+    """Return the file of the next image: the named one, for further ones with a number after its name. Without a named
+    one the first of `image.png`, `image-2.png` that does not exist.
+    """
+    number = len(command.saved) + 1
+    if command.output is not None:
+        named = command.output
+        return named if number == 1 else named.with_stem(f"{named.stem}-{number}")
+    path = Path(f"image.{extension}")
+    while path.exists():
+        number = 2 if path.stem == "image" else int(path.stem.rpartition("-")[2]) + 1
+        path = path.with_name(f"image-{number}.{extension}")
+    return path
+
+
+def _report(result: pb.ImageResult, seconds: float, console: Console) -> None:
+    """Print number, size and quality of the images, and the time that they took."""
+    count = result.usage.image_count
+    parts: Sequence[str] = (
+        f"{count} image{'s' if count != 1 else ''}",
+        result.size,
+        result.quality,
+        f"{result.usage.total_tokens} tokens" if result.usage.HasField("total_tokens") else "",
+        f"{seconds:.1f} s",
+    )
+    console.print(f"{result.model}: {', '.join(part for part in parts if part)}", style="dim", markup=False)

@@ -1,0 +1,90 @@
+"""Command `umg image` with its flags. The docstring of the function is its help text."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
+from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.errors import UmgError
+
+
+class FileType(StrEnum):
+    """Type of the files."""
+
+    PNG = "png"
+    JPEG = "jpeg"
+    WEBP = "webp"
+
+
+def image(
+    prompt: Annotated[str, typer.Argument(help="Description of the image.")],
+    *,
+    model: Annotated[str | None, typer.Option(help="Without it the first that makes images, or edits them.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File of the image, `-` for standard output."),
+    ] = None,
+    size: Annotated[str | None, typer.Option(help="As the model names it, such as 1024x1024 or 16:9.")] = None,
+    quality: Annotated[str | None, typer.Option(help="Such as low or high, where the model has qualities.")] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Number of images.")] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", "-i", metavar="FILE|URL", help="Image to work from; repeatable.")
+    ] = None,
+    mask: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PNG whose transparent pixels of the first input are redrawn.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives a similar image.")] = None,
+    file_type: Annotated[FileType | None, typer.Option("--type", help="Type of the file, where supported.")] = None,
+    watermark: Annotated[
+        bool | None, typer.Option("--watermark/--no-watermark", help="Without either, as the model does.")
+    ] = None,
+    show: Annotated[
+        bool | None, typer.Option("--show/--no-show", help="Show the image in the terminal; without either, if it can.")
+    ] = None,
+    grpc: GrpcFlag = ADDRESS,
+    key: KeyFlag = "",
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Make an image, save it, and show it in terminals that can (kitty, iTerm2, WezTerm and others)."""
+    from rich.console import Console
+
+    from umg_grpc.cli import image as commands
+    from umg_grpc.v1 import pb
+
+    target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
+    try:
+        images = [commands.input_image(text) for text in inputs or ()]
+        masked = commands.input_image(mask) if mask is not None else None
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="--input") from None
+    request = pb.GenerateImageRequest(
+        model=model or "",
+        operation=pb.IMAGE_OPERATION_EDIT if masked is not None else pb.IMAGE_OPERATION_UNSPECIFIED,
+        prompt=prompt or None,
+        inputs=images,
+        mask=masked,
+        size=size,
+        quality=quality,
+        n=count,
+        seed=seed,
+        output_mime_type=f"image/{file_type.value}" if file_type is not None else None,
+        watermark=watermark,
+    )
+    shows = sys.stdout.isatty() if show is None else show
+    try:
+        command = commands.ImageCommand(request, output, shows)
+        uvloop.run(commands.make(target, command, Console(stderr=True, highlight=False)))
+    except UmgError as error:
+        print(f"umg: {error.message}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        print(f"umg: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise typer.Exit(1) from None
