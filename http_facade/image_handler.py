@@ -1,7 +1,7 @@
 """Handler of the image operation: one answer, or a stream if the body selects it."""
 
+import asyncio
 from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple
 
 import grpc
@@ -12,7 +12,6 @@ from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
 from http_facade.grpc_calls import attach, metadata, opened, response_headers
-from http_facade.large_work import run_large
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
@@ -93,7 +92,7 @@ class GenerateImage:
         async with opened(call), events:
             try:
                 async for part in call:
-                    frames = await run_large(partial(encoder.feed, part), part.ByteSize())
+                    frames = await asyncio.to_thread(encoder.feed, part)  # a part is a file of megabytes
                     if not events.response.prepared:
                         await events.begin(response_headers(await call.initial_metadata()))
                     await events.write_large(frames)

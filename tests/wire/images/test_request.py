@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.image_format import FormPart
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_VARIATIONS, IMAGES, check_inputs
-from umg_grpc.wire.images.inputs import STEP_CHARACTERS
+from umg_grpc.wire.images.long_strings import LONG_BYTES
 from umg_grpc.wire.request_notes import DecodedRequest
 
 URL = "https://example.com/a.png"
@@ -151,13 +151,65 @@ def test_an_image_is_an_address_or_a_file(name: str) -> None:
     assert turns[0].parts[1].image == image
 
 
-@pytest.mark.parametrize("size", [STEP_CHARACTERS // 4 * 3, STEP_CHARACTERS * 2 + 1], ids=["one step", "many"])
-def test_a_large_file_is_decoded_in_steps(size: int) -> None:
+@pytest.mark.parametrize("size", [LONG_BYTES // 2, LONG_BYTES * 9 + 1], ids=["short", "long"])
+def test_a_large_file_is_decoded(size: int) -> None:
     data = PNG + bytes(range(256)) * (size // 256)
     text = base64.b64encode(data).decode()
     assert canonical({"prompt": "p", "image": text}).inputs[0].data == data
     wrapped = "\n".join((text[:100], text[100:]))
     assert canonical({"prompt": "p", "image": f"data:image/png;base64,{wrapped}"}).inputs[0].data == data
+
+
+LONG = PNG + bytes(range(256)) * (LONG_BYTES // 128)
+LONG_TEXT = base64.b64encode(LONG).decode()
+LONG_BODIES: dict[str, tuple[dict[str, Any], int]] = {
+    "a string": ({"prompt": "p", "image": LONG_TEXT}, 1),
+    "a data URL": ({"prompt": "p", "image": f"data:image/png;base64,{LONG_TEXT}"}, 1),
+    "a list": ({"prompt": "p", "image": [LONG_TEXT, LONG_TEXT]}, 2),
+    "objects": ({"prompt": "p", "images": [{"image_url": LONG_TEXT}]}, 1),
+    "input": ({"input": {"messages": [{"role": "user", "content": [{"image": LONG_TEXT}, {"text": "p"}]}]}}, 1),
+    "other strings": ({"prompt": 'a "kite" \\', "image": LONG_TEXT, "user": "\\" * 200 + '"', "size": "1x1"}, 1),
+    "a long prompt": ({"prompt": "p" * LONG_BYTES * 2, "image": LONG_TEXT}, 1),
+    "a string like a placeholder": ({"prompt": "umg-long-string-0", "image": LONG_TEXT}, 1),
+    "another alphabet": ({"prompt": "p", "image": LONG_TEXT.replace("+", "-").replace("/", "_").rstrip("=")}, 1),
+    "lines": ({"prompt": "p", "image": f"{LONG_TEXT[:1000]}\n{LONG_TEXT[1000:]}"}, 1),
+}
+
+
+@pytest.mark.parametrize("name", LONG_BODIES)
+def test_long_files_are_decoded_in_place(name: str) -> None:
+    body, count = LONG_BODIES[name]
+    request = canonical(body)
+    assert [image.data for image in request.inputs] == [LONG] * count
+    if "input" not in body:
+        assert request.prompt == body["prompt"]
+        assert request.user == body.get("user", "")
+
+
+def test_long_files_of_turns_and_masks_are_decoded_in_place() -> None:
+    turns = canonical({"contents": [{"parts": [{"image": LONG_TEXT}, {"text": "p"}]}]}).turns
+    assert turns[0].parts[0].image.data == LONG
+    edit = {"prompt": "p", "image": LONG_TEXT, "mask": LONG_TEXT}
+    assert canonical(edit, "image_edits").mask.data == LONG
+
+
+@pytest.mark.parametrize("text", ["p" * LONG_BYTES * 2, f"data:image/png;base64,{'!' * LONG_BYTES * 2}"])
+def test_a_long_string_that_is_no_file_is_rejected_by_its_path(text: str) -> None:
+    for body in ({"prompt": "p", "image": text}, {"prompt": "p", "size": 5, "image": text}):
+        with pytest.raises(UmgError) as caught:
+            canonical(body)
+        assert caught.value.metadata == {"field": "size" if "size" in body else "image"}
+
+
+def test_a_long_address_stays_an_address() -> None:
+    url = f"https://example.com/{'a' * LONG_BYTES * 2}"
+    assert canonical({"prompt": "p", "image": url}).inputs[0].url == url
+
+
+def test_a_stream_is_found_behind_a_long_file() -> None:
+    body = json.dumps({"model": "m", "image": LONG_TEXT, "stream": True}).encode()
+    assert IMAGES.wants_stream(body)
+    assert not IMAGES.wants_stream(body.replace(b"true", b"null"))
 
 
 @pytest.mark.parametrize(("data", "mime"), [(JPEG, "jpeg"), (GIF, "gif"), (WEBP, "webp")], ids=["JPEG", "GIF", "WebP"])

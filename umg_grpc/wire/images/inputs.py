@@ -1,18 +1,15 @@
 """Input images of callers: addresses, data URLs and base64, and the check of the files in them."""
 
-import binascii
 from urllib.parse import urlsplit
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.base64_steps import decode_in_steps
 from umg_grpc.wire.core.image_files import check_image
 from umg_grpc.wire.core.json import echo, invalid
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
+from umg_grpc.wire.images.long_strings import LongText
 
-STEP_CHARACTERS = 1 << 17
-"""Characters of base64 that are decoded at once: the decoder holds the interpreter, for a file of 20 MB some 100 ms. A
-multiple of 4.
-"""
 ACCEPTED = "send an http(s) address, a data URL (`data:image/png;base64,...`) or base64"
 _HEAD_CHARACTERS = 256
 """Maximum characters before the comma of a data URL that is decoded in steps."""
@@ -20,13 +17,16 @@ _HEAD_CHARACTERS = 256
 
 def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
     """Decode an input image: an address, a data URL or base64. Raise UmgError(INVALID_FIELD) naming the field `at`."""
+    if isinstance(value, LongText):
+        _decode_long(value, image, at)
+        return
     if is_data_url(value):
         fill_bytes(_decode_data_url(value, at), image, at)
         return
     scheme, slashes, _ = value[:64].partition("://")
     if not slashes:
         try:
-            data = _decode_steps(value, 0, at)
+            data = _decode_base64(value, at)
         except UmgError:
             raise invalid(at, f"it is neither an address nor base64; {ACCEPTED}") from None
         fill_bytes(data, image, at)
@@ -75,23 +75,34 @@ def _has_host(address: str) -> bool:
 
 
 def _decode_data_url(url: str, at: str) -> bytes:
-    comma = url.find(",", 0, _HEAD_CHARACTERS)
-    if comma >= 0 and "base64" in url[:comma].lower().replace(" ", "").split(";"):
-        return _decode_steps(url, comma + 1, at)
-    return parse_data_url(url, at)[1]
+    start = _base64_start(url[:_HEAD_CHARACTERS])
+    return parse_data_url(url, at)[1] if start < 0 else _decode_base64(url[start:], at)
 
 
-def _decode_steps(text: str, start: int, at: str) -> bytes:
-    """Return the bytes of the base64 from `start`. Standard base64 is decoded in steps of a millisecond; any other
-    variant at once.
-    """
-    pieces = list[bytes]()
+def _base64_start(head: str) -> int:
+    """Return the position of the base64 in a data URL that begins with `head`; -1 for one without."""
+    comma = head.find(",")
+    return comma + 1 if comma >= 0 and "base64" in head[:comma].lower().replace(" ", "").split(";") else -1
+
+
+def _decode_base64(text: str, at: str) -> bytes:
+    """Return the bytes of base64. The standard form is decoded in steps, any other variant at once."""
     try:
-        for begin in range(start, len(text), STEP_CHARACTERS):
-            piece = text[begin : begin + STEP_CHARACTERS]
-            pieces.append(binascii.a2b_base64(piece, strict_mode=True))
-            if len(piece) == STEP_CHARACTERS and len(pieces[-1]) * 4 != STEP_CHARACTERS * 3:
-                return decode_base64(text[start:], at)  # padding before the end
+        return decode_in_steps(text.encode())
     except ValueError:
-        return decode_base64(text[start:], at)
-    return b"".join(pieces)
+        return decode_base64(text, at)
+
+
+def _decode_long(value: LongText, image: pb.ImageInput, at: str) -> None:
+    """Decode a long input image without a copy of its text."""
+    head = str(value.content[:_HEAD_CHARACTERS], "latin-1")
+    start = _base64_start(head) if is_data_url(head) else 0
+    if start >= 0 and "://" not in head[start:]:
+        try:
+            data = decode_in_steps(value.content[start:])
+        except ValueError:
+            pass  # another variant, or no base64
+        else:
+            fill_bytes(data, image, at)
+            return
+    decode_input(str(value.content, "utf-8"), image, at)

@@ -7,7 +7,6 @@ its family: the notes record the fields on which it depends (`RequestNotes.famil
 from collections.abc import Iterator, Mapping
 
 import msgspec
-from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -15,13 +14,18 @@ from umg_grpc.wire.core.field_paths import wire_paths
 from umg_grpc.wire.core.json import check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.core.unknown_fields import Fields
 from umg_grpc.wire.images.inputs import ACCEPTED, decode_input
+from umg_grpc.wire.images.long_strings import LONG_BYTES, LongStrings, LongText
 from umg_grpc.wire.images.schema import (
     ContentItem,
+    ContentPart,
     ImageBody,
     ImageReference,
+    InputImage,
     InputImages,
+    KnownImageBody,
     StreamChoice,
     StructuredInput,
+    StructuredItem,
     StructuredMessage,
     StructuredParameters,
 )
@@ -54,6 +58,10 @@ WHOLE_NAMES = {
 """Whole numbers of a flat body -> their canonical names."""
 OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 """Fields of `parameters`, with the same names in the canonical request."""
+NESTED = ("contents", "images", "input", "parameters", "sequential_image_generation_options", "optimize_prompt_options")
+"""Fields whose values have fields."""
+FAMILY_NAMES = frozenset({"input", "parameters", "mime_type"})
+"""Fields of a body that the models of one family accept, and that have no canonical form of their own."""
 BESIDE_INPUT = frozenset({"model", "input", "parameters", "response_format", "stream", "user", "safety_identifier"})
 """Fields that a structured body may have at the top level."""
 
@@ -81,12 +89,15 @@ def decode_request(
     model: str = "",
 ) -> DecodedRequest[pb.GenerateImageRequest]:
     """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
-    decoded, notes = parse(ImageBody, check_utf8(body)), RequestNotes()
-    members = msgspec.json.decode(body, type=dict[str, Raw])
-    names = {name for name, raw in members.items() if bytes(memoryview(raw)[:4]) != b"null"}
+    strings = LongStrings(check_utf8(body))
+    decoded, unknown = _read(strings.body)
+    if _restore(decoded, strings) < len(strings):  # a long string that is no image
+        decoded, unknown = _read(body)
+    notes = RequestNotes(uncarried=unknown)
+    names = {name for name in ImageBody.__struct_fields__ if getattr(decoded, name) is not None}
+    notes.family += sorted(names & FAMILY_NAMES)
     request = pb.GenerateImageRequest(model=decoded.model, operation=operation)
     request.source.format, request.source.body = face, body
-    _note_fields(body, names, notes)
     _check_operation(decoded, operation)
     if decoded.input is not None or decoded.parameters is not None:
         _decode_structured(decoded, names, request, notes)
@@ -97,16 +108,47 @@ def decode_request(
 
 def wants_stream(body: bytes) -> bool:
     """Return whether a decoded body requests a stream."""
+    if len(body) >= LONG_BYTES:
+        body = LongStrings(body).body
     return bool(parse(StreamChoice, body).stream)
 
 
-def _note_fields(body: bytes, names: set[str], notes: RequestNotes) -> None:
-    """Record the unknown fields, and those whose use depends on the family."""
-    known = set(ImageBody.__struct_fields__)
-    notes.uncarried += sorted(names - known)
-    if names & {"input", "parameters", "contents", "sequential_image_generation_options", "optimize_prompt_options"}:
-        notes.uncarried += FIELDS.nested_unknown(body)
-    notes.family += sorted(names & {"input", "parameters", "mime_type"})
+def _read(body: bytes) -> tuple[ImageBody, list[str]]:
+    """Return the decoded body and the paths of its unknown fields."""
+    try:
+        decoded = _KNOWN.decode(body)
+        has_nested = any(getattr(decoded, name) is not None for name in NESTED)
+        return decoded, list(FIELDS.nested_unknown(body)) if has_nested else []
+    except (ValueError, RecursionError):
+        return parse(ImageBody, body), list(FIELDS.unknown(body))
+
+
+_KNOWN = msgspec.json.Decoder(KnownImageBody)
+
+
+def _restore(decoded: ImageBody, strings: LongStrings) -> int:
+    """Set the long strings of the images. Return their number."""
+    if not len(strings):
+        return 0
+    parts: list[ContentPart | StructuredItem] = [part for item in decoded.contents or () for part in item.parts]
+    if decoded.input is not None:
+        parts += [item for message in decoded.input.messages for item in message.content]
+    for part in parts:
+        part.image = part.image and strings.restore(part.image)
+    restored = [part.image for part in parts]
+    for name in ("image", "images", "mask"):
+        given = getattr(decoded, name)
+        items = [_restored(item, strings) for item in (given if isinstance(given, list) else [given])]
+        setattr(decoded, name, items if isinstance(given, list) else items[0])
+        restored += [item.image_url if isinstance(item, ImageReference) else item for item in items]
+    return sum(isinstance(text, LongText) for text in restored)
+
+
+def _restored(item: InputImage | None, strings: LongStrings) -> InputImage | None:
+    if isinstance(item, ImageReference):
+        item.image_url = item.image_url and strings.restore(item.image_url)
+        return item
+    return item and strings.restore(item)
 
 
 def _check_operation(decoded: ImageBody, operation: "pb.ImageOperation.ValueType") -> None:
@@ -128,7 +170,7 @@ def _check_operation(decoded: ImageBody, operation: "pb.ImageOperation.ValueType
 def _decode_structured(
     decoded: ImageBody, names: set[str], request: pb.GenerateImageRequest, notes: RequestNotes
 ) -> None:
-    if beside := sorted((names & set(ImageBody.__struct_fields__)) - BESIDE_INPUT):
+    if beside := sorted(names - BESIDE_INPUT):
         raise invalid(beside[0], "a body with `input` has its options in `parameters`; move it there")
     if decoded.input is None:
         raise missing("input")

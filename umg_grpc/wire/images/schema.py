@@ -133,6 +133,10 @@ class ImageBody(Struct, kw_only=True):
     parameters: StructuredParameters | None = None
 
 
+class KnownImageBody(ImageBody, forbid_unknown_fields=True):
+    """Body with known fields only, as most bodies are."""
+
+
 class StreamChoice(Struct):
     """The member of a body that selects a stream."""
 
