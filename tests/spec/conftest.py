@@ -3,20 +3,24 @@
 from collections.abc import AsyncGenerator
 
 import aiohttp
+import grpc
 import pytest
 import pytest_asyncio
 
 from tests.spec.callers import Chat, Messages, Native, Responses
 from tests.spec.image_callers import CHANNEL, Images
 from tests.spec.vector_callers import Embeddings, NativeEmbedding, NativeEmbeddings, Rerank, RerankV2
+from tests.spec.video_callers import CHANNEL as VIDEO_CHANNEL
+from tests.spec.video_callers import Videos
 from tests.support.callers.api import ApiClient
-from tests.support.gateways import SANDBOX, running
+from tests.support.gateways import SANDBOX, Running, running
 
 CONFIG = f"""{SANDBOX.rstrip()}
   - name: vectors
     protocols: [sandbox]
     models: [text-embedding-3-small, text-embedding-3-large, text-embedding-ada-002, famG-embedding-001, text-embedding-004, rerank-v1]
 {CHANNEL.strip(chr(10))}
+{VIDEO_CHANNEL.strip(chr(10))}
   - name: local
     protocols: [local]
     models: [wordllama-256, wordllama-rerank]
@@ -79,3 +83,10 @@ def rerank_v2(gateway: ApiClient) -> RerankV2:
 @pytest.fixture(scope="module")
 def images(gateway: ApiClient) -> Images:
     return Images(gateway)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def videos(gateway: ApiClient) -> AsyncGenerator[Videos, None]:
+    assert isinstance(gateway.server, Running)
+    async with grpc.aio.insecure_channel(gateway.server.grpc) as channel:
+        yield Videos(gateway, gateway.server, channel)

@@ -1,5 +1,5 @@
-"""Every row and rule of the text and image documents, and the readings of them, with the tests that check them against
-the running service. `python -m tests.spec.rows` runs them and prints the number of rows that hold.
+"""Every row and rule of the text, image and video documents, and the readings of them, with the tests that check them
+against the running service. `python -m tests.spec.rows` runs them and prints the number of rows that hold.
 """
 
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.spec.image_rows import IMAGE_ROWS
+from tests.spec.video_rows import VIDEO_ROWS
 
 HERE = Path(__file__).parent
 
@@ -895,7 +896,7 @@ ROWS = [
     *ERRORS,
     *LIMITS,
     *READINGS,
-    *(row for section, rows in IMAGE_ROWS.items() for row in _rows(section, *rows)),
+    *(row for table in (IMAGE_ROWS, VIDEO_ROWS) for section, rows in table.items() for row in _rows(section, *rows)),
 ]
 
 

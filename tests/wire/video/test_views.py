@@ -297,7 +297,7 @@ def test_every_reason_has_an_error_body_of_the_entry(entry: "pb.VideoEntry.Value
         error = UmgError(reason, "why", field="model", request_id="req-1")
         body = msgspec.json.decode(ENTRIES[entry].encode_error(error, status))
         assert (set(body), set(body["error"])) == (SHAPES[entry].members, SHAPES[entry].error)
-        assert body["error"]["message"] == "why"
+        assert body["error"]["message"].endswith("why")
         assert body.get("code") not in {0, 10000}
         assert body.get("request_id", "req-1") == "req-1"
 

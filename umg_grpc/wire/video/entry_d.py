@@ -31,7 +31,7 @@ wire_path = wire_paths(
     [
         (r"^parameters\.duration_seconds", "duration"),
         (r"^parameters\.aspect_ratio", "ratio"),
-        (r"^parameters\.(media|prompt)", "content"),
+        (r"^parameters\.(media|prompt).*", "content"),
         (r"^parameters\.", ""),
     ]
 )

@@ -41,7 +41,7 @@ wire_path = wire_paths(
         (r"^parameters\.generate_audio", "metadata.sound"),
         (r"^parameters\.(dynamic_masks|camera_control)_json", r"metadata.\1"),
         (r"^parameters\.(aspect_ratio|negative_prompt|cfg_scale|seed)", r"metadata.\1"),
-        (r"^parameters\.media", "image"),
+        (r"^parameters\.media.*", "image"),
         (r"^parameters\.extra_json", "metadata"),
         (r"^(callback_url|external_task_id)", r"metadata.\1"),
         (r"^parameters\.", ""),

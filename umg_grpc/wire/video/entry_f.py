@@ -27,7 +27,7 @@ STATES = states("PENDING", "RUNNING", "SUCCESS", "FAILED")
 wire_path = wire_paths(
     [
         (r"^model$", "req_key"),
-        (r"^parameters\.media", "image_urls"),
+        (r"^parameters\.media.*", "image_urls"),
         (r"^parameters\.", ""),
     ]
 )

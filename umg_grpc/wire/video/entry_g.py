@@ -27,7 +27,7 @@ wire_path = wire_paths(
         (r"^parameters\.duration_seconds", "duration"),
         (r"^parameters\.aspect_ratio", "ratio"),
         (r"^parameters\.watermark", "aigc_watermark"),
-        (r"^parameters\.(media|prompt)", "content"),
+        (r"^parameters\.(media|prompt).*", "content"),
         (r"^parameters\.", ""),
     ]
 )

@@ -59,7 +59,7 @@ wire_path = wire_paths(
         (r"^parameters\.sample_count", "sampleCount"),
         (r"^parameters\.person_generation", "personGeneration"),
         (r"^parameters\.frames_per_second", "fps"),
-        (r"^parameters\.media", "image"),
+        (r"^parameters\.media.*", "image"),
         (r"^parameters\.extra_json", "metadata"),
         (r"^(callback_url|external_task_id)", r"metadata.\1"),
         (r"^parameters\.", ""),

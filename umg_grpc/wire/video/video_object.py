@@ -28,7 +28,7 @@ ORDERS = {"asc": pb.VIDEO_TASK_ORDER_OLDEST_FIRST, "desc": pb.VIDEO_TASK_ORDER_N
 wire_path = wire_paths(
     [
         (r"^parameters\.duration_seconds", "seconds"),
-        (r"^parameters\.media", "input_reference"),
+        (r"^parameters\.media.*", "input_reference"),
         (r"^parameters\.", ""),
         (r"^page_size$", "limit"),
         (r"^page_token$", "after"),
