@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 import uvloop
 
-from umg_grpc.cli import image_commands, key_commands, usage_commands
+from umg_grpc.cli import image_commands, key_commands, usage_commands, video_commands
 from umg_grpc.cli.config import load
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
+from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 from umg_grpc.config import Address
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PROTOCOLS, Router
@@ -23,6 +24,8 @@ app.add_typer(key_commands.app, name="keys")
 app.command()(usage_commands.usage)
 app.command()(image_commands.image)
 app.add_typer(usage_commands.requests, name="requests")
+app.command()(video_commands.video)
+app.add_typer(video_commands.tasks, name="tasks")
 
 HTTP = "127.0.0.1:8080"
 
@@ -32,9 +35,7 @@ def serve(
     *,
     config: ConfigFlag = None,
     http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0: any free one.")] = HTTP,
-    grpc: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")
-    ] = "127.0.0.1:50051",
+    grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")] = ADDRESS,
     data: DataFlag = DATA,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the ports.")] = 1,
     faces: Annotated[str, typer.Option(help="`http,grpc`, or one of them.")] = "http,grpc",
@@ -151,43 +152,27 @@ def models(
 @app.command()
 def chat(
     *,
-    grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="The gateway's gRPC address.")] = "127.0.0.1:50051",
-    key: Annotated[str, typer.Option(envvar="UMG_API_KEY", help="Without it the bootstrap key in --data.")] = "",
+    grpc: GrpcFlag = ADDRESS,
+    key: KeyFlag = "",
     model: Annotated[str | None, typer.Option(help="Without it the first that the gateway lists.")] = None,
     system: Annotated[str, typer.Option(help="System prompt.")] = "",
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of an answer.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0, max=2)] = None,
-    tls: Annotated[bool, typer.Option("--tls", help="Connect with TLS.")] = False,
-    ca: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Connect with TLS; the authorities to trust, in PEM.")
-    ] = None,
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
     config: ConfigFlag = None,
     data: DataFlag = DATA,
 ) -> None:
     """Talk to a model in the terminal. Ctrl-C stops an answer, Ctrl-D ends."""
-    from grpc import ssl_channel_credentials
-    from grpc.aio import insecure_channel, secure_channel
-
-    from umg_grpc.access.bootstrap import FILE
     from umg_grpc.cli import chat as talking
 
-    key_file = data / FILE
-    if not key and not key_file.is_file():
-        raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {key_file} either", param_hint="--key")
-    secret = key or key_file.read_text().strip()
-    if not (secret.isascii() and secret.isprintable()):
-        raise typer.BadParameter("a key is printable ASCII", param_hint="--key")
-
-    try:
-        authorities = ca.read_bytes() if ca is not None else None
-    except OSError as error:
-        raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
-    secure = tls or ca is not None
+    target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
 
     async def talk() -> None:
-        credentials = ssl_channel_credentials(authorities) if secure else None
-        async with insecure_channel(grpc) if credentials is None else secure_channel(grpc, credentials) as channel:
-            await talking.chat(channel, secret, model, system=system, max_tokens=max_tokens, temperature=temperature)
+        async with target.opened() as channel:
+            await talking.chat(
+                channel, target.key, model, system=system, max_tokens=max_tokens, temperature=temperature
+            )
 
     try:
         uvloop.run(talk())

@@ -1,0 +1,180 @@
+"""Commands `umg video` and `umg tasks` with their flags. The docstrings of the functions are their help texts."""
+
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+import uvloop
+
+from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
+from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.errors import UmgError
+
+if TYPE_CHECKING:
+    from umg_grpc.cli.video import Wishes
+
+tasks = typer.Typer(no_args_is_help=True, help="List, watch and cancel the video tasks of a key.")
+
+TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.")]
+OutputFlag = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File of the video; of several, the first.")
+]
+STATES = ("submitting", "queued", "running", "succeeded", "failed", "cancelled")
+INTERRUPTED = 130
+
+
+def video(
+    prompt: Annotated[str, typer.Argument(help="Description of the video; may be empty with an image.")],
+    *,
+    model: Annotated[str | None, typer.Option(help="Without it the first that makes videos.")] = None,
+    output: OutputFlag = None,
+    seconds: Annotated[int | None, typer.Option(min=1, max=60, help="Length.")] = None,
+    size: Annotated[str | None, typer.Option(help="Such as 1280x720, where the model has sizes.")] = None,
+    resolution: Annotated[str | None, typer.Option(help="Such as 720p, where the model has resolutions.")] = None,
+    ratio: Annotated[str | None, typer.Option(help="Such as 16:9.")] = None,
+    fps: Annotated[int | None, typer.Option(min=1, help="Frames per second.")] = None,
+    image: Annotated[
+        list[str] | None, typer.Option(metavar="FILE|URL", help="First frame; several are references.")
+    ] = None,
+    last_frame: Annotated[str | None, typer.Option(metavar="FILE|URL", help="Last frame.")] = None,
+    sound: Annotated[bool | None, typer.Option("--sound/--no-sound", help="Without either, as the model does.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, max=4, help="Number of videos.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=-1, help="The same seed gives the same video, where supported.")
+    ] = None,
+    grpc: GrpcFlag = ADDRESS,
+    key: KeyFlag = "",
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Make a video: submit a task, show its progress, and save the file. Ctrl-C leaves the task running."""
+    from umg_grpc.cli import video as commands
+
+    target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
+    wishes = _wishes(prompt, model, image or [], last_frame)
+    wishes.parameters(
+        duration_seconds=seconds,
+        size=size,
+        resolution=resolution,
+        aspect_ratio=ratio,
+        frames_per_second=fps,
+        generate_audio=sound,
+        sample_count=count,
+        seed=seed,
+    )
+    _run(commands.make(target, wishes, output))
+
+
+def _wishes(prompt: str, model: str | None, images: list[str], last_frame: str | None) -> "Wishes":
+    from umg_grpc.cli.video import Wishes, medium
+
+    try:
+        frames = [medium(each) for each in images]
+        return Wishes(prompt, model, frames, medium(last_frame) if last_frame else None)
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="--image") from None
+
+
+@tasks.command("list")
+def list_tasks(
+    *,
+    state: Annotated[str, typer.Option(metavar="NAME,..", help=f"Only these states: {', '.join(STATES)}.")] = "",
+    model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Of all keys; for an administrator.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most tasks.")] = 20,
+    grpc: GrpcFlag = ADDRESS,
+    key: KeyFlag = "",
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """List the newest tasks."""
+    from umg_grpc.cli import video as commands
+    from umg_grpc.cli.flags import names
+
+    states = names(state)
+    if set(states) - set(STATES):
+        raise typer.BadParameter(f"expected names of {', '.join(STATES)}", param_hint="--state")
+    target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
+    _run(commands.list_tasks(target, states, model, every=every, limit=limit))
+
+
+@tasks.command("show")
+def show(
+    task: TaskArgument,
+    *,
+    grpc: GrpcFlag = ADDRESS,
+    key: KeyFlag = "",
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Print a task with its parameters, results or reason of failure."""
+    from umg_grpc.cli import video as commands
+
+    _run(commands.show(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task))
+
+
+@tasks.command("watch")
+def watch(
+    task: TaskArgument,
+    *,
+    output: OutputFlag = None,
+    grpc: GrpcFlag = ADDRESS,
+    key: KeyFlag = "",
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Show the progress of a task until it ends, and save its video with -o. Ctrl-C leaves the task running."""
+    from umg_grpc.cli import video as commands
+
+    _run(commands.watch(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task, output))
+
+
+@tasks.command("cancel")
+def cancel(
+    task: TaskArgument,
+    *,
+    grpc: GrpcFlag = ADDRESS,
+    key: KeyFlag = "",
+    tls: TlsFlag = False,
+    ca: CaFlag = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Cancel a task that its provider has not started."""
+    from umg_grpc.cli import video as commands
+
+    _run(commands.cancel(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task))
+
+
+@tasks.command("callbacks")
+def callbacks(
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most notifications.")] = 50,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """List the notifications of callers that are not delivered, with those given up, in the database of a config."""
+    from umg_grpc.cli import task_callbacks as commands
+
+    uvloop.run(commands.list_callbacks(config, data, limit))
+
+
+def _run(work: Coroutine[None, None, None]) -> None:
+    """Run a command. Print a failure to standard error and exit with 1; with 130 after Ctrl-C."""
+    try:
+        uvloop.run(work)
+    except UmgError as error:
+        print(f"umg: {error.message}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
