@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Dependencies of the installed state: when one of these files changes, `install` runs again.
-SOURCES := pyproject.toml hatch_build.py $(shell find proto -name '*.proto')
+SOURCES := pyproject.toml hatch_build.py $(shell find proto third_party -name '*.proto')
 CLIENT := clients/python/pyproject.toml clients/python/hatch_build.py
 # LOCKED=true, as in CI, installs the versions and hashes of requirements/*.lock; else the newest allowed by pyproject.toml.
 LOCKED ?= $(CI)
@@ -94,6 +94,10 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/mypy
 	cd clients/python && ../../$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code proto
+	@if [ -e proto/released.binpb ]; then $(BIN)/buf breaking proto --against proto/released.binpb; \
+	  else echo "buf breaking: without proto/released.binpb nothing is released yet, and nothing can break"; fi
 	$(BIN)/python scripts/lint_proto.py
 	$(BIN)/python scripts/check_language.py
 	$(BIN)/python scripts/check_matches.py
