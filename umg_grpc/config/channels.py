@@ -37,7 +37,7 @@ OWN_PROTOCOLS = ("local", "sandbox")
 TEXT_PROTOCOLS = FORMATS.keys()
 EMBEDDING_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in EMBEDDING_FORMATS.values()))
 RERANK_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in RERANK_FORMATS.values()))
-REMIX_PROTOCOLS = ("vidA",)
+REMIX_PROTOCOLS = ("vidA", "umg_video")
 """Video protocols of providers that change a finished video."""
 PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
     pb.MODEL_OPERATION_GENERATE: TEXT_PROTOCOLS,

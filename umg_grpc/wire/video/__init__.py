@@ -8,6 +8,7 @@ from umg_grpc.wire.video.entry_f import ENTRY_F
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.entry_g import ENTRY_G
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.providers.umg_video import UMG_VIDEO
 from umg_grpc.wire.video.providers.vid_a import VID_A
 from umg_grpc.wire.video.providers.vid_b import VID_B, VID_B_GEMINI
 from umg_grpc.wire.video.providers.vid_c import VID_C
@@ -27,7 +28,7 @@ VIDEO_FACES: dict[str, EntryFormat] = {row.name: row for row in ENTRIES.values()
 """The same rows by the names of their faces."""
 
 VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
-    protocol.name: protocol for protocol in (VID_A, VID_B, VID_C, VID_D, VID_E, VID_F, VID_G)
+    protocol.name: protocol for protocol in (VID_A, VID_B, VID_C, VID_D, VID_E, VID_F, VID_G, UMG_VIDEO)
 }
 """Rows of the providers' protocols, by the name in a channel's `protocols`."""
 

@@ -93,6 +93,14 @@ def add_missing(body: JsonObject, fields: Mapping[str, Raw]) -> None:
         body.setdefault(name, raw)
 
 
+def members_of(raw: Raw | None) -> dict[str, Raw]:
+    """Return the members of an object that is passed through; none for any other value."""
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Raw]) if raw is not None else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
 def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> None:
     """Raise UmgError(UNTRANSLATABLE) for the first of these media, by position; `supported` states the accepted
     ones.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -36,6 +36,7 @@ from umg_grpc.wire.video.providers.requests import (
     extra_fields,
     get_request,
     given,
+    members_of,
     path_id,
     pixels,
     prompt_of,
@@ -98,20 +99,13 @@ def encode_create(submission: Submission) -> ProviderRequest:
     extra = extra_fields(submission, report)
     source = _input(submission, inputs)
     options = _options(parameters, inputs, report)
-    add_missing(source, _members(extra.pop("input", None)))
-    add_missing(options, _members(extra.pop("parameters", None)))
+    add_missing(source, members_of(extra.pop("input", None)))
+    add_missing(options, members_of(extra.pop("parameters", None)))
     for name, raw in extra.items():
         (source if name in INPUT_FIELDS else options).setdefault(name, raw)
     body = msgspec.json.encode({"model": submission.model, "input": source, "parameters": options})
     path = PATH if inputs.last is None else FRAMES_PATH
     return ProviderRequest(method="POST", path=path, body=body, headers=ASYNC_HEADERS, report=report)
-
-
-def _members(raw: Raw | None) -> dict[str, Raw]:
-    try:
-        return msgspec.json.decode(raw, type=dict[str, Raw]) if raw is not None else {}
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _input(submission: Submission, inputs: Inputs) -> JsonObject:

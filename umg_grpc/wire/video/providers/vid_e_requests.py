@@ -3,9 +3,6 @@
 import re
 from urllib.parse import quote
 
-import msgspec
-from msgspec import Raw
-
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.report import Report, untranslatable
@@ -17,6 +14,7 @@ from umg_grpc.wire.video.providers.requests import (
     add_missing,
     extra_fields,
     json_request,
+    members_of,
     prompt_of,
     ratio_of,
     refuse_media,
@@ -134,11 +132,12 @@ def encode_new(submission: Submission) -> ProviderRequest:
     else:
         contents = _contents(submission, inputs, is_omni=kind == pb.VIDEO_TASK_KIND_OMNI)
         body["contents"] = extra.pop("contents", None) or contents
-    body["settings"] = _settings(parameters, inputs, kind, report) | _members(extra.pop("settings", None))
-    options = _members(extra.pop("options", None))
+    body["settings"] = {**_settings(parameters, inputs, kind, report), **members_of(extra.pop("settings", None))}
+    options = members_of(extra.pop("options", None))
     for name in OWN_OPTIONS:
         options.pop(name, None)
-    body["options"] = {"watermark_info": {"enabled": parameters.watermark}, **options} | _own_options(submission)
+    marks = {"enabled": parameters.watermark}
+    body["options"] = {"watermark_info": marks, **options, **_own_options(submission)}
     add_missing(body, extra)
     return json_request(f"/{NEW_PATHS[kind]}/{quote(submission.model, safe='')}", body, report)
 
@@ -201,11 +200,3 @@ def _own_options(submission: Submission) -> JsonObject:
     if submission.callback_url:
         options["callback_url"] = submission.callback_url
     return options
-
-
-def _members(raw: Raw | None) -> JsonObject:
-    """Return the members of an object that is passed through; none for any other value."""
-    try:
-        return dict(msgspec.json.decode(raw, type=dict[str, Raw])) if raw is not None else {}
-    except (ValueError, RecursionError):
-        return {}
