@@ -11,7 +11,8 @@ from umg_grpc.v1 import pb
 
 UNCONFIRMED = "submit_unconfirmed"
 WORDS = {SUCCEEDED: "succeeded", FAILED: "failed"}
-"""States of the unified entry, of which the notifications are."""
+ENDS = frozenset(WORDS.values())
+"""States of notifications of ended tasks, in all entries of the test that have notifications."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class Outcome:
     """Tags of the tasks that a provider has."""
     notified: Mapping[str, Collection[str]]
     """Id of a task -> states of its notifications."""
+    silent: Collection[str]
+    """Ids of the tasks without notifications."""
     kills: int
     price: int
     """Micro-credits of a task that succeeded."""
@@ -72,9 +75,8 @@ class Outcome:
             yield f"{tag}: charged {row.micro_credits} at the end {end}"
         if task_id not in self.charged or self.charged[task_id] != row.micro_credits:
             yield f"{tag}: its usage record has {self.charged.get(task_id)}"
-        if row.state in TERMINAL and WORDS[pb.VideoTaskState.ValueType(row.state)] not in self.notified.get(
-            task_id, ()
-        ):
+        word = WORDS.get(pb.VideoTaskState.ValueType(row.state))
+        if task_id not in self.silent and word not in self.notified.get(task_id, ()):
             yield f"{tag}: its end was not notified"
 
 

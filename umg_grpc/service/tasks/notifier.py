@@ -18,7 +18,7 @@ BATCH = 32
 POST_SECONDS = 15.0
 LEASE_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
-PAUSES = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
+PAUSES: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
 """Seconds after the attempts that failed; after one more the notification is given up, about 16 hours after the first.
 """
 GONE = 410
