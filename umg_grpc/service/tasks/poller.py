@@ -25,7 +25,7 @@ LEASE_SECONDS = 30.0
 """Time after which a claimed task is due again, in any process: more than a poll takes."""
 CLAIMED_BATCHES = 4
 """Number of batches claimed ahead for each poll that may run at the same time."""
-BURST_SECONDS = 0.1
+BURST_SECONDS = 0.05
 """Time whose polls may start at once."""
 CLOSE_SECONDS = 5.0
 
