@@ -9,11 +9,13 @@ from google.protobuf.message import Message
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.image_families import check, family_row
 from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
+from umg_grpc.service.pipeline import validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
 from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
 from umg_grpc.service.pipeline.image_call import AdmittedImages, complete
+from umg_grpc.service.pipeline.image_costs import inputs_of
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.request_decoding import read_source
@@ -23,7 +25,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.request_notes import DecodedRequest
-from umg_grpc.wire.text_format import BIG_BYTES
 
 HOLD_SECONDS = 10.0
 """Maximum time that the start of a stream is held back until its first draft or image: most failures occur before."""
@@ -48,8 +49,9 @@ class ImagePipeline(
         decoded, resolved = await self.read(call, message, request)
         request, notes, model = decoded.canonical, decoded.notes, resolved.model
         rules = family_row(model.id, model.family)
-        if call.arrival.notes is None and not request.HasField("source"):
-            await _check_files(request)
+        is_read = call.arrival.notes is not None or request.HasField("source")
+        if not is_read and _has_files(request):  # no codec has checked the files
+            await asyncio.to_thread(check_inputs, request)
         check(request, rules, notes.family)
         self._delivery.check_addresses(request)
         await self.count_request(call, model, request)
@@ -96,6 +98,13 @@ class ImagePipeline(
 
         return await first_to_answer(attempts, scope, hedge, start, close)
 
+    async def _validate(self, message: Message) -> None:
+        request = message.request if isinstance(message, pb.StreamGenerateImageRequest) else message
+        if isinstance(request, pb.GenerateImageRequest) and _has_files(request):
+            await asyncio.to_thread(validation.check, message)
+        else:
+            validation.check(message)
+
     async def _decode(
         self, given: pb.GenerateImageRequest, *, counted: bool
     ) -> DecodedRequest[pb.GenerateImageRequest]:
@@ -132,12 +141,11 @@ class ImagePipeline(
         return response
 
 
-async def _check_files(request: pb.GenerateImageRequest) -> None:
-    """Check the input images of a request in the canonical form, see `check_inputs`: no codec has read them."""
-    if request.ByteSize() < BIG_BYTES:
-        check_inputs(request)
-    else:
-        await asyncio.to_thread(check_inputs, request)
+def _has_files(request: pb.GenerateImageRequest) -> bool:
+    """Return whether a request has input images. Work on it is then done in a thread: each access to a file of 20 MB
+    takes milliseconds, and its size is not known before.
+    """
+    return next(inputs_of(request), None) is not None
 
 
 class ImageEncoder:
@@ -154,7 +162,7 @@ class ImageEncoder:
         """Encode the request for the channel, see `RequestEncoder`."""
         admitted, upstream = self._admitted, self._upstreams[target.channel.name]
         request, notes = admitted.request, admitted.notes
-        if upstream.is_slow(request, len(request.source.body) or request.ByteSize()):
+        if _has_files(request) or upstream.is_slow(request, len(request.source.body) or request.ByteSize()):
             prepared = await asyncio.to_thread(upstream.prepare, request, target.model, notes)
         else:
             prepared = upstream.prepare(request, target.model, notes)

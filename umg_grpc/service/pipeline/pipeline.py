@@ -88,7 +88,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         """
         notes = call.arrival.notes or NO_NOTES
         if not request.HasField("source"):
-            check(message if message is request or not request.ListFields() else request)
+            await self._validate(message if message is request or not request.ListFields() else request)
         elif call.arrival.notes is None:
             request, notes = await self._decode(request, counted=counted)
         self._check_content(request)
@@ -179,6 +179,10 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                 if scope.attempt.span is not None:
                     scope.attempt.span.read_response(response)
                 return await self._settle(admitted, scope.attempt, response)
+
+    async def _validate(self, message: Message) -> None:
+        """Raise UmgError for the first rule of the schema that the message breaks."""
+        check(message)
 
     def _check_content(self, request: RequestT) -> None:
         """Raise UmgError for a request that no model can answer."""
