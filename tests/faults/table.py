@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.soak.callers import CallResult, Outcome
-from tests.soak.questions import EMBED, GENERATE, GRPC, HTTP, RERANK, Question
-from tests.support.providers.faulty.answers import FORMATS, TEXT_FORMATS
+from tests.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, IMAGE_BYTES, IMAGE_GROUP, RERANK, Question
+from tests.support.providers.faulty import answers
+from tests.support.providers.faulty.answers import TEXT_FORMATS
 from tests.support.providers.faulty.faults import FAULTS, Fault, Strikes
+from tests.support.providers.faulty.image_answers import IMAGE_FORMATS, STREAMED_FORMATS
 from tests.support.providers.faulty.server import REFUSES, TAKES_NONE
 from tests.support.providers.faulty.wire import send_right
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
+FORMATS = (*answers.FORMATS, *IMAGE_FORMATS)
 ALONE, BEHIND = "alone", "a healthy one behind it"
 WAYS = (ALONE, BEHIND)
 
@@ -86,6 +89,7 @@ OTHERWISE: dict[tuple[str, str], Strikes | None] = {
     ("no-end-marker", "chat"): Strikes.NEVER,  # the finish reason precedes the marker, which many leave out
     ("no-end-marker", "messages"): Strikes.NEVER,
     ("more-after-end", "native"): None,  # which has no end marker
+    ("no-end-marker", "ark_images"): Strikes.NEVER,  # the event with the usage precedes the marker
 }
 """(fault, upstream format) -> when the fault strikes, where formats differ."""
 
@@ -110,6 +114,13 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
     """
     other = _other(fault, upstream)
     own = Question(HTTP, upstream)
+    if upstream in IMAGE_FORMATS:
+        kind = IMAGE_QUESTIONS.get(upstream, IMAGE)
+        selected = [
+            Question(GRPC, kind, stream) for stream in (False, *([True] if upstream in STREAMED_FORMATS else ()))
+        ]
+        yield from (each for each in selected if strikes(fault, upstream, streamed=each.stream) is not None)
+        return
     if upstream == "rerank":
         selected = [own, Question(GRPC, RERANK)]
     elif upstream not in TEXT_FORMATS:
@@ -123,6 +134,10 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
     for question in selected[: len(selected) // 3] if fault.name.endswith(("-empty", "-html")) else selected:
         if strikes(fault, upstream, streamed=question.stream) is not None:
             yield question
+
+
+IMAGE_QUESTIONS = {"umg_images": IMAGE_BYTES, "ark_images": IMAGE_GROUP}
+"""Format of a provider -> its question, from which the provider recognizes its format."""
 
 
 def _other(fault: Fault, upstream: str) -> str:

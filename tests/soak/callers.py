@@ -17,6 +17,7 @@ from tests.soak.http import Client, Response, client
 from tests.soak.questions import GRPC, Question
 from tests.soak.reading import READERS, ReceivedAnswer, UnreadableError, packed_vectors, ranking, require
 from tests.support.callers.faces import FACES, bearer
+from tests.support.providers.faulty.image_answers import label_of
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
@@ -73,6 +74,7 @@ class Callers:
         self._generation = rpc.GenerationServiceStub(channel)
         self._embedding = rpc.EmbeddingServiceStub(channel)
         self._rerank = rpc.RerankServiceStub(channel)
+        self._images = rpc.ImageServiceStub(channel)
 
     async def call(self, question: Question, model: str, nonce: str) -> CallResult:
         """Call a model of the providers of `tests.support.providers.faulty`. Return the outcome. Never raises, except when cancelled."""
@@ -137,8 +139,10 @@ class Callers:
     ) -> tuple[Outcome, str]:
         received = ReceivedAnswer()
         try:
-            if question.stream:
+            if question.stream and question.is_text:
                 await self._stream(model, prompt, received)
+            elif question.stream:
+                await self._stream_images(question, model, prompt, received)
             else:
                 received = await self._answer(question, model, prompt)
         except grpc.aio.AioRpcError as error:
@@ -155,6 +159,10 @@ class Callers:
             case questions.EMBED:
                 made = await self._embedding.Embed(questions.embed(model, prompt), **how)
                 return packed_vectors(each.values for each in made.embeddings)
+            case questions.IMAGE | questions.IMAGE_BYTES | questions.IMAGE_GROUP:
+                images = await self._images.GenerateImage(questions.make_images(question, model, prompt), **how)
+                labels = [label_of(image.data, image.url) for image in images.result.images]
+                return ReceivedAnswer("".join(labels), "stop", True)
             case _:
                 ranked = await self._rerank.Rerank(questions.rerank(model, prompt), **how)
                 return ranking([(each.index, each.relevance_score) for each in ranked.results])
@@ -171,6 +179,17 @@ class Callers:
                         received.text += event.text_delta
                     case "finished":
                         received.finish = pb.FinishReason.Name(event.finished.finish_reason)
+        received.ended = True
+
+    async def _stream_images(self, question: Question, model: str, prompt: str, received: ReceivedAnswer) -> None:
+        request = pb.StreamGenerateImageRequest(request=questions.make_images(question, model, prompt))
+        call = self._images.StreamGenerateImage(request, metadata=self._credentials, timeout=PATIENCE_SECONDS)
+        async for message in call:
+            for event in message.events:
+                if event.HasField("completed"):
+                    received.text += label_of(event.completed.image.data, event.completed.image.url)
+                elif event.HasField("finished"):
+                    received.finish = "stop"
         received.ended = True
 
 

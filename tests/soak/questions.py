@@ -10,6 +10,7 @@ from tests.soak.reading import packed_vectors, ranking
 from tests.support.callers.faces import FACES
 from tests.support.callers.requests import Json, Request
 from tests.support.providers.faulty import answers
+from tests.support.providers.faulty.image_answers import COUNT, label
 from tests.support.providers.vectors import score, vector
 from umg_grpc.v1 import pb
 
@@ -17,6 +18,8 @@ HTTP, GRPC = "HTTP", "gRPC"
 TEXT = tuple(FACES)
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 GENERATE, EMBED, RERANK = "generate", "embed", "rerank"
+IMAGE, IMAGE_BYTES, IMAGE_GROUP = "image", "image as bytes", "group of images"
+"""Image operations: one image, `COUNT` of a stream; as bytes; a group of as many images as bytes."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ def right(question: Question, nonce: str) -> str:
     """Return the text of the right answer to a prompt with the nonce, as `reading` decodes it."""
     if question.is_text:
         return answers.text(f"nonce-{nonce}")
+    if question.format in (IMAGE, IMAGE_BYTES, IMAGE_GROUP):
+        return "".join(label(f"nonce-{nonce}", at) for at in range(COUNT if question.stream else 1))
     query = prompt(nonce)
     if question.format in ("rerank", RERANK):
         ranked = sorted(
@@ -118,3 +123,16 @@ def embed(model: str, prompt: str) -> pb.EmbedRequest:
 def rerank(model: str, prompt: str) -> pb.RerankRequest:
     ranked = [pb.RerankDocument(text=text) for text in documents(prompt)]
     return pb.RerankRequest(model=model, query=prompt, documents=ranked)
+
+
+def make_images(question: Question, model: str, prompt: str) -> pb.GenerateImageRequest:
+    """Return the request for the images of a question."""
+    request, count = pb.GenerateImageRequest(model=model, prompt=prompt), COUNT if question.stream else 1
+    if question.format != IMAGE:
+        request.response_format = pb.IMAGE_RESPONSE_FORMAT_B64_JSON
+    if question.format == IMAGE_GROUP:
+        request.sequential_image_generation = pb.SEQUENTIAL_IMAGE_GENERATION_AUTO
+        request.max_sequential_images = count
+    elif count > 1:
+        request.n = count
+    return request

@@ -15,6 +15,7 @@ from typing import Any
 from tests.support.providers import messages_wire, native_wire, responses_wire
 from tests.support.providers.chat import Chat
 from tests.support.providers.common import compact
+from tests.support.providers.faulty import image_answers
 from tests.support.providers.scenarios import Answer, ScenarioRequest
 from tests.support.providers.server import ReceivedRequest
 from tests.support.providers.vectors import numbers, score, tokens, vector
@@ -94,17 +95,32 @@ class Reply:
 
 def reply(path: str, body: bytes) -> Reply | None:
     """Return the right answer to a request, None for a path that no provider serves. The request is not checked."""
+    request = json.loads(body) if body.startswith(b"{") else {}
+    found = NONCE.findall(body.decode())
+    nonce = found[-1] if found else ""
+    if (image := image_answers.format_of(path, request)) is not None:
+        return _image_reply(image, nonce, request)
     name = next((name for end, name in PATHS.items() if path.endswith(end)), None)
     if name is None:
         return None
-    request = json.loads(body)
-    found = NONCE.findall(body.decode())
-    nonce = found[-1] if found else ""
     if name in TEXT_FORMATS:
         streamed = ":stream" in path if name == "native" else request.get("stream") is True
         return _text_reply(name, nonce, request, path, streamed)
     made = {"embeddings": _embeddings, "native_embeddings": _native_embeddings, "rerank": _rerank}[name](request)
     return _unstreamed(name, nonce, made)
+
+
+def _image_reply(name: str, nonce: str, request: Json) -> Reply:
+    answer = image_answers.whole(name, nonce, request)
+    if request.get("stream") is not True:
+        return _unstreamed(name, nonce, answer)
+    frames = image_answers.frames(name, nonce)
+
+    def whole() -> bytes:
+        return compact(answer).encode()
+
+    finish = image_answers.COUNT if name == "ark_images" else len(frames) - 1
+    return Reply(name, nonce, True, frames, 0, finish, len(frames) - 1, whole, ERRORS[name], ERROR_FRAMES[name])
 
 
 def _unstreamed(name: str, nonce: str, value: Json) -> Reply:
@@ -210,10 +226,18 @@ ERRORS: dict[str, Callable[[int, str], Json]] = {
     "embeddings": _openai_error,
     "native_embeddings": native_wire.error,
     "rerank": lambda status, message: {"id": "r-1", "message": message},
+    "images": _openai_error,
+    "umg_images": image_answers.umg_error,
+    "native_images": native_wire.error,
+    "ark_images": image_answers.ark_error,
+    "dashscope_images": image_answers.dashscope_error,
 }
 ERROR_FRAMES: dict[str, Callable[[list[bytes]], bytes]] = {
     "chat": lambda _: f"data: {compact(_openai_error(500, f'the {WORD}'))}\n\n".encode(),
     "responses": lambda sent: responses_wire.failed(f"the {WORD}", sent, bare=not sent),
     "messages": lambda _: messages_wire.event(messages_wire.error(529, f"the {WORD}")),
     "native": lambda _: native_wire.frame(native_wire.error(503, f"the {WORD}")),
+    "images": lambda _: image_answers.error_frame(_openai_error(500, f"the {WORD}")),
+    "umg_images": lambda _: image_answers.error_frame(image_answers.umg_error(500, f"the {WORD}")),
+    "ark_images": lambda _: image_answers.error_frame(image_answers.ark_error(500, f"the {WORD}")),
 }
