@@ -623,6 +623,11 @@ MISTAKES = [
         ("6: channels[0].models[0].family: expected `famO`, in this spelling",),
     ),
     Mistake(
+        "a video family in another spelling",
+        LOCAL + "models: {m: {family: VIDA}}",
+        ("2: models.m.family: expected `vidA`, in this spelling",),
+    ),
+    Mistake(
         "a family that is no short name",
         LOCAL + "models: {m: {family: a b}}",
         ("2: models.m.family: expected a family such as famG: up to 32 letters, digits, `.`, `_` or `-`",),

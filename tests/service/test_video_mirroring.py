@@ -178,6 +178,21 @@ async def test_inline_data_has_a_link_and_without_a_store_it_is_read_at_the_prov
 # --- the simulated provider
 
 
+async def test_a_simulated_video_without_a_blob_store_is_encoded_for_each_download(
+    tmp_path: Path, storage: Storage
+) -> None:
+    extra = "blobs: {enabled: false}\n"
+    async with running(config(storage, extra), tmp_path) as made, grpc.aio.insecure_channel(made.grpc) as channel:
+        parameters = pb.VideoParameters(prompt="a fox", duration_seconds=12, size="1280x720")
+        task = (
+            await Caller(channel).finished((await Caller(channel).create("vidA-2", parameters=parameters)).task_id)
+        )[-1]
+        assert not task.results[0].HasField("url")
+        first, second = [(await Caller(channel).download(task.task_id))[1] for _ in range(2)]
+        assert first == second
+        assert first[4:8] == b"ftyp"
+
+
 async def test_a_simulated_video_passes_through_its_states_and_is_playable(caller: Caller) -> None:
     parameters = pb.VideoParameters(prompt="a fox reads", duration_seconds=4, size="720x1280")
     task = await caller.create("vidA-2", parameters=parameters)

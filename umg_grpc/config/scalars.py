@@ -8,6 +8,7 @@ from umg_grpc.config.address import Address
 from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.families import FAMILIES
 from umg_grpc.image_families import IMAGE_FAMILIES
+from umg_grpc.video_families import FAMILIES as VIDEO_FAMILIES
 
 UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -69,7 +70,7 @@ def family(document: Document, path: Path, text: str | None) -> str | None:
     """Return the name of a family, also of one without rules. Reports a known family in another letter case, like
     `famo`.
     """
-    families = (*FAMILIES, *IMAGE_FAMILIES)
+    families = (*FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES)
     spelling = next((known for known in families if text is not None and text.lower() == known.lower()), text)
     if spelling != text:
         document.problem(path, f"expected `{spelling}`, in this spelling")

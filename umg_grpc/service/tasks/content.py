@@ -1,5 +1,6 @@
 """Content of the results of video tasks, in constant memory: from the blob store, the provider, or its storage."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
@@ -26,6 +27,7 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 MAX_CHUNK = 1 << 20
 POLL_SECONDS = 20.0
 """Longest time of a poll that gets a new address of a result."""
+POLLS, PAUSE_SECONDS = 30, 0.5
 UNFINISHED: Mapping[int, str] = {SUBMITTING: "queued", QUEUED: "queued", RUNNING: "in_progress"}
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -168,13 +170,7 @@ class TaskContent:
         self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> AsyncGenerator[_Opened, None]:
         """Open the result that the provider returns to another poll. Some providers sign a new address each time."""
-        upstream = self._channels.videos.get(row.channel)
-        if upstream is None:
-            raise _not_found("the channel of this task is not served any more")
-        known = provider_task_of(row)
-        status = (await upstream.poll([known], POLL_SECONDS)).get(known.id)
-        if not isinstance(status, ProviderStatus):
-            raise status or _not_found("the provider does not have the task any more")
+        status = await self._polled(row)
         fresh = [each for each in status.results if each.variant == result.variant]
         if index >= len(fresh):
             raise _not_found("the provider does not have the result any more")
@@ -190,6 +186,22 @@ class TaskContent:
         new = TaskResult(variant=result.variant, url=fresh[index].url, mime_type=result.mime_type)
         async with self._from_url(new, wanted) as opened:
             yield opened
+
+    async def _polled(self, row: MediaTask) -> ProviderStatus:
+        """Return the provider's answer about a task that has succeeded. A provider that makes the video again takes
+        several polls.
+        """
+        upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
+        if upstream is None:
+            raise _not_found("the channel of this task is not served any more")
+        for _ in range(POLLS):
+            status = (await upstream.poll([known], POLL_SECONDS)).get(known.id)
+            if not isinstance(status, ProviderStatus):
+                raise status or _not_found("the provider does not have the task any more")
+            if status.state not in UNFINISHED:
+                return status
+            await asyncio.sleep(PAUSE_SECONDS)
+        raise _broken("it is not ready; try again later")
 
 
 def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskResult, int]:
