@@ -172,6 +172,13 @@ class ChannelFactory:
                 assert_never(unhandled)
 
 
+def check_files(channel: Channel) -> None:
+    """Read the files of a channel. Raise OSError if one cannot be used."""
+    tls_context(channel)
+    if isinstance(channel.auth, ServiceAccountAuth):
+        _service_account(channel, channel.auth.file)
+
+
 def tls_context(channel: Channel) -> ssl.SSLContext | None:
     """Return the TLS context of the channel's `ca_file`; None for the system's certificates. Raise OSError if the file
     cannot be used.

@@ -14,12 +14,13 @@ from urllib.parse import parse_qs
 import jwt
 import pytest
 from aiohttp import web
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from yarl import URL
 
 from tests.support.providers.raw import PATIENT, answering, failed, provider, sized
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
+from tests.support.service_accounts import PUBLIC_KEY, key_file
 from umg_grpc.errors import Failure
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner, canonical_request
@@ -108,10 +109,6 @@ async def test_each_request_has_a_token_of_its_own() -> None:
 # --- service accounts
 
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
 @dataclass(kw_only=True)
 class TokenServer(FakeProvider):
     """Server of tokens, which verifies the assertions."""
@@ -129,9 +126,7 @@ class TokenServer(FakeProvider):
         assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
         audience = f"{self.url}/token"
         self.claims.append(
-            jwt.decode(
-                form["assertion"][0], KEY.public_key(), ["RS256"], audience=audience, options={"verify_exp": False}
-            )
+            jwt.decode(form["assertion"][0], PUBLIC_KEY, ["RS256"], audience=audience, options={"verify_exp": False})
         )
         if self.statuses:
             return web.json_response({"error": "invalid_grant"}, status=self.statuses.pop(0))
@@ -158,12 +153,6 @@ async def account(directory: Path, **server: Any) -> AsyncGenerator[Account, Non
         now = [1767323645.0]
         signer = ServiceAccountSigner(read_service_account(str(file)), client, scope=SCOPE, now=lambda: now[0])
         yield Account(made, signer, client, now)
-
-
-def key_file(url: str, pem: str = PEM) -> str:
-    return json.dumps(
-        {"client_email": "umg@p.example", "private_key": pem, "private_key_id": "k1", "token_uri": f"{url}/token"}
-    )
 
 
 async def test_a_token_is_requested_once_for_concurrent_calls_and_renewed_before_its_end(tmp_path: Path) -> None:

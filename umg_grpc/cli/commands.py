@@ -78,7 +78,7 @@ def reload(data: DataFlag = DATA) -> None:
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     # imported here: the service is slow to import
-    from umg_grpc.channel_factory import tls_context
+    from umg_grpc.channel_factory import check_files
     from umg_grpc.cli.exposure import replica_warnings
     from umg_grpc.cli.serve import check_local_models
     from umg_grpc.store import StoreError
@@ -89,7 +89,7 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     try:
         check_local_models(found)
         for channel in found.channels:
-            tls_context(channel)
+            check_files(channel)
         expired = load_certificate(found.tls).problem if found.tls is not None else ""
         blob_place(found.blobs.url, found.blobs.endpoint, DATA)
     except (OSError, StoreError, UmgError) as error:
