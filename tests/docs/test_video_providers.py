@@ -8,8 +8,8 @@ import msgspec
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.videos import submission
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
+from umg_grpc.service.tasks.outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_inputs import MAX_BYTES
-from umg_grpc.upstream.http.video_misses import MAX_MISSES
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.providers.vid_b import VID_B, VID_B_GEMINI
 from umg_grpc.wire.video.providers.vid_e_requests import is_new
@@ -49,8 +49,8 @@ def test_the_times_are_those_of_the_protocols() -> None:
         ), name
         assert deadline == duration(protocol.deadline_seconds), name
         assert valid == ("by key" if protocol.result_seconds is None else f"{protocol.result_seconds / 3600:g} h"), name
-    assert MAX_MISSES == 3
-    assert "are polled three times before the task fails" in FLAT
+    assert f"have is polled {LOST_ATTEMPTS} times before it fails as `task_expired`" in FLAT
+    assert f"a success without a file {RESULT_ATTEMPTS} times before the task fails as `task_failed`" in FLAT
 
 
 def duration(seconds: float) -> str:

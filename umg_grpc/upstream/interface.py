@@ -147,7 +147,10 @@ class VideoUpstream(Protocol):
         ...
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return the provider's id -> status or error, for tasks of one key. Raise UmgError if the call failed."""
+        """Return the provider's id -> status or error, for tasks of one key. The error has the reason OBJECT_NOT_FOUND
+        if the provider does not have the task, and `SUCCEEDED` has no results if it has no usable file: both may be
+        temporary. Raise UmgError if the call failed.
+        """
         ...
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:

@@ -14,15 +14,16 @@ from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.upstream.http.video_content import open_content
 from umg_grpc.upstream.http.video_inputs import with_inline_media
-from umg_grpc.upstream.http.video_misses import Misses
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.answers import unknown_task
 
 Decoded = TypeVar("Decoded")
 Decode = Callable[[int, Mapping[str, str], bytes], Decoded]
@@ -49,7 +50,6 @@ class HttpVideo:
         self._protocol = protocol
         self._fetcher = fetcher
         self._now = now
-        self._misses = Misses()
 
     @property
     def max_batch(self) -> int:
@@ -107,8 +107,8 @@ class HttpVideo:
         return None
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return the provider's id -> status or error, see `VideoUpstream`. Tasks that the protocol cannot query
-        together are queried one after the other; after a failed query the others have its error.
+        """Return the provider's id -> status or error of each task, see `VideoUpstream`. Tasks that the protocol cannot
+        query together are queried one after the other; after a failed query the others have its error.
         """
         end = asyncio.get_running_loop().time() + seconds
         found = dict[str, ProviderStatus | UmgError]()
@@ -137,12 +137,10 @@ class HttpVideo:
         statuses = await self._query(self._protocol.encode_query(tasks), tasks, end)
         found = dict[str, ProviderStatus | UmgError]()
         for task in tasks:
-            status = statuses.get(task.id)
+            status = statuses.get(task.id, unknown_task())
             if isinstance(status, ProviderRequest):
-                status = (await self._query(status, [task], end)).get(task.id)
-                if isinstance(status, ProviderRequest):
-                    status = None
-            found[task.id] = self._complete(self._misses.judge(task, status))
+                status = (await self._query(status, [task], end)).get(task.id, unknown_task())
+            found[task.id] = unreadable() if isinstance(status, ProviderRequest) else self._complete(status)
         return found
 
     async def _query(self, request: ProviderRequest, tasks: Sequence[ProviderTask], end: float) -> Statuses:

@@ -34,8 +34,7 @@ class VideoProtocol:
     """Codec of one provider protocol. All functions are pure.
 
     An error of `decode_status` with the reason OBJECT_NOT_FOUND means that the provider does not have the task. A
-    `SUCCEEDED` without results means that the provider reports success and no usable file: the channel polls a few
-    times more before it gives the task up.
+    `SUCCEEDED` without results means that the provider reports success and no usable file.
     """
 
     name: str
