@@ -10,10 +10,11 @@ import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.video import VIDEO_FACES
 
 PAGE = Path(__file__).parents[2] / "docs" / "fields.md"
 FORMATS = ("chat", "responses", "messages", "native")
-FACES = ("embeddings", "native_embedding", "native_embeddings", "rerank", "rerank_v2", "images")
+FACES = ("embeddings", "native_embedding", "native_embeddings", "rerank", "rerank_v2", "images", *VIDEO_FACES)
 """Formats with a single request and a single answer."""
 ROOTS = (
     pb.GenerateRequest,
@@ -37,6 +38,21 @@ ROOTS = (
     pb.GenerateImageResponse,
     pb.StreamGenerateImageRequest,
     pb.StreamGenerateImageResponse,
+    pb.CreateVideoTaskRequest,
+    pb.CreateVideoTaskResponse,
+    pb.RemixVideoTaskRequest,
+    pb.RemixVideoTaskResponse,
+    pb.GetVideoTaskRequest,
+    pb.GetVideoTaskResponse,
+    pb.ListVideoTasksRequest,
+    pb.ListVideoTasksResponse,
+    pb.DeleteVideoTaskRequest,
+    pb.DeleteVideoTaskResponse,
+    pb.WatchVideoTaskRequest,
+    pb.WatchVideoTaskResponse,
+    pb.DownloadVideoRequest,
+    pb.DownloadVideoResponse,
+    pb.ReceiveVideoCallbackRequest,
     pb.ListModelsRequest,
     pb.ListModelsResponse,
     pb.GetModelRequest,
@@ -177,11 +193,11 @@ def test_a_field_of_a_format_is_in_one_row_only(wire: str) -> None:
     assert [name for section, name in alone if section == "Only in the source document" and name in carried] == []
 
 
-CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request", "Image request")
+CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request", "Image request", "Video request")
 """Sections on the contents of a request."""
 
 
 def test_every_table_is_of_a_known_kind() -> None:
     assert {row.kind for row in ROWS} == {"Canonical home", "Canonical value", "Format"}
-    assert {row.cells[0] for row in BY_FORMAT} == {*FORMATS, *FACES}
+    assert {row.cells[0] for row in BY_FORMAT} == {*FORMATS, *FACES} - VIDEO_FACES.keys()
     assert {wire for row in HOMES + VALUES for wire in row.of_formats} == {*FORMATS, *FACES}
