@@ -21,6 +21,7 @@ TABLES = {
     "CATALOGUE": ("umg_grpc/catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in.py",),
     "ROUTES": ("http_facade/routes.py",),
+    "VIDEO_ROUTES": ("http_facade/routes.py",),
     "UNSERVED": ("http_facade/routes.py",),
     "BODIES": ("tests/wire/test_rules.py",),
     "OWNERS": ("umg_grpc/families.py",),
