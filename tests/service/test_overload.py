@@ -76,7 +76,7 @@ def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
     services = (Default().FindServiceByName(name) for name in SERVICES)
     methods = ((service.full_name, method.name) for service in services for method in service.methods)
     model_methods = {method for service, method in methods if uses_model(f"/{service}/{method}")}
-    assert {"Generate", "StreamGenerate", "CountTokens", "Embed", "Rerank"} <= model_methods
+    assert {"Generate", "StreamGenerate", "CountTokens", "Embed", "Rerank", "CreateVideoTask"} <= model_methods
     assert (
         not {
             "GetStoredResponse",
@@ -87,6 +87,9 @@ def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
             "GetModel",
             "GetFile",
             "DownloadFile",
+            "DownloadVideo",
+            "WatchVideoTask",
+            "ReceiveVideoCallback",
         }
         & model_methods
     )

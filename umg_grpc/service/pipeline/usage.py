@@ -23,6 +23,8 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "/umg.v1.GenerationService/StreamGenerate": "generate",
         "/umg.v1.EmbeddingService/Embed": "embed",
         "/umg.v1.RerankService/Rerank": "rerank",
+        "/umg.v1.VideoService/CreateVideoTask": "create_video",
+        "/umg.v1.VideoService/RemixVideoTask": "remix_video",
         "/umg.v1.ImageService/GenerateImage": "generate_image",
         "/umg.v1.ImageService/StreamGenerateImage": "generate_image",
     }

@@ -14,7 +14,7 @@ from umg_grpc.service.resilience.start_queue import StartQueue, WarmUp
 logger = structlog.get_logger()
 
 OWN_METHODS = "/umg.v1."
-READ_PREFIXES = ("Get", "List", "Delete", "Cancel", "Download")
+READ_PREFIXES = ("Get", "List", "Delete", "Cancel", "Download", "Watch", "Receive")
 """Prefixes of the names of methods that call no model. Like health checks, they are served under any load."""
 
 FULL, BEHIND = "full", "behind"

@@ -1,6 +1,7 @@
 """Video tasks: submission, look-up, cancellation, and the stream of their changes."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
@@ -42,7 +43,9 @@ RETRY_COUNT = "x-stainless-retry-count"
 RETRY_SECONDS = 120.0
 """Time within which a repetition by an SDK is taken for the same submission."""
 POLL_AFTER = "openai-poll-after-ms"
-POLL_AFTER_MILLISECONDS = 5000
+RETRY_AFTER = "retry-after"
+POLL_SECONDS = ((120.0, 5), (600.0, 10), (math.inf, 15))
+"""Ages of a task in seconds, and the time after which a caller should read a younger one again."""
 DEFAULT_PAGE = 20
 WATCH_SECONDS = 1.0
 """Time between two looks at a watched task, for changes by other processes and of its estimated progress."""
@@ -306,7 +309,9 @@ class VideoServicer(rpc.VideoServiceServicer):
         """Return the task for its owner, with the time after which it should be read again in the headers."""
         call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
         if row.state not in TERMINAL:
-            call.headers[POLL_AFTER] = str(POLL_AFTER_MILLISECONDS)
+            age = (self._tasks.context.now() - row.create_micros) / 1e6
+            seconds = next(seconds for until, seconds in POLL_SECONDS if age < until)
+            call.headers[POLL_AFTER], call.headers[RETRY_AFTER] = str(1000 * seconds), str(seconds)
         return self._tasks.context.view.task(row)
 
 

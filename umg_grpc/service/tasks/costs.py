@@ -5,8 +5,6 @@ from umg_grpc.prices import (
     OUTPUT,
     PRICED_UNITS,
     REQUEST,
-    VIDEO,
-    VIDEO_SECOND,
     Prices,
     price_list,
     video_quantities,
@@ -33,17 +31,16 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
     """Return the maximum cost of a task in micro-credits."""
     videos = parameters.sample_count or 1
     seconds = videos * _seconds(parameters)
-    total = prices.dearest(REQUEST) + videos * prices.dearest(VIDEO) + seconds * prices.dearest(VIDEO_SECOND)
-    total += seconds * TOKENS_PER_SECOND * prices.dearest(OUTPUT, INPUT)
+    total = prices.dearest(REQUEST) + seconds * TOKENS_PER_SECOND * prices.dearest(OUTPUT, INPUT)
+    for item, count in video_quantities(videos, seconds, *_variant(parameters)).items():
+        total += count * prices.price_of(item) if item != REQUEST else 0
     return -(-total // PRICED_UNITS)
 
 
 def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUsage) -> int:
     """Return the cost of a task that has succeeded, by the prices that are stored with it."""
     prices = price_list(pb.Model.FromString(stored).prices)
-    size = parameters.resolution or parameters.size
-    quality = parameters.mode or (AUDIO if parameters.generate_audio else "")
-    quantities = dict(video_quantities(usage.video_count, usage.output_seconds, size, quality))
+    quantities = dict(video_quantities(usage.video_count, usage.output_seconds, *_variant(parameters)))
     if usage.total_tokens:
         quantities[OUTPUT] = usage.total_tokens
     return prices.cost(quantities)
@@ -58,6 +55,12 @@ def complete_usage(usage: pb.VideoUsage | None, parameters: pb.VideoParameters, 
     if not found.output_seconds:
         found.output_seconds = found.video_count * (_seconds(parameters) if _has_length(parameters) else 0)
     return found
+
+
+def _variant(parameters: pb.VideoParameters) -> tuple[str, str]:
+    """Return the size and the quality of the videos, by which a price may differ."""
+    quality = parameters.mode or (AUDIO if parameters.generate_audio else "")
+    return parameters.resolution or parameters.size, quality
 
 
 def _has_length(parameters: pb.VideoParameters) -> bool:
