@@ -1,8 +1,8 @@
 """Rules of the image families: the fields, sizes, ranges and numbers of images of each model (image document).
 
 No face depends on a family: the service looks up the rules of a model by `family_row` and calls `check` once, before
-the first channel is tried. The
-protocols of providers look up the defaults of a model. The facts are rows of a table; a new model is a new row.
+the first channel is tried. The protocols of providers look up the defaults of a model. The facts are rows of a table; a
+new model is a new row.
 
 Pure: no I/O and no clock.
 """
@@ -312,7 +312,8 @@ def _check_inputs(request: pb.GenerateImageRequest, row: ImageRules) -> None:
         path = images[row.max_inputs][0]
         if not row.max_inputs:
             raise _unsupported(path, "this model makes images from text only; leave the image out")
-        raise _invalid(path, f"this model takes at most {row.max_inputs} input images, not {len(images)}; send fewer")
+        several = f"at most {row.max_inputs} input images" if row.max_inputs > 1 else "one input image"
+        raise _invalid(path, f"this model takes {several}, not {len(images)}; send fewer")
     if len(images) < row.min_inputs:
         message = "`inputs` is required: this model edits an image; send one"
         raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field="inputs")
@@ -325,8 +326,12 @@ def _check_inputs(request: pb.GenerateImageRequest, row: ImageRules) -> None:
 
 
 def _check_text(request: pb.GenerateImageRequest, row: ImageRules) -> None:
+    if request.operation == pb.IMAGE_OPERATION_VARIATION:
+        if given := "prompt" if request.HasField("prompt") else "turns" if request.turns else "":
+            raise _unsupported(given, "a variation is made of an image only; leave it out, or send an edit")
+        return
     texts = (part.text for turn in request.turns for part in turn.parts)
-    if request.operation == pb.IMAGE_OPERATION_VARIATION or request.prompt.strip() or any(map(str.strip, texts)):
+    if request.prompt.strip() or any(map(str.strip, texts)):
         return
     if row.needs_text or not _has_images(request):
         raise UmgError(pb.ERROR_REASON_MISSING_FIELD, "`prompt` is required; describe the image in it", field="prompt")

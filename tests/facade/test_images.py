@@ -237,6 +237,13 @@ async def test_errors_name_the_field_as_the_caller_wrote_it(face: Face) -> None:
     assert reply.json["error"]["param"] == "image[1]"
 
 
+async def test_a_path_may_end_with_a_slash(face: Face) -> None:
+    body = {"model": "m", "prompt": "p", "image": base64.b64encode(PNG).decode()}
+    for path in (GENERATIONS, EDITS):
+        reply = await face.post(f"{path}/", body, allow_redirects=False)
+        assert (reply.status, reply.json["data"] != []) == (200, True)
+
+
 # --- answers
 
 

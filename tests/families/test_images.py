@@ -97,6 +97,15 @@ REJECTED = [
     Case(G, pb.GenerateImageRequest(prompt=" "), "prompt"),
     *(Case(G, kite(**{name: value}), name) for name, value in (("seed", 1), ("watermark", True))),
     Case(G, kite(operation=pb.IMAGE_OPERATION_VARIATION, inputs=images(1)), "operation"),
+    Case(C, kite(operation=pb.IMAGE_OPERATION_VARIATION, inputs=images(1)), "prompt", note="a variation with a prompt"),
+    Case(
+        C,
+        pb.GenerateImageRequest(
+            operation=pb.IMAGE_OPERATION_VARIATION, inputs=images(1), turns=[turn(pb.ImageTurnPart(text="p"))]
+        ),
+        "turns",
+        note="a variation with turns",
+    ),
     Case(A3, kite(inputs=images(1)), "inputs[0]"),
     Case(A3, kite(size="2048x2048"), "size"),
     Case(A3, kite(sequential_image_generation=AUTO), "sequential_image_generation"),

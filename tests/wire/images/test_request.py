@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.support.images import GIF, JPEG, PNG, WEBP
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import IMAGE_FORMATS
-from umg_grpc.wire.image_format import FormPart
+from umg_grpc.wire.image_format import DecodedForm, FormPart
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_VARIATIONS, IMAGES, check_inputs
 from umg_grpc.wire.images.long_strings import LONG_BYTES
 from umg_grpc.wire.request_notes import DecodedRequest
@@ -292,6 +293,12 @@ REJECTIONS = [
     Rejection("a bomb", {"prompt": "p", "image": base64_of(BOMB)}, "image"),
     Rejection("an empty data URL", {"prompt": "p", "image": "data:image/png;base64,"}, "image"),
     Rejection("a file of the files API", {"prompt": "p", "images": [{"file_id": "f"}]}, "images[0]", "image_edits"),
+    Rejection("an object without an address", {"prompt": "p", "image": {"url": URL}}, "image", "image_edits"),
+    Rejection("an edit of no image", {"prompt": "p"}, "image", "image_edits"),
+    Rejection("an edit of no turn's image", {"contents": [{"parts": [{"text": "p"}]}]}, "image", "image_edits"),
+    Rejection("an edit of a text", message({"text": "p"}), "input.messages[0].content", "image_edits"),
+    Rejection("a variation of no image", {}, "image", "image_variations"),
+    Rejection("a variation of two images", {"image": [URL, URL]}, "image", "image_variations"),
     Rejection("a mask without an edit", {"prompt": "p", "mask": URL}, "mask"),
     Rejection("a mask of a variation", {"image": URL, "mask": URL}, "mask", "image_variations"),
     Rejection("parameters without input", {"parameters": {"n": 1}}, "input"),
@@ -359,6 +366,7 @@ def test_a_form_has_images_and_options_as_texts(name: str) -> None:
         prompt="a kite",
         inputs=[pb.ImageInput(data=PNG, mime_type="image/png", file_name=name) for name in ("a.png", "b.png")],
         mask=pb.ImageInput(data=PNG, mime_type="image/png", file_name="m"),
+        response_format=pb.IMAGE_RESPONSE_FORMAT_B64_JSON,
         n=2,
         partial_images=1,
         output_mime_type="image/jpeg",
@@ -371,6 +379,21 @@ def test_a_variation_is_a_form_of_one_image() -> None:
     (request, _), stream = IMAGE_VARIATIONS.decode_form(form(("model", "m"), ("image", "a.png", PNG), ("n", "")))
     assert (request.operation, len(request.inputs), stream) == (pb.IMAGE_OPERATION_VARIATION, 1, False)
     assert not request.HasField("n")
+
+
+@pytest.mark.parametrize("decode", [IMAGE_EDITS.decode_form, IMAGE_VARIATIONS.decode_form])
+def test_a_form_of_an_operation_on_images_has_an_image(decode: Callable[[list[FormPart]], DecodedForm]) -> None:
+    with pytest.raises(UmgError) as caught:
+        decode(form(("model", "m"), ("prompt", "p")))
+    assert caught.value.metadata == {"field": "image"}
+
+
+def test_edits_and_variations_are_returned_as_bytes_unless_an_address_is_requested() -> None:
+    body = {"prompt": "p", "image": URL}
+    default = {name: canonical(body, name).response_format for name in IMAGE_FORMATS}
+    unset, bytes_of = pb.IMAGE_RESPONSE_FORMAT_UNSPECIFIED, pb.IMAGE_RESPONSE_FORMAT_B64_JSON
+    assert default == {"images": unset, "image_edits": bytes_of, "image_variations": bytes_of}
+    assert canonical({**body, "response_format": "url"}, "image_edits").response_format == pb.IMAGE_RESPONSE_FORMAT_URL
 
 
 FORM_REJECTIONS = {

@@ -33,7 +33,7 @@ def _face(
         decode_form=partial(decode_form, operation) if forms else None,
         shape=shape,
         heartbeat=HEARTBEAT,
-        error_paths=("/v1/images/",) if name == "images" else (),
+        error_paths=("/v1/images",) if name == "images" else (),
     )
 
 

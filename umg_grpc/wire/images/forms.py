@@ -11,7 +11,7 @@ from umg_grpc.wire.core.forms import FormPart
 from umg_grpc.wire.core.json import JsonObject, echo, invalid, parse
 from umg_grpc.wire.image_format import DecodedForm
 from umg_grpc.wire.images.inputs import decode_input, fill_bytes
-from umg_grpc.wire.images.request import decode_flat
+from umg_grpc.wire.images.request import check_operation_inputs, decode_flat
 from umg_grpc.wire.images.schema import ImageBody
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
@@ -51,6 +51,7 @@ def decode_form(operation: "pb.ImageOperation.ValueType", parts: Iterable[FormPa
         raise invalid("mask", "there are several; send one")
     if masks:
         _decode_image(masks[0], request.mask, "mask")
+    check_operation_inputs(request)
     if known.get("mime_type") is not None:
         notes.family.append("mime_type")
     return DecodedForm(DecodedRequest(request, notes), bool(decoded.stream))

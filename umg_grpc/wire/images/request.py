@@ -103,7 +103,24 @@ def decode_request(
         _decode_structured(decoded, names, request, notes)
     decode_flat(decoded, request, notes)
     _decode_images(decoded, request, notes)
+    check_operation_inputs(request, notes.opaque_paths.get("inputs", "image"))
     return DecodedRequest(request, notes)
+
+
+def check_operation_inputs(request: pb.GenerateImageRequest, at: str = "image") -> None:
+    """Raise UmgError(MISSING_FIELD, INVALID_FIELD) unless the request has the input images of its operation, as the
+    schema demands of a request that has no source. `at`: the field of the images.
+    """
+    if request.operation == pb.IMAGE_OPERATION_EDIT:
+        if not request.inputs and not any(part.HasField("image") for turn in request.turns for part in turn.parts):
+            message = f"`{at}` is required: an edit changes an image; send one, or call /v1/images/generations"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field=at)
+    elif request.operation == pb.IMAGE_OPERATION_VARIATION:
+        if not request.inputs:
+            message = f"`{at}` is required: a variation is made of an image; send one"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field=at)
+        if len(request.inputs) > 1:
+            raise invalid(at, f"a variation is made of one image, not {len(request.inputs)}; send one")
 
 
 def wants_stream(body: bytes) -> bool:
@@ -228,6 +245,8 @@ def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: Req
         request.user = decoded.safety_identifier
     if decoded.response_format is not None:
         request.response_format = RESPONSE_FORMATS[decoded.response_format]
+    elif request.operation != pb.IMAGE_OPERATION_GENERATE:
+        request.response_format = pb.IMAGE_RESPONSE_FORMAT_B64_JSON  # SDKs read bytes from edits
     if (person := decoded.person_generation or decoded.personGeneration) is not None:
         request.person_generation = person
     if decoded.mime_type is not None:
@@ -290,7 +309,8 @@ def _listed(name: str, given: InputImages | None) -> Iterator[tuple[str, str]]:
     for at, item in items:
         if isinstance(item, ImageReference):
             if item.image_url is None:
-                raise invalid(at, f"files of the files API are not served here; {ACCEPTED} in `image_url`")
+                problem = "it has no `image_url`" if item.file_id is None else "files are not stored here"
+                raise invalid(at, f"{problem}; {ACCEPTED} in `image_url`")
             yield f"{at}.image_url", item.image_url
         else:
             yield at, item
