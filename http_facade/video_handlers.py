@@ -32,7 +32,10 @@ RETRY_COUNT = "x-stainless-retry-count"
 CALLBACK_LIMIT_BYTES = 2**20
 SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
-POLL_AFTER = "openai-poll-after-ms"
+POLL_AFTER, RETRY_AFTER = (
+    "openai-poll-after-ms",
+    "retry-after",
+)  # lower case, as those of the service, which they replace
 POLL_SECONDS = ((15.0, 1.0), (60.0, 3.0), (600.0, 5.0), (float("inf"), 10.0))
 """(age of a task, seconds until its next query): the hint grows with the age."""
 FINAL = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
@@ -184,4 +187,4 @@ def _hints(task: pb.VideoTask) -> dict[str, str]:
         return {}
     age = max(0.0, time.time() - task.create_time.seconds)
     seconds = next(pause for limit, pause in POLL_SECONDS if age < limit)
-    return {POLL_AFTER: f"{seconds * 1000:.0f}", hdrs.RETRY_AFTER: f"{seconds:.0f}"}
+    return {POLL_AFTER: f"{seconds * 1000:.0f}", RETRY_AFTER: f"{seconds:.0f}"}

@@ -407,6 +407,7 @@ REJECTIONS = [
         "a last frame of 3.0", UNIFIED, {"model": B_3, "prompt": "p", "image": URL, "lastFrame": URL}, "lastFrame"
     ),
     Rejection("no content of family D 1.x", UNIFIED, {"model": D_1, "prompt": "p"}, "metadata.content"),
+    Rejection("a model of Entry D", UNIFIED, {"model": D_2, "prompt": "p"}, "model", "/vidD/"),
     Rejection("content of family A", UNIFIED, {"model": A, "metadata": {"content": [text("p")]}}, "metadata.content"),
     Rejection("metadata as a list", UNIFIED, {"model": A, "metadata": []}, "metadata"),
     Rejection("a ratio marker", UNIFIED, d_1("p --ratio 2:1"), "metadata.content[0].text (--ratio)"),

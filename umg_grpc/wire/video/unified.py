@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.video_families import video_family
+from umg_grpc.video_families import DOCUMENTED, RULES, video_family
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.field_paths import wire_paths
 from umg_grpc.wire.core.forms import FormPart, form_object
@@ -78,7 +78,8 @@ def decode_form(parts: list[FormPart], _: Mapping[str, str]) -> pb.CreateVideoTa
 
 
 def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
-    family = video_family(body.model())
+    model = body.model()
+    family = video_family(model)
     metadata = body.nested("metadata")
     content = metadata.pop("content", None)
     if content is not None:
@@ -93,7 +94,7 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
             kinds=_NO_VIDEO,
             read_text=lambda text, path: read_markers(body, text, path),
         )
-    elif family == "vidD":
+    elif family == "vidD" and (model in RULES[pb.VIDEO_ENTRY_UNIFIED] or model not in DOCUMENTED):
         raise missing("metadata.content")
     for members, at in ((body.members, ""), (metadata, "metadata.")):
         body.read(FIELDS, members, at.rstrip("."))
