@@ -7,6 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 import pytest_asyncio
+from sqlalchemy import text
 
 from tests.support import video_upstream
 from tests.support.gateways import Running, running
@@ -224,3 +225,14 @@ async def test_a_remix_is_made_where_its_source_was(stub: Stub, fake: FakeVideos
     assert sent.source is not None
     assert (sent.source.id, sent.source.key_id) == (f"up-{source.task_id}", "key")
     assert sent.request.parameters.prompt == "a red cat"
+
+
+async def test_a_database_that_fails_is_reported_as_unavailable(gateway: Running, stub: Stub) -> None:
+    task = await create(stub)
+    async with gateway.service.store.write() as session:
+        await session.execute(text("ALTER TABLE media_tasks RENAME TO moved"))
+    assert await reason(get(stub, task.task_id)) == "UNAVAILABLE"
+    assert await reason(create(stub)) == "UNAVAILABLE"
+    async with gateway.service.store.write() as session:
+        await session.execute(text("ALTER TABLE moved RENAME TO media_tasks"))
+    assert (await ended(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED

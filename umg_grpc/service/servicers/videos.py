@@ -19,6 +19,7 @@ from umg_grpc.service.pipeline.model_access import not_found as model_not_found
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.tasks.content import TaskContent
 from umg_grpc.service.tasks.costs import max_cost
+from umg_grpc.service.tasks.database_errors import reports_outages
 from umg_grpc.service.tasks.outcomes import failure
 from umg_grpc.service.tasks.poller import provider_task_of
 from umg_grpc.service.tasks.requests import (
@@ -67,6 +68,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     # --- submission
 
+    @reports_outages
     async def CreateVideoTask(self, request: pb.CreateVideoTaskRequest, context: Context) -> pb.CreateVideoTaskResponse:
         """Submit a task once, and return it as accepted by a provider, or queued if that is not known yet."""
         check(request)
@@ -84,6 +86,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         row = await self._submit(NewTask(call=call, row=row, request=request, model=model, targets=targets))
         return pb.CreateVideoTaskResponse(task=self._shown(call, row))
 
+    @reports_outages
     async def RemixVideoTask(self, request: pb.RemixVideoTaskRequest, context: Context) -> pb.RemixVideoTaskResponse:
         """Submit a task that changes a finished one, with the channel and the key that made it."""
         check(request)
@@ -163,6 +166,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     # --- look-up
 
+    @reports_outages
     async def GetVideoTask(self, request: pb.GetVideoTaskRequest, context: Context) -> pb.GetVideoTaskResponse:
         """Return the task as it is recorded."""
         check(request)
@@ -176,6 +180,7 @@ class VideoServicer(rpc.VideoServiceServicer):
             raise not_found(named)
         return pb.GetVideoTaskResponse(task=self._shown(call, row))
 
+    @reports_outages
     async def ListVideoTasks(self, request: pb.ListVideoTasksRequest, context: Context) -> pb.ListVideoTasksResponse:
         """Return a page of the caller's tasks, or of another key's for an administrator."""
         check(request)
@@ -239,6 +244,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     # --- changes
 
+    @reports_outages
     async def DeleteVideoTask(self, request: pb.DeleteVideoTaskRequest, context: Context) -> pb.DeleteVideoTaskResponse:
         """Delete a finished task with its files, or cancel one that its provider has not started."""
         check(request)
@@ -280,6 +286,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         tasks.changed(cancelled)
         return cancelled
 
+    @reports_outages
     async def ReceiveVideoCallback(
         self, request: pb.ReceiveVideoCallbackRequest, context: Context
     ) -> pb.ReceiveVideoCallbackResponse:
@@ -298,6 +305,7 @@ class VideoServicer(rpc.VideoServiceServicer):
             tasks.wake_poller()
         return pb.ReceiveVideoCallbackResponse()
 
+    @reports_outages
     async def _own(self, caller: Caller, task_id: str) -> MediaTask:
         """Return a task of the caller. Raise UmgError(OBJECT_NOT_FOUND), also for another caller's."""
         row = await self._rows.get(task_id)

@@ -5,13 +5,14 @@ from collections import deque
 from collections.abc import Callable
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.service.tasks.outcomes import Outcomes
-from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.background_tasks import Background, reason_of
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import SUBMITTING, Claim, Poll
 from umg_grpc.upstream.interface import VideoUpstream
@@ -174,7 +175,9 @@ class Poller:
         polls = list[Poll]()
         try:
             polls = await self._polled(channel, batch)
-        except Exception as error:  # the tasks are due again after their lease
+        except (SQLAlchemyError, OSError) as error:  # the tasks are due again after their lease
+            logger.warning("a poll of video tasks was not recorded", channel=channel, reason=reason_of(error))
+        except Exception as error:
             logger.error("a poll of video tasks failed", channel=channel, exc_info=error)
         finally:
             self._in_flight.difference_update(claim.task_id for claim in batch)

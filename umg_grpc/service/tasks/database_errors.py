@@ -1,0 +1,33 @@
+"""Failures of the database of tasks, as callers get them."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
+from umg_grpc.store.background_tasks import reason_of
+from umg_grpc.v1 import pb
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+def reports_outages(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Return the method, which raises UmgError(UNAVAILABLE) instead of the errors of the database."""
+
+    @wraps(method)
+    async def reporting(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await method(*args, **kwargs)
+        except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
+            logger.warning("the database of the tasks does not answer", reason=reason_of(error))
+        message = "the database of the tasks does not answer; try again"
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
+
+    return reporting
