@@ -7,6 +7,8 @@ import grpc
 import structlog
 from aiohttp import hdrs, web
 
+from http_facade import connect_protocol
+from http_facade.connect_protocol import CONNECT
 from http_facade.exchange import Exchange
 from http_facade.routes import unknown_action, unserved, without_slash
 from umg_grpc.errors import UmgError, internal
@@ -39,6 +41,8 @@ FIELD_REASONS = frozenset(
 
 def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
     """Return the encoder of error bodies for the error format of a route. Raise KeyError for an unknown one."""
+    if face == CONNECT:
+        return connect_protocol.encode_error
     if face == "count_tokens":
         return encode_count_error
     return (face_of(face) or MODEL_LISTS[face]).encode_error
@@ -46,7 +50,8 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
 
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
     """Return the response to a failed call, with a body in the format `face`. `status` overrides that of the reason."""
-    status = HTTP_STATUS[error.reason] if status is None else status
+    if status is None:
+        status = connect_protocol.http_status(error) if face == CONNECT else HTTP_STATUS[error.reason]
     headers: dict[str, str] = {hdrs.CONTENT_TYPE: "application/json"}
     if status == 401:
         headers[hdrs.WWW_AUTHENTICATE] = "Bearer"

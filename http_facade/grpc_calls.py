@@ -31,7 +31,7 @@ Call = TypeVar("Call", bound=grpc.aio.Call)
 Method = TypeVar("Method")
 
 
-def attach(method: Method, notes: RequestNotes, known_key: object = None) -> Method:
+def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
     """Return the method for calls that pass an attachment to a service in this process. A service over a socket gets
     none: it decodes the source document and checks the key itself.
     """

@@ -10,6 +10,7 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.admin_handlers import AdminHandlers
+from http_facade.connect_handler import ConnectHandler
 from http_facade.encoded_stream import EncodedStream
 from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
@@ -34,7 +35,7 @@ from umg_grpc.wire.text_format import FaceRequest
 Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse]]
 
 
-def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:
+def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:  # noqa: PLR0912  one case a shape
     """Return the handler of a route."""
     match route.shape:
         case Shape.GENERATE:
@@ -69,6 +70,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return VideoHandlers(route, channel, settings).handler(route.shape)
         case Shape.GET_FILE:
             return FileHandlers(route.format, channel).get
+        case Shape.CALL_METHOD:
+            return ConnectHandler(route, channel, settings).answer
         case Shape.ALIVE | Shape.READY | Shape.METRICS:
             return _probe(route.shape, settings)
         case unhandled:

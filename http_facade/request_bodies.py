@@ -27,6 +27,8 @@ JSON = "application/json"
 WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # mask and value of the first byte of a zlib stream
 
+MAX_KEYLESS_BYTES = 2 << 20
+"""Largest body of a request without a key, in bytes, as the service has it."""
 MIN_UPLOAD_BYTES_PER_SECOND = 16384
 """Least speed of an upload in bytes a second, below that of very slow connections."""
 
@@ -53,20 +55,7 @@ class BodyReader:
         Load shedder and key are checked before the body is read, so that a rejection costs little. The call takes its
         slot after the body is read, so that slow uploads occupy no slots.
         """
-        if exchange.connection.is_expected:
-            exchange.connection.is_expected = False
-        else:
-            self._check_load(exchange)
-        await self._keys.check(exchange)
-        accepted = (JSON,) if decode_form is None else (JSON, FORM)
-        body = await read_body(exchange, self._settings.body_limit_bytes, self._settings.upload_seconds, accepted)
-        seconds = exchange.seconds_left()
-        try:
-            await self._settings.load_shedder.enter(seconds)
-        except UmgError:
-            exchange.rejected = True
-            raise
-        exchange.admitted = True
+        body = await self.receive(exchange, (JSON,) if decode_form is None else (JSON, FORM))
         content_type = exchange.request.headers.get(hdrs.CONTENT_TYPE, JSON)
         if decode_form is not None and essence_of(content_type) == FORM:
             return await run_large(lambda: guarded(lambda: decode_form(body, content_type)), len(body))
@@ -74,6 +63,28 @@ class BodyReader:
         if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers)
         return decode_body(decode, body, headers)
+
+    async def receive(self, exchange: Exchange, accepted: Collection[str], *, needs_key: bool = True) -> bytes:
+        """Admit the call, check its key if it needs one, and return the body, of one of the accepted media types.
+        Raises UmgError as `read`, except for a decoder's errors.
+        """
+        if exchange.connection.is_expected:
+            exchange.connection.is_expected = False
+        else:
+            self._check_load(exchange)
+        if needs_key:
+            await self._keys.check(exchange)
+        limit_bytes = self._settings.body_limit_bytes
+        limit_bytes = limit_bytes if needs_key else min(limit_bytes, MAX_KEYLESS_BYTES)
+        body = await read_body(exchange, limit_bytes, self._settings.upload_seconds, accepted)
+        seconds = exchange.seconds_left()
+        try:
+            await self._settings.load_shedder.enter(seconds)
+        except UmgError:
+            exchange.rejected = True
+            raise
+        exchange.admitted = True
+        return body
 
     def _check_load(self, exchange: Exchange) -> None:
         """Raise UmgError if the load shedder rejects the call, which its connection has not announced."""
@@ -95,7 +106,7 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accept
     request = exchange.request
     kind = request.headers.get(hdrs.CONTENT_TYPE)
     if kind not in {None, JSON}:
-        _check_content_type(kind or "", accepted)
+        check_content_type(kind or "", accepted)
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
     if encoding not in {"", "identity", *WINDOWS}:
         message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
@@ -168,7 +179,8 @@ def essence_of(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _check_content_type(kind: str, accepted: Collection[str]) -> None:
+def check_content_type(kind: str, accepted: Collection[str]) -> None:
+    """Raise UmgError(UNSUPPORTED_MEDIA_TYPE) for a content type that is not accepted."""
     essence = essence_of(kind)
     if essence not in {"", *accepted}:
         message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(essence)}"

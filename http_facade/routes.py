@@ -44,6 +44,7 @@ class Shape(Enum):
     GET_REQUEST = auto()
     LIST_CHANNELS = auto()
     GET_FILE = auto()
+    CALL_METHOD = auto()  # takes a message of the schema by the Connect protocol, answers with one or a stream
     ALIVE = auto()
     READY = auto()
     METRICS = auto()
@@ -141,6 +142,26 @@ VIDEO_ROUTES = (
     *_both("GET", "/vidG/v2/query/video_generation/{task_id}", Shape.GET_VIDEO, "video_g"),
 )
 
+METHOD_SERVICES = (
+    "GenerationService",
+    "EmbeddingService",
+    "RerankService",
+    "ImageService",
+    "VideoService",
+    "ModelService",
+    "AdminService",
+)
+"""Services of the schema whose methods are called with a key."""
+SIGNED_SERVICES = ("FileService",)
+"""Services whose requests have a signature instead."""
+METHOD_ROUTES = (
+    *(Route("POST", f"/umg.v1.{name}/{{rpc}}", Shape.CALL_METHOD, "connect") for name in METHOD_SERVICES),
+    *(
+        Route("POST", f"/umg.v1.{name}/{{rpc}}", Shape.CALL_METHOD, "connect", needs_key=False, is_signed=True)
+        for name in SIGNED_SERVICES
+    ),
+)
+
 ROUTES = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
     Route("POST", "/v1/responses", Shape.GENERATE, "responses"),
@@ -184,6 +205,7 @@ ROUTES = (
             ("GET", "channels", Shape.LIST_CHANNELS),
         )
     ),
+    *METHOD_ROUTES,
     Route("GET", "/files/{token}", Shape.GET_FILE, "files", needs_key=False, is_signed=True, errors=DEFAULT_FORMAT),
     Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code sends HEAD to this path first,
     Route("GET", "/api/hello", Shape.ALIVE, needs_key=False),  # its later versions to this one

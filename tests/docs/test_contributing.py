@@ -24,6 +24,8 @@ TABLES = {
     "VIDEO_PROTOCOLS": ("umg_grpc/wire/video/__init__.py",),
     "VIDEO_ROUTES": ("http_facade/routes.py",),
     "UNSERVED": ("http_facade/routes.py",),
+    "METHOD_SERVICES": ("http_facade/routes.py",),
+    "SIGNED_SERVICES": ("http_facade/routes.py",),
     "BODIES": ("tests/wire/test_rules.py",),
     "OWNERS": ("umg_grpc/families.py",),
     "RULES": ("umg_grpc/families.py",),

@@ -49,6 +49,7 @@ KINDS = [
     Example("curl, embeddings", "v1/embeddings \\", r'"embedding":\[-?0\.\d+'),
     Example("curl, rerank", "v1/rerank \\", r'"index":1,"relevance_score":0\.\d+,"document":"The kitten'),
     Example("curl, models", "v1/models -H", '"id":"wordllama-rerank"'),
+    Example("curl, Connect", "GenerationService/Generate \\", r'"finishReason": "FINISH_REASON_'),
     Example("openai", "client.responses", SIMULATED),
     Example("openai, embeddings", "client.embeddings", rf"^1\.0 A cat.*\n{SCORED}"),
     Example("anthropic", "from anthropic import", SIMULATED),

@@ -1,7 +1,9 @@
 """Calls of every route and every method with keys of several kinds, for the tests of authorisation."""
 
 import base64
+import json
 import re
+import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from google.rpc import error_details_pb2
 
 from http_facade.routes import ROUTES, Shape
 from tests.support.gateways import Running
@@ -97,8 +100,14 @@ METHODS = [
     for name in re.findall(r"^service (\w+)", path.read_text(), re.MULTILINE)
     for method in Default().FindServiceByName(f"umg.v1.{name}").methods
 ]
-KEYED_ROUTES = [route for route in ROUTES if route.needs_key and not route.path.endswith("/")]
-"""Routes with a key, less the variants with a slash at the end."""
+KEYED_ROUTES = [
+    route
+    for route in ROUTES
+    if route.needs_key and not route.path.endswith("/") and route.shape is not Shape.CALL_METHOD
+]
+"""Routes with a key, less the variants with a slash at the end, and less those of the methods, which have tests of their
+own.
+"""
 
 
 @dataclass(frozen=True)
@@ -146,3 +155,24 @@ async def call(gate: Gate, method: MethodDescriptor, headers: Mapping[str, str],
         failure = from_rpc(error)
         return failure.name, failure.message
     return "", ""
+
+
+async def call_over_http(gate: Gate, method: MethodDescriptor, headers: Mapping[str, str], request: Message) -> str:
+    """Call the method by the Connect protocol. Return the reason of its error; empty if there is none."""
+    assert method.containing_service is not None
+    path, body, kind = f"/{method.containing_service.full_name}/{method.name}", request.SerializeToString(), "proto"
+    if method.server_streaming:
+        kind, body = "connect+proto", struct.pack(">BI", 0, len(body)) + body
+    sent = {**headers, "content-type": f"application/{kind}"}
+    async with gate.session.post(path, data=body, headers=sent) as answer:
+        text = await answer.read()
+        if method.server_streaming:
+            assert answer.status == 200
+            start = text.rindex(b"\x02\x00\x00") + 5  # the envelope of the end, with less than 64 KiB
+            failure = json.loads(text[start:]).get("error")
+        else:
+            failure = json.loads(text) if answer.status != 200 else None
+    if failure is None:
+        return ""
+    [value] = [each["value"] for each in failure["details"] if each["type"] == "google.rpc.ErrorInfo"]
+    return error_details_pb2.ErrorInfo.FromString(base64.b64decode(value + "==")).reason

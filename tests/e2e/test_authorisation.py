@@ -25,6 +25,7 @@ from tests.e2e.authorisation import (
     TEXT,
     Gate,
     call,
+    call_over_http,
     request_of,
 )
 from tests.support.gateways import Running, running
@@ -189,6 +190,18 @@ async def test_a_method_is_for_keys_with_its_scope_and_model(gate: Gate, method:
         assert found == ""
     else:
         assert found in {"", "MISSING_FIELD"}
+
+
+@pytest.mark.parametrize("kind", ["no key", "unknown", "another model", "other operations", "everything"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name.removeprefix("umg.v1."))
+async def test_a_method_has_the_same_callers_over_http(gate: Gate, method: MethodDescriptor, kind: str) -> None:
+    assert method.containing_service is not None
+    headers = gate.headers(kind, SERVICES.get(method.containing_service.full_name, {"generate"}))
+    request = request_of(method)
+    expected, _ = await call(gate, method, headers, request)
+    if method.name == "ReceiveVideoCallback" and kind in INVALID:
+        expected = INVALID[kind]  # providers call the path with the signature instead
+    assert await call_over_http(gate, method, headers, request) == expected
 
 
 def names_model(method: MethodDescriptor) -> bool:
