@@ -129,7 +129,7 @@ KEPT = [
     Kept("n and quality", {"model": "imgC-1", "n": 2, "size": "1024x1536", "quality": "low"}, (1024, 1536), 2),
     Kept("an edit", {"model": "imgC-1", "operation": EDIT, "inputs": [DATA, DATA], "size": "1536x1024"}, (1536, 1024)),
     Kept("an edit with a mask", {"model": "imgC-1", "operation": EDIT, "inputs": [DATA], "mask": MASK}),
-    Kept("a variation", {"model": "imgC-1", "operation": VARIATION, "inputs": [DATA], "n": 2}, None, 2),
+    Kept("a variation", {"model": "imgC-1", "prompt": None, "operation": VARIATION, "inputs": [DATA], "n": 2}, None, 2),
     Kept("a ratio and a tier", {"model": "famG-3-pro-image-preview", "aspect_ratio": "16:9", "image_size": "2K"}, (2688, 1536)),
     Kept("turns", {"model": "famG-2.5-flash-image", "turns": TURNS, "n": 2, "temperature": 1.0}, None, 2),
     Kept("a group", {"model": "imgA-4-5-251128", "sequential_image_generation": GROUP, "max_sequential_images": 1, "seed": 3}, (2048, 2048)),
@@ -142,8 +142,8 @@ KEPT = [
 
 @pytest.mark.parametrize("case", KEPT, ids=lambda case: case.id)
 async def test_fields_reach_the_gateway_behind(gateways: Gateways, case: Kept) -> None:
-    model, fields = str(case.request["model"]), {name: value for name, value in case.request.items() if name != "model"}
-    request = pb.GenerateImageRequest(model=model, prompt="a kite", response_format=B64, **fields)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"prompt": "a kite", "response_format": B64, **case.request}
+    request = pb.GenerateImageRequest(**fields)
     call = gateways.images.GenerateImage(request, metadata=CREDENTIALS)
     result = (await call).result
     assert "x-umg-dropped" not in dict(await call.initial_metadata())
