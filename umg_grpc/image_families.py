@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -58,8 +59,12 @@ def nearest_ratio(size: str, at: str = "size") -> str:
     if (found := _PIXELS.fullmatch(size)) is None:
         problem = f"expected {_one_of(RATIO_PIXELS)}, or pixels such as `1024x1024`; correct it"
         raise _invalid(at, problem)
-    wanted = math.log(int(found[1]) / int(found[2]))
-    return min(RATIO_PIXELS, key=lambda ratio: abs(wanted - math.log(_quotient(ratio))))
+    return nearest_ratio_of(int(found[1]), int(found[2]))
+
+
+def nearest_ratio_of(width: int, height: int) -> str:
+    """Return the nearest of the ten ratios."""
+    return min(RATIO_PIXELS, key=lambda ratio: abs(math.log(width / height / _quotient(ratio))))
 
 
 def ratio_of(request: pb.GenerateImageRequest) -> str | None:
@@ -79,7 +84,7 @@ def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None")
     without a size on a model whose output follows its input images, or on a model without rules.
     """
     if row is not None and row.sizes is RATIO_PIXELS:
-        ratio = ratio_of(request) or (None if _has_images(request) else "1:1")
+        ratio = ratio_of(request) or (None if has_images(request) else "1:1")
         factor = TIERS[tier_of(request)]
         return None if ratio is None else (RATIO_PIXELS[ratio][0] * factor, RATIO_PIXELS[ratio][1] * factor)
     size = request.size or (row.default_size if row is not None else "")
@@ -249,6 +254,33 @@ def family_row(model: str, family: str = "") -> ImageRules | None:
     return GENERAL.get(family or named)
 
 
+# --- input images
+
+
+class PlacedImage(NamedTuple):
+    """Input image with its canonical path."""
+
+    path: str
+    image: pb.ImageInput
+
+
+def placed_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> Iterator[PlacedImage]:
+    """Yield all input images of a request: those of the turns, then `inputs`, then the mask if it is wanted."""
+    for index, turn in enumerate(request.turns):
+        for number, part in enumerate(turn.parts):
+            if part.HasField("image"):
+                yield PlacedImage(f"turns[{index}].parts[{number}].image", part.image)
+    for index, image in enumerate(request.inputs):
+        yield PlacedImage(f"inputs[{index}]", image)
+    if with_mask and request.HasField("mask"):
+        yield PlacedImage("mask", request.mask)
+
+
+def has_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> bool:
+    """Return whether a request has input images."""
+    return next(placed_images(request, with_mask=with_mask), None) is not None
+
+
 # --- checks
 
 
@@ -307,7 +339,7 @@ def _check_fields(request: pb.GenerateImageRequest, row: ImageRules) -> None:
 
 
 def _check_inputs(request: pb.GenerateImageRequest, row: ImageRules) -> None:
-    images = list(_images(request))
+    images = list(placed_images(request))
     if len(images) > row.max_inputs:
         path = images[row.max_inputs][0]
         if not row.max_inputs:
@@ -333,7 +365,7 @@ def _check_text(request: pb.GenerateImageRequest, row: ImageRules) -> None:
     texts = (part.text for turn in request.turns for part in turn.parts)
     if request.prompt.strip() or any(map(str.strip, texts)):
         return
-    if row.needs_text or not _has_images(request):
+    if row.needs_text or not has_images(request):
         raise UmgError(pb.ERROR_REASON_MISSING_FIELD, "`prompt` is required; describe the image in it", field="prompt")
 
 
@@ -369,20 +401,6 @@ def _check_values(request: pb.GenerateImageRequest, row: ImageRules) -> None:
             raise _invalid("size", f"{problem}; correct it")
     elif request.size not in row.sizes:
         raise _invalid("size", f"expected {_one_of(row.sizes)}; correct it")
-
-
-def _images(request: pb.GenerateImageRequest) -> Iterator[tuple[str, pb.ImageInput]]:
-    """Yield all input images of a request with their canonical paths: those of the turns, then `inputs`."""
-    for index, turn in enumerate(request.turns):
-        for number, part in enumerate(turn.parts):
-            if part.HasField("image"):
-                yield f"turns[{index}].parts[{number}].image", part.image
-    for index, image in enumerate(request.inputs):
-        yield f"inputs[{index}]", image
-
-
-def _has_images(request: pb.GenerateImageRequest) -> bool:
-    return next(_images(request), None) is not None
 
 
 def _one_of(values: Collection[str]) -> str:

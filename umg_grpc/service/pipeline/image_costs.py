@@ -4,10 +4,9 @@ Images are priced by size and quality. Both are those of the request where it de
 before the call; else the provider's answer has them. The size of family G is its resolution tier (`2K`).
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from umg_grpc.image_families import RATIO_PIXELS, ImageRules, max_images, tier_of
+from umg_grpc.image_families import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
 from umg_grpc.prices import IMAGE, IMAGE_INPUT, IMAGE_OUTPUT, INPUT, REQUEST, Prices, Quantities, variant_of
 from umg_grpc.prices import image_quantities as quantities_of_images
 from umg_grpc.v1 import pb
@@ -60,7 +59,7 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
     return (
         prices.dearest(REQUEST)
         + text_bytes(request) * prices.dearest(INPUT)
-        + sum(1 for _ in input_images(request)) * MAX_IMAGE_TOKENS * prices.dearest(IMAGE_INPUT)
+        + input_count(request) * MAX_IMAGE_TOKENS * prices.dearest(IMAGE_INPUT)
         + max_images(request) * (image + MAX_IMAGE_TOKENS * prices.dearest(IMAGE_OUTPUT))
     )
 
@@ -78,18 +77,6 @@ def text_bytes(request: pb.GenerateImageRequest) -> int:
     return sum(len(text.encode()) for text in texts)
 
 
-def input_images(request: pb.GenerateImageRequest) -> Iterator[pb.ImageInput]:
-    """Yield all input images of a request, those of its turns first, with the mask."""
-    return (image for _, image in inputs_of(request))
-
-
-def inputs_of(request: pb.GenerateImageRequest) -> Iterator[tuple[str, pb.ImageInput]]:
-    """Yield all input images of a request with their canonical paths."""
-    for index, turn in enumerate(request.turns):
-        for number, part in enumerate(turn.parts):
-            if part.HasField("image"):
-                yield f"turns[{index}].parts[{number}].image", part.image
-    for index, image in enumerate(request.inputs):
-        yield f"inputs[{index}]", image
-    if request.HasField("mask"):
-        yield "mask", request.mask
+def input_count(request: pb.GenerateImageRequest) -> int:
+    """Return the number of input images of a request, its mask included."""
+    return sum(1 for _ in placed_images(request, with_mask=True))

@@ -13,9 +13,8 @@ from umg_grpc.access.file_links import FileLinks
 from umg_grpc.config import Channel
 from umg_grpc.egress import PORTS, AllowedPlace, parse_place
 from umg_grpc.errors import UmgError
-from umg_grpc.image_families import ImageRules
+from umg_grpc.image_families import ImageRules, placed_images
 from umg_grpc.service.pipeline.image_call import AdmittedImages
-from umg_grpc.service.pipeline.image_costs import inputs_of
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher, failed
@@ -42,7 +41,7 @@ class ImageDelivery:
         """Raise UmgError for an address of an input image that the guard for URLs refuses, as far as its text shows,
         although most providers fetch it themselves.
         """
-        for path, image in inputs_of(request):
+        for path, image in placed_images(request, with_mask=True):
             if image.HasField("url"):
                 self._fetcher.check(image.url, field=f"{path}.url")
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from google.protobuf.message import Message
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_families import check, family_row
+from umg_grpc.image_families import check, family_row, has_images
 from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
 from umg_grpc.service.pipeline import validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
@@ -15,7 +15,6 @@ from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
 from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
 from umg_grpc.service.pipeline.image_call import AdmittedImages, complete
-from umg_grpc.service.pipeline.image_costs import inputs_of
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.request_decoding import read_source
@@ -145,7 +144,7 @@ def _has_files(request: pb.GenerateImageRequest) -> bool:
     """Return whether a request has input images. Work on it is then done in a thread: each access to a file of 20 MB
     takes milliseconds, and its size is not known before.
     """
-    return next(inputs_of(request), None) is not None
+    return has_images(request, with_mask=True)
 
 
 class ImageEncoder:

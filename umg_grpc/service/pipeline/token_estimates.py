@@ -26,7 +26,7 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
     no more than `limit`, which the gateway has set.
     """
     if isinstance(request, pb.GenerateImageRequest):
-        media_tokens = MEDIA_TOKENS * sum(1 for _ in image_costs.input_images(request))
+        media_tokens = MEDIA_TOKENS * image_costs.input_count(request)
         return TokenEstimate(image_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
     if not isinstance(request, pb.GenerateRequest):
         return TokenEstimate(request_bytes(request) // BYTES_PER_TOKEN, 0)

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from umg_grpc.image_families import PlacedImage, placed_images
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import ACCEPTED_TYPES, check_image, sniff_image
@@ -17,29 +17,11 @@ PLACEHOLDER = b"\x89PNG\r\n\x1a\n"
 _TYPES = "PNG, JPEG, GIF or WebP"
 
 
-class Place(NamedTuple):
-    """Input image with the canonical path of its address."""
-
-    field: str
-    image: pb.ImageInput
-
-
-def addresses(request: pb.GenerateImageRequest) -> Iterator[Place]:
-    """Yield the input images and the mask that are addresses."""
-    for place in _images(request):
-        if place.image.HasField("url"):
-            yield place
-
-
-def _images(request: pb.GenerateImageRequest) -> Iterator[Place]:
-    for index, turn in enumerate(request.turns):
-        for number, part in enumerate(turn.parts):
-            if part.HasField("image"):
-                yield Place(f"turns[{index}].parts[{number}].image.url", part.image)
-    for index, image in enumerate(request.inputs):
-        yield Place(f"inputs[{index}].url", image)
-    if request.HasField("mask"):
-        yield Place("mask.url", request.mask)
+def addresses(request: pb.GenerateImageRequest) -> Iterator[PlacedImage]:
+    """Yield the input images and the mask that are addresses, with the paths of these."""
+    for path, image in placed_images(request, with_mask=True):
+        if image.HasField("url"):
+            yield PlacedImage(f"{path}.url", image)
 
 
 def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageRequest:
@@ -64,20 +46,20 @@ async def with_inline_images(
     slots, total = asyncio.Semaphore(MAX_CONCURRENT), 0
     end = asyncio.get_running_loop().time() + seconds
 
-    async def fetch(place: Place) -> None:
+    async def fetch(place: PlacedImage) -> None:
         nonlocal total
         async with slots:
             left = max(0.0, end - asyncio.get_running_loop().time())
             url = place.image.url
             found = await fetcher.fetch(
                 url,
-                field=place.field,
+                field=place.path,
                 max_bytes=max(0, min(max_file_bytes, MAX_TOTAL_BYTES - total)),
                 seconds=left,
-                check=lambda beginning: _check_type(beginning, place.field),
+                check=lambda beginning: _check_type(beginning, place.path),
             )
         total += len(found.body)
-        header = check_image(found.body, place.field)
+        header = check_image(found.body, place.path)
         place.image.data, place.image.mime_type = found.body, header.mime_type
 
     tasks = [asyncio.create_task(fetch(place)) for place in addresses(copied)]

@@ -64,7 +64,7 @@ class HttpImages:
         way, protocol = self._way, self._way.protocol
         urls = list(addresses(request))
         for place in urls:
-            way.fetcher.check(place.image.url, field=place.field)
+            way.fetcher.check(place.image.url, field=place.path)
         fetches = bool(urls) and not protocol.takes_urls(request)
         encoded = protocol.encode_request(with_placeholders(request) if fetches else request, model, False, notes)
         return HttpImageCall(way, request, model, notes, encoded, fetches)

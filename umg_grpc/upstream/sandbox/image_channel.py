@@ -3,7 +3,7 @@
 import asyncio
 import math
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,8 @@ from umg_grpc.image_families import (
     family_row,
     is_grouped,
     max_images,
+    nearest_ratio_of,
+    placed_images,
     requested_pixels,
     tier_of,
 )
@@ -162,7 +164,7 @@ def _message(event: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
 
 def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
     """Return the images of a request."""
-    rules, inputs = family_row(model), tuple(_inputs(request))
+    rules, inputs = family_row(model), _inputs(request)
     mime_type = request.output_mime_type or PNG
     if mime_type not in FORMATS:
         raise invalid("output_mime_type", f"expected one of {', '.join(FORMATS)}; send one of them")
@@ -198,14 +200,8 @@ def _words(request: pb.GenerateImageRequest) -> str:
     return ""
 
 
-def _inputs(request: pb.GenerateImageRequest) -> Iterator[InputImage]:
-    for index, turn in enumerate(request.turns):
-        for position, part in enumerate(turn.parts):
-            if part.HasField("image"):
-                field = f"turns[{index}].parts[{position}].image"
-                yield InputImage(field, data=part.image.data, url=part.image.url)
-    for index, image in enumerate(request.inputs):
-        yield InputImage(f"inputs[{index}]", data=image.data, url=image.url)
+def _inputs(request: pb.GenerateImageRequest) -> tuple[InputImage, ...]:
+    return tuple(InputImage(path, data=image.data, url=image.url) for path, image in placed_images(request))
 
 
 def _count(request: pb.GenerateImageRequest) -> int:
@@ -233,18 +229,9 @@ def _pixels(
         header = read_header(last.data, last.field)
         width, height = header.width, header.height
     if rules is not None and rules.sizes is RATIO_PIXELS:
-        wide, high = RATIO_PIXELS[_nearest(width, height)]
+        wide, high = RATIO_PIXELS[nearest_ratio_of(width, height)]
         return wide * TIERS[tier_of(request)], high * TIERS[tier_of(request)]
     return _of_ratio(width, height)
-
-
-def _nearest(width: int, height: int) -> str:
-    return min(RATIO_PIXELS, key=lambda name: abs(math.log(width / height) - math.log(_quotient(name))))
-
-
-def _quotient(ratio: str) -> float:
-    wide, high = RATIO_PIXELS[ratio]
-    return wide / high
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:

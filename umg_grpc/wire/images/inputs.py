@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from umg_grpc.errors import UmgError
+from umg_grpc.image_families import placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_steps import decode_in_steps
 from umg_grpc.wire.core.image_files import check_image
@@ -53,14 +54,7 @@ def check_inputs(request: pb.GenerateImageRequest) -> None:
     """Check the files of a request as `fill_bytes` does, and set their media types, for callers without a JSON body.
     Raise UmgError(INVALID_FIELD) naming the canonical field.
     """
-    named = [(f"inputs[{index}]", image) for index, image in enumerate(request.inputs)]
-    if request.HasField("mask"):
-        named.append(("mask", request.mask))
-    for index, turn in enumerate(request.turns):
-        for number, part in enumerate(turn.parts):
-            if part.HasField("image"):
-                named.append((f"turns[{index}].parts[{number}].image", part.image))
-    for at, image in named:
+    for at, image in placed_images(request, with_mask=True):
         if image.HasField("data"):
             image.mime_type = check_image(image.data, at).mime_type
         elif is_data_url(image.url):

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_families import MAX_GROUP, family_row
+from umg_grpc.image_families import MAX_GROUP, family_row, is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.numbers import Count, count
@@ -25,7 +25,6 @@ from umg_grpc.wire.images.providers.request import (
     add_set,
     as_url,
     flatten,
-    is_grouped,
     refuse_edits,
     report_others,
     size_with,

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_families import family_row
+from umg_grpc.image_families import family_row, has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.numbers import Count, count
@@ -25,7 +25,6 @@ from umg_grpc.wire.images.providers.request import (
     add_set,
     as_url,
     flatten,
-    placed_images,
     refuse_edits,
     report_others,
     size_with,
@@ -61,7 +60,7 @@ def encode_request(
 
 def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
     """Return the call that creates a task; None with input images, which a task does not take."""
-    if next(placed_images(request), None) is not None:
+    if has_images(request):
         return None
     report, flat = _prepared(request, notes)
     texts: JsonObject = {"prompt": flat.prompt}

@@ -4,6 +4,7 @@ with drafts (reference, "imgC").
 
 import msgspec
 
+from umg_grpc.image_families import has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.provider_errors import decode_error
@@ -16,7 +17,6 @@ from umg_grpc.wire.images.providers.request import (
     add_set,
     extra_fields,
     flatten,
-    placed_images,
     report_others,
     size_with,
 )
@@ -97,7 +97,7 @@ def _add_fidelity(fields: JsonObject, request: pb.GenerateImageRequest, report: 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
     """Return whether the request has no input images: files of forms need their bytes."""
-    return not request.HasField("mask") and next(placed_images(request), None) is None
+    return not has_images(request, with_mask=True)
 
 
 IMAGES = ImageProtocol(

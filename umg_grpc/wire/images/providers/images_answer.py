@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
+from umg_grpc.image_families import is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.numbers import Count, count
@@ -14,7 +15,6 @@ from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.classification import FILTERED
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.providers.answer import OUTPUT_FORMATS, check_images, copy_size, is_text, set_bytes, set_time
-from umg_grpc.wire.images.providers.request import is_grouped
 from umg_grpc.wire.images.providers.stream import EventDecoder
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
-from umg_grpc.image_families import ratio_of, tier_of
+from umg_grpc.image_families import PlacedImage, placed_images, ratio_of, tier_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_steps import encode_in_steps
 from umg_grpc.wire.core.image_files import PNG
@@ -20,10 +20,8 @@ from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.answer import blocked, is_text, no_image, set_bytes
 from umg_grpc.wire.images.providers.request import (
-    PlacedImage,
     add_set,
     mime_of,
-    placed_images,
     refuse_edits,
     report_others,
 )

@@ -1,11 +1,12 @@
 """Parts of a canonical image request that several protocols encode alike."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.image_families import PlacedImage, is_grouped, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_steps import encode_in_steps
 from umg_grpc.wire.core.image_files import PNG, sniff_image
@@ -13,13 +14,6 @@ from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.core.media import normal_mime
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
-
-
-class PlacedImage(NamedTuple):
-    """Input image with its canonical path."""
-
-    path: str
-    image: pb.ImageInput
 
 
 class FlatRequest(NamedTuple):
@@ -38,16 +32,6 @@ WITHOUT_EFFECT: Mapping[str, Collection[object]] = {
     "person_generation": ("allow_adult",),
 }
 """Values that do not differ from the behaviour of a provider without the field."""
-
-
-def placed_images(request: pb.GenerateImageRequest) -> Iterator[PlacedImage]:
-    """Yield all input images: those of the turns, then `inputs`. The mask is not one of them."""
-    for index, turn in enumerate(request.turns):
-        for number, part in enumerate(turn.parts):
-            if part.HasField("image"):
-                yield PlacedImage(f"turns[{index}].parts[{number}].image", part.image)
-    for index, image in enumerate(request.inputs):
-        yield PlacedImage(f"inputs[{index}]", image)
 
 
 def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
@@ -79,11 +63,6 @@ def report_others(
         else:
             report.drop(name)
     notes.report_uncarried(report)
-
-
-def is_grouped(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the request is for a group of related images."""
-    return request.sequential_image_generation == pb.SEQUENTIAL_IMAGE_GENERATION_AUTO
 
 
 def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:

@@ -6,19 +6,17 @@ from dataclasses import replace
 
 import msgspec
 
-from umg_grpc.image_families import family_row
+from umg_grpc.image_families import PlacedImage, family_row, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.images.providers import images
 from umg_grpc.wire.images.providers.answer import OUTPUT_NAMES
 from umg_grpc.wire.images.providers.multipart import encode_files
 from umg_grpc.wire.images.providers.request import (
-    PlacedImage,
     add_set,
     as_url,
     extra_fields,
     flatten,
-    placed_images,
     report_others,
 )
 from umg_grpc.wire.report import Report
