@@ -174,7 +174,7 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
     is_exempt = any(place.has_host(host, port) for place in rules.allow)
     objection = "" if is_exempt else _objection(scheme, host, port, address, rules)
     networks = [place for place in rules.allow if place.network is not None]
-    if objection and not any(place.port in {None, port} for place in networks):
+    if objection and not any(_may_exempt(place, address, port) for place in networks):
         raise refused(field, objection)
     written = f"[{host}]" if isinstance(address, IPv6Address) else host
     rest = form["rest"] if form["rest"].startswith("/") else f"/{form['rest']}"
@@ -189,6 +189,11 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
         # the dot excludes the search domains of the system, which are the operator's own
         lookup_name=host if is_exempt or networks else f"{host}.",
     )
+
+
+def _may_exempt(network: AllowedPlace, address: IpAddress | None, port: int) -> bool:
+    """Return whether a network exempts the host: of a name, this is known only when it is looked up."""
+    return network.port in {None, port} if address is None else network.has_address(address, port)
 
 
 def check_addresses(target: Target, addresses: "list[IpAddress]", rules: EgressRules, field: str | None) -> None:

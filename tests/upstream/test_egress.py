@@ -147,6 +147,11 @@ def test_an_exemption_has_its_limits(case: Allowed) -> None:
         )
 
 
+def test_an_address_outside_of_all_allowed_networks_is_refused_before_it_is_called() -> None:
+    with pytest.raises(UmgError, match="not on the public internet"):
+        check_url("http://169.254.169.254/x", rules("127.0.0.1", http=True), "callback_url")
+
+
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.0.1", "100.128.0.1", "223.255.255.254", "2001:200::1", "2a00:1450:4001::1", "2400:cb00::1"])  # fmt: skip
 def test_an_address_outside_the_refused_ranges_is_public(address: str) -> None:
     assert is_public(ip_address(address))
