@@ -143,7 +143,7 @@ async def test_ctrl_c_leaves_the_task_running_and_the_note_has_the_way_back(gate
         while "running" not in seen:
             seen += (await loop.run_in_executor(None, os.read, terminal, 4096)).decode(errors="replace")
         process.send_signal(signal.SIGINT)
-        while "umg tasks watch" not in seen:
+        while f"-o c.mp4 --grpc {gateway.grpc}" not in seen:
             seen += (await loop.run_in_executor(None, os.read, terminal, 4096)).decode(errors="replace")
         assert await process.wait() == 130
     os.close(terminal)

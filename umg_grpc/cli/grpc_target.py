@@ -1,5 +1,6 @@
 """gRPC face of a gateway that a command calls, with the key of a caller."""
 
+import shlex
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ class GrpcTarget:
     tls: bool
     authorities: bytes | None
     """Certificates to trust, in PEM; None for those of the system."""
+    flags: str = ""
+    """Flags that select the same gateway, each after a space; none for the default."""
 
     @property
     def credentials(self) -> tuple[tuple[str, str], ...]:
@@ -65,4 +68,7 @@ def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Pat
         authorities = ca.read_bytes() if ca is not None else None
     except OSError as error:
         raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
-    return GrpcTarget(address, secret, tls or ca is not None, authorities)
+    given = [] if address == ADDRESS else ["--grpc", address]
+    given += ["--ca", str(ca)] if ca is not None else ["--tls"] if tls else []
+    flags = "".join(f" {shlex.quote(flag)}" for flag in given)
+    return GrpcTarget(address, secret, tls or ca is not None, authorities, flags)

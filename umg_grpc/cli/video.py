@@ -4,6 +4,7 @@ to standard error.
 
 import asyncio
 import re
+import shlex
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -94,6 +95,7 @@ class VideoClient:
         self.stub = rpc.VideoServiceStub(channel)
         self.models = rpc.ModelServiceStub(channel)
         self.metadata = target.credentials
+        self.flags = target.flags
 
     async def model(self, name: str | None) -> pb.Model:
         """Return a model, without a name the first that makes videos. Raise UmgError."""
@@ -184,8 +186,8 @@ async def _follow(client: VideoClient, task: pb.VideoTask, output: Path | None) 
             for file in await client.save(task, output):
                 print(file)
     except asyncio.CancelledError:  # Ctrl-C
-        option = f" -o {output}" if output is not None else ""
-        console.out(f"the task goes on; to get back: umg tasks watch {task.task_id}{option}")
+        option = f" -o {shlex.quote(str(output))}" if output is not None else ""
+        console.out(f"the task goes on; to get back: umg tasks watch {task.task_id}{option}{client.flags}")
         raise
 
 
