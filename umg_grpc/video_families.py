@@ -115,6 +115,7 @@ _D_1 = Rules(
     defaults={"duration_seconds": 5},
     roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}),
     max_images=None,
+    needs_input=True,
 )
 _D_1_SOUND = replace(_D_1, accepted=_D_1.accepted | {"generate_audio"})
 _D = Rules(
@@ -220,6 +221,8 @@ PATHS: dict[Entry, str] = {
 DOCUMENTED = {model for rules in RULES.values() for model in rules if not model.isalnum()}
 _FAMILY = re.compile(rf"({'|'.join(FAMILIES)})[-_0-9]")
 _SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)
+_SIZE_OF_ALL = re.compile(r"([0-9]{1,5})[*x]([0-9]{1,5})", re.ASCII)
+_HTTP = re.compile(r"https?://[^/?#\s]+")
 _HTTPS = re.compile(r"https://[^/?#\s]+", re.IGNORECASE)
 _EXTERNAL_ID = re.compile(r"[A-Za-z0-9._-]{1,191}")
 _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
@@ -246,6 +249,7 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
     if rules is not None:
         _check_media(checked, rules)
         _check_parameters(checked.parameters, rules, checked.model)
+        _check_agreement(checked.parameters)
         _set_defaults(checked.parameters, rules)
     _set_kind(checked)
     return checked
@@ -276,6 +280,8 @@ def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
     if request.HasField("callback_url"):
         if request.entry == G:
             raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
+        if not _HTTP.match(request.callback_url) and request.entry != E_3:
+            raise _invalid("callback_url", "callback_url must be an absolute http or https URL")
         if request.entry == E_3 and not _HTTPS.match(request.callback_url):
             raise _invalid("callback_url", "callback_url must be an absolute https URL")
     if request.HasField("external_task_id") and not _EXTERNAL_ID.fullmatch(request.external_task_id):
@@ -305,6 +311,11 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
             raise _unsupported(at, f"`{at}`: model {model} takes no medium of role {role}; leave it out")
     images = [medium for medium in media if medium.kind == IMAGE and medium.role != MASK]
     roles = [image.role for image in images]
+    for frame, name in ((FIRST, "first"), (LAST, "last")):
+        if roles.count(frame) > 1:
+            second = [position for position, medium in enumerate(media) if medium.role == frame][1]
+            at = f"parameters.media[{second}]"
+            raise _invalid(at, f"`{at}`: it is the second {name} frame; send one")
     if LAST in roles and REFERENCE in roles:
         raise _invalid(_at(media, LAST), "last frame image content cannot be mixed with reference image")
     if LAST in roles and FIRST not in roles and request.entry not in (E_V1, E_3):
@@ -398,6 +409,24 @@ def _check_size(size: str, path: str) -> None:
     if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
         problem = f"expected `<width>*<height>`, each of {MIN_SIDE} to {MAX_SIDE} pixels, got {_shown(size)}"
         raise _invalid(path, f"`{path}`: {problem}")
+
+
+def _check_agreement(parameters: pb.VideoParameters) -> None:
+    """Raise UmgError for a resolution or a ratio that the size contradicts, since only one of them has its effect."""
+    found = _SIZE_OF_ALL.fullmatch(parameters.size)
+    if found is None:
+        return
+    width, height = int(found[1]), int(found[2])
+    wide, _, high = parameters.aspect_ratio.partition(":")
+    if parameters.resolution and parameters.resolution != f"{min(width, height)}p":
+        raise _contradiction("resolution", parameters.size)
+    if high and width * int(high) != height * int(wide):
+        raise _contradiction("aspect_ratio", parameters.size)
+
+
+def _contradiction(name: str, size: str) -> UmgError:
+    path = f"parameters.{name}"
+    return _invalid(path, f"`{path}`: it contradicts the size {size}; send one of them")
 
 
 def _set_defaults(parameters: pb.VideoParameters, rules: Rules) -> None:

@@ -242,6 +242,12 @@ REJECTIONS = [
     Rejection("B 3.1: a last frame alone", request(UNIFIED, B_31, media=(image(LAST),)), f"{MEDIA}[0]"),
     Rejection("C: 6 seconds", request(UNIFIED, C_TEXT, duration_seconds=6), "parameters.duration_seconds"),
     Rejection("C: a size with x", request(UNIFIED, C_TEXT, size="1280x720"), "parameters.size"),
+    Rejection(
+        "C: a resolution that the size contradicts",
+        request(UNIFIED, C_TEXT, size="1280*720", resolution="480p"),
+        "parameters.resolution",
+        "`parameters.resolution`: it contradicts the size 1280*720; send one of them",
+    ),
     Rejection("C: a size of nothing", request(UNIFIED, C_TEXT, size="0*0"), "parameters.size"),
     Rejection(
         "C: a size for an image",
@@ -254,6 +260,21 @@ REJECTIONS = [
         "C: an image for a text model", request(UNIFIED, C_TEXT, media=(image(),)), f"{MEDIA}[0]", reason=UNSUPPORTED
     ),
     Rejection("D 1.x: another ratio", request(UNIFIED, D_1_5, aspect_ratio="2:1"), "parameters.aspect_ratio"),
+    Rejection(
+        "D 1.x: neither a text nor an image", request(UNIFIED, D_1_5, prompt=" "), "parameters.prompt", reason=MISSING
+    ),
+    Rejection(
+        "D: two first frames",
+        request(D, D_2, media=(image(FIRST), image(FIRST))),
+        f"{MEDIA}[1]",
+        "`parameters.media[1]`: it is the second first frame; send one",
+    ),
+    Rejection(
+        "D: a callback without a scheme",
+        request(D, D_2, callback_url="a.example/x"),
+        "callback_url",
+        "callback_url must be an absolute http or https URL",
+    ),
     Rejection("D: blank text", request(D, D_2, prompt=" \n"), "parameters.prompt", "text content is required", MISSING),
     Rejection(
         "D: a last frame with a reference",
@@ -276,6 +297,12 @@ REJECTIONS = [
     ),
     Rejection("E v1: another mode", request(E_V1, "vidE-v1", mode="4k"), "parameters.mode"),
     Rejection("E v1: another size", request(E_V1, "vidE-v1", size="1920x1080"), "parameters.size"),
+    Rejection(
+        "E v1: a ratio that the size contradicts",
+        request(E_V1, "vidE-v1", size="1280x720", aspect_ratio="1:1"),
+        "parameters.aspect_ratio",
+        "`parameters.aspect_ratio`: it contradicts the size 1280x720; send one of them",
+    ),
     Rejection("E v1: no prompt", request(E_V1, "vidE-v1", prompt=""), "parameters.prompt", reason=MISSING),
     Rejection(
         "E v1: an image for a text",
@@ -330,6 +357,11 @@ def test_a_request_outside_the_document_is_refused_by_the_path_of_its_field(case
 @pytest.mark.parametrize("seconds", [3, 15])
 def test_the_ends_of_a_range_are_accepted(seconds: int) -> None:
     assert checked(E_3, "vidE-3.0", duration_seconds=seconds).duration_seconds == seconds
+
+
+def test_a_size_that_agrees_with_the_resolution_or_the_ratio_is_accepted() -> None:
+    assert checked(UNIFIED, C_TEXT, size="1280*720", resolution="720p").size == "1280*720"
+    assert checked(E_V1, "vidE-v1", size="720x1280", aspect_ratio="9:16").size == "720x1280"
 
 
 def test_the_largest_numbers_of_omni_references_are_accepted() -> None:

@@ -102,7 +102,8 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
         body.callback(members.pop("callback_url", None), f"{at}callback_url")
         body.external_id(members.pop("external_task_id", None), f"{at}external_task_id")
     body.keep(metadata)
-    return body.finish({"parameters.media": "image", "parameters.prompt": "prompt"})
+    prompt = "metadata.content" if family == "vidD" else "prompt"
+    return body.finish({"parameters.media": "image", "parameters.prompt": prompt})
 
 
 def _read_media(body: CreateBody, members: Members, at: str) -> None:
