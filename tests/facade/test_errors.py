@@ -9,6 +9,7 @@ import pytest
 from tests.facade.conftest import Face
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import INCORRECT_KEY
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 PROTO = Path(__file__).parents[2] / "proto/umg/v1/error_reason.proto"
@@ -46,7 +47,7 @@ async def test_a_failed_call_is_json_with_the_status_of_its_reason(face: Face, n
         async with face.chat("fail", stream=stream) as answer:
             assert answer.status == HTTP_STATUS[reason]
             assert answer.content_type == "application/json"
-            assert (await answer.json())["error"]["message"] == "what to do"
+            assert (await answer.json())["error"]["message"].removeprefix(f"{INCORRECT_KEY}: ") == "what to do"
             assert answer.headers.get("www-authenticate") == ("Bearer" if answer.status == 401 else None)
 
 

@@ -14,6 +14,7 @@ from tests.facade.conftest import KEY, Face
 from tests.support.gateways import Running, running
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import INCORRECT_KEY
 
 MODELS = tuple(
     pb.Model(id=name, owned_by="someone", create_time=Timestamp(seconds=1700000000))
@@ -290,7 +291,8 @@ async def test_a_bad_key_has_the_documented_code(
         async with face.client.get(face.url(f"{caller.root}/models{query}"), headers=caller.headers) as answer:
             assert answer.status == 401
             assert answer.headers["www-authenticate"] == "Bearer"
-            assert error_of(caller, await answer.json(), 401, "invalid_api_key")["message"] == "no good key"
+            message = error_of(caller, await answer.json(), 401, "invalid_api_key")["message"]
+            assert str(message).removeprefix(f"{INCORRECT_KEY}: ") == "no good key"
 
 
 @pytest.mark.parametrize("caller", [caller for caller in CALLERS if caller.size], ids=lambda caller: caller.id)

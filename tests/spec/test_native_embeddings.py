@@ -81,9 +81,10 @@ async def test_embed_content_field_content_needs_one_text_that_is_not_empty(nati
 
 async def test_embed_content_field_content_may_have_a_role(native_embedding: NativeEmbedding) -> None:
     (alone,) = await native_embedding.embed(CAT)
-    for content in ({"role": "user", "parts": [{"text": CAT}]}, {"parts": {"text": CAT}}, CAT):
+    for content in ({"role": "user", "parts": [{"text": CAT}]}, {"parts": {"text": CAT}}):
         body = await native_embedding.answer({"content": content})
         assert native_embedding.vectors(body) == [alone], content
+    await native_embedding.refuses("content", CAT)
 
 
 @pytest.mark.parametrize("model", [model for model in DIMENSIONS if model != FIXED])
