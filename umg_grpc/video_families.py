@@ -389,7 +389,9 @@ def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) 
     needs_prompt = rules.needs_input and not parameters.media
     for name in ("prompt", *rules.required) if needs_prompt else rules.required:
         if name not in present or (name == "prompt" and not parameters.prompt.strip()):
-            raise _missing(f"parameters.{name}", f"`parameters.{name}` is required; add it")
+            why = "a text is required where there is no image; add one"
+            problem = " is required; add it" if name in rules.required else f": {why}"
+            raise _missing(f"parameters.{name}", f"`parameters.{name}`{problem}")
 
 
 RANGE_NAMES = {"duration_seconds": "duration", "sample_count": "sampleCount"}

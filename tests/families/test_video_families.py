@@ -261,7 +261,11 @@ REJECTIONS = [
     ),
     Rejection("D 1.x: another ratio", request(UNIFIED, D_1_5, aspect_ratio="2:1"), "parameters.aspect_ratio"),
     Rejection(
-        "D 1.x: neither a text nor an image", request(UNIFIED, D_1_5, prompt=" "), "parameters.prompt", reason=MISSING
+        "D 1.x: neither a text nor an image",
+        request(UNIFIED, D_1_5, prompt=" "),
+        "parameters.prompt",
+        "`parameters.prompt`: a text is required where there is no image; add one",
+        MISSING,
     ),
     Rejection(
         "D: two first frames",
