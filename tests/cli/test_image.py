@@ -96,6 +96,12 @@ async def test_the_first_model_for_the_request_is_taken_and_inputs_are_sent(gate
     assert size_of((tmp_path / "b.png").read_bytes()) == ("PNG", (300, 200))
 
 
+async def test_a_name_of_another_type_is_noted(gateway: Running, tmp_path: Path) -> None:
+    done = await umg_image(gateway, tmp_path, "a red kite", *SMALL, "-o", "kite.jpg")
+    assert (done.code, done.output) == (0, b"kite.jpg\n"), done.notes
+    assert "kite.jpg contains image/png; choose another type with --type" in done.notes
+
+
 async def test_an_image_is_written_to_standard_output(gateway: Running, tmp_path: Path) -> None:
     done = await umg_image(gateway, tmp_path, "a kite", *SMALL, "-o", "-")
     assert size_of(done.output) == ("PNG", (1280, 720))

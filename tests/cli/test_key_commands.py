@@ -44,6 +44,7 @@ async def test_in_an_empty_database_of_a_server_they_create_nothing(postgres: Po
 USED = datetime(2026, 5, 1, 12, tzinfo=UTC)
 BAD_BUDGETS = [
     pytest.param(("--budget", "1,5"), "--budget", id="no number"),
+    pytest.param(("--quota", "1,5"), "--budget", id="no number, by the other name"),
     pytest.param(("--budget", "1.1234567"), "--budget", id="less than a micro-credit"),
     pytest.param(("--budget", "1", "--budget-period", "week"), "--budget-period", id="an unknown period"),
     pytest.param(("--budget-period", "day"), "--budget-period", id="a period without a budget"),

@@ -23,6 +23,7 @@ from umg_grpc.v1 import pb, rpc
 
 STANDARD_OUTPUT = "-"
 EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+MEDIA_TYPES = {f".{extension}": media_type for media_type, extension in EXTENSIONS.items()} | {".jpeg": "image/jpeg"}
 MAKES, EDITS = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
 
 
@@ -83,7 +84,7 @@ async def _stream(channel: grpc.aio.Channel, target: GrpcTarget, command: ImageC
                         status.update(f"{command.request.model} makes the image ... draft {number}")
                     case "completed":
                         status.stop()  # it redirects the standard output, which gets the image here
-                        _save(command, event.completed.image)
+                        _save(command, event.completed.image, console)
                         status.start()
                     case "failed":
                         console.print(
@@ -95,8 +96,8 @@ async def _stream(channel: grpc.aio.Channel, target: GrpcTarget, command: ImageC
                         pass
 
 
-def _save(command: ImageCommand, image: pb.Image) -> None:
-    """Write an image to its file, print the path, and show the image."""
+def _save(command: ImageCommand, image: pb.Image, console: Console) -> None:
+    """Write an image to its file, print the path, and show the image. Note a file name of another type."""
     if command.output is not None and str(command.output) == STANDARD_OUTPUT:
         output: BinaryIO = sys.stdout.buffer
         output.write(image.data)
@@ -104,6 +105,8 @@ def _save(command: ImageCommand, image: pb.Image) -> None:
         return
     path = _path(command, EXTENSIONS.get(image.mime_type, "bin"))
     path.write_bytes(image.data)
+    if MEDIA_TYPES.get(path.suffix.lower(), image.mime_type) != image.mime_type:
+        console.print(f"{path} contains {image.mime_type}; choose another type with --type", markup=False)
     command.saved.append(path)
     print(path, flush=True)
     encode = encoder_of(os.environ) if command.shows else None

@@ -47,7 +47,10 @@ def create_key(
     tpm: Annotated[int | None, typer.Option(min=1, help="Most tokens a minute, input and output together.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Most requests in flight.")] = None,
     budget: Annotated[
-        str | None, typer.Option(metavar="CREDITS", help="Most credits to spend, e.g. 12.50; see --budget-period.")
+        str | None,
+        typer.Option(
+            "--budget", "--quota", metavar="CREDITS", help="Most credits to spend, e.g. 12.50; see --budget-period."
+        ),
     ] = None,
     budget_period: Annotated[
         str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
@@ -99,7 +102,9 @@ def update_key(
     rpm: Annotated[str | None, typer.Option(metavar="N", help="Most requests a minute, or none.")] = None,
     tpm: Annotated[str | None, typer.Option(metavar="N", help="Most tokens a minute, or none.")] = None,
     concurrency: Annotated[str | None, typer.Option(metavar="N", help="Most requests in flight, or none.")] = None,
-    budget: Annotated[str | None, typer.Option(metavar="CREDITS", help="Most credits to spend, or none.")] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", "--quota", metavar="CREDITS", help="Most credits to spend, or none.")
+    ] = None,
     budget_period: Annotated[str | None, typer.Option(metavar="PERIOD", help="day, month or none.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, or none.")] = None,
     config: ConfigFlag = None,
