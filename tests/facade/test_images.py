@@ -190,7 +190,9 @@ async def test_a_large_file_of_a_form_is_unchanged(make_face: MakeFace) -> None:
 
 
 async def test_a_form_may_be_compressed(face: Face) -> None:
-    body = b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'
+    fields = (b'name="model"', b"m"), (b'name="image"; filename="a.png"', PNG)
+    parts = [b"--b\r\ncontent-disposition: form-data; %s\r\n\r\n%s\r\n" % field for field in fields]
+    body = b"".join(parts) + b"--b--\r\n"
     headers = {"content-type": "multipart/form-data; boundary=b", "content-encoding": "gzip"}
     assert (await face.post(EDITS, data=gzip.compress(body), headers=headers)).status == 200
     assert face.last.model == "m"
