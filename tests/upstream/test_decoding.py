@@ -170,4 +170,4 @@ def test_an_unreadable_refusal_is_classified_by_its_status() -> None:
     def decode(*_: object) -> object:
         raise TypeError
 
-    assert refusal(decode, 429, {}, b"x").reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED  # type: ignore[arg-type]
+    assert refusal(decode, 429, {}, b"x", is_forwarded=False).reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED  # type: ignore[arg-type]
