@@ -340,7 +340,7 @@ usages = st.builds(
 @st.composite
 def responses(draw: DrawFn) -> pb.GenerateResponse:
     response = pb.GenerateResponse(
-        response_id=draw(names), model="m", service_tier=draw(st.sampled_from(["", "default"])), usage=draw(usages)
+        response_id=draw(names), model="m", service_tier=draw(st.sampled_from(["default", "flex"])), usage=draw(usages)
     )
     response.create_time.seconds = draw(st.integers(1, 2**33))
     parts = [part for index in range(draw(st.integers(0, 4))) for part in draw(items(index))]
