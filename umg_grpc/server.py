@@ -61,7 +61,6 @@ from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
-from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.service.tasks.metrics import TaskMetrics
@@ -85,14 +84,13 @@ from umg_grpc.wire import EMBEDDING_FORMATS, IMAGE_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
 from umg_grpc.wire.video import ENTRIES
 
-SERVED = [
+SERVICES = [
     f"umg.v1.{name}"
     for name in (
         *("AdminService", "EmbeddingService", "FileService", "GenerationService", "ImageService", "ModelService"),
         *("RerankService", "VideoService"),
     )
 ]
-SERVICES = [*SERVED, *UNSERVED]
 DATABASE, REDIS = "database", "redis"
 
 
@@ -208,7 +206,6 @@ class Service:
         rpc.add_AdminServiceServicer_to_server(self._admin, server)
         rpc.add_FileServiceServicer_to_server(self._files, server)
         rpc.add_VideoServiceServicer_to_server(self._videos, server)
-        add_unserved(server)
 
     def channel(self) -> InProcessChannel:
         """Return an in-process channel to this service."""
@@ -449,7 +446,7 @@ class GrpcFace:
     async def start(self) -> None:
         """Accept calls."""
         await self._server.start()
-        for name in ["", *SERVED, health.SERVICE_NAME]:
+        for name in ["", *SERVICES, health.SERVICE_NAME]:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def announce_drain(self) -> None:
