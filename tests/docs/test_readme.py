@@ -16,7 +16,7 @@ from tests.sdk.runner import installed_or_skipped
 from tests.support.databases import create_database
 from tests.support.processes import Served, run
 from umg_grpc.config import parse
-from umg_grpc.server import SERVED
+from umg_grpc.server import SERVICES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -116,7 +116,7 @@ def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_s
 
 
 def test_every_service_that_is_served_over_grpc_is_on_the_page() -> None:
-    assert sorted(set(re.findall(r"`(umg\.v1\.\w+Service)`", README))) == SERVED
+    assert sorted(set(re.findall(r"`(umg\.v1\.\w+Service)`", README))) == SERVICES
 
 
 async def test_the_key_command_of_the_table_works(tmp_path: Path) -> None:

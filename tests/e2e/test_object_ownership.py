@@ -32,7 +32,7 @@ from tests.e2e.authorisation import (
 )
 from tests.support.gateways import running
 from umg_grpc.access.keys import Keys
-from umg_grpc.server import SERVED
+from umg_grpc.server import SERVICES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.entry_e_v1 import KINDS
@@ -194,7 +194,7 @@ def object_named_by(method: MethodDescriptor, path: str) -> Owned | str | None:
 OBJECT_METHODS = [
     (method, path)
     for method in METHODS
-    if method.containing_service is not None and method.containing_service.full_name in SERVED
+    if method.containing_service is not None and method.containing_service.full_name in SERVICES
     for path in object_fields(method.input_type)
     if not isinstance(object_named_by(method, path), str)
 ]

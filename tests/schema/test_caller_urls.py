@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pool import Default
 
 from tests.support.gateways import KEY, running
 from tests.support.refused_urls import REFUSED_URLS
-from umg_grpc.server import SERVED
+from umg_grpc.server import SERVICES
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
@@ -93,7 +93,7 @@ def reachable(message: Descriptor, seen: set[str]) -> Iterator[FieldDescriptor]:
 
 
 def fetched_by_served_methods() -> set[str]:
-    methods = [method for name in SERVED for method in Default().FindServiceByName(name).methods]
+    methods = [method for name in SERVICES for method in Default().FindServiceByName(name).methods]
     fields = [field for method in methods for field in reachable(method.input_type, set())]
     return {field.full_name for field in fields if use(field) == pb.URL_USE_FETCHED}
 
