@@ -103,8 +103,9 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/python scripts/check_matches.py
 	$(BIN)/python scripts/lock.py --check
 
-proto: $(VENV)/bin/python ## generate gen/ from proto/ again
+proto: $(VENV)/bin/python ## generate gen/ and the committed code of Go's client from proto/ again
 	$(BIN)/python -m pip install $(BUILD) -e . -e clients/python
+	$(BIN)/python scripts/go_client.py
 
 lock: $(VENV)/.installed ## pin all packages by hash again (lock_args=--upgrade: their newest versions)
 	$(BIN)/python scripts/lock.py $(lock_args)
