@@ -31,6 +31,7 @@ from umg_grpc.config import (
     parse,
 )
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.config.providers import PROVIDERS
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
@@ -311,7 +312,7 @@ class Mistake:
 
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
-SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
+SERVED_KEYS = "expected one of name, provider, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
 FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
@@ -353,7 +354,7 @@ MISTAKES = [
     Mistake(
         "an unknown key",
         LOCAL + "limit: 5",
-        (f"2: limit: `limit` is not known here; {FILE_KEYS}",),
+        ("2: limit: `limit` is not known here; did you mean `limits`?",),
     ),
     Mistake(
         "places of the allow list that are none",
@@ -402,19 +403,68 @@ MISTAKES = [
     Mistake(
         "a misspelt key in a channel",
         CHANNEL + "  wieght: 5",
-        (f"6: channels[0].wieght: `wieght` is not known here; {SERVED_KEYS}",),
+        ("6: channels[0].wieght: `wieght` is not known here; did you mean `weight`?",),
+    ),
+    Mistake(
+        "a key that resembles none",
+        LOCAL + "speed: 5",
+        (f"2: speed: `speed` is not known here; {FILE_KEYS}",),
+    ),
+    Mistake(
+        "a misspelt protocol",
+        "channels: [{name: a, protocols: [Embedings], base_url: http://a, models: [m]}]",
+        (f"1: channels[0].protocols[0]: expected {SERVED}; `Embedings` is not a protocol; did you mean `embeddings`?",),
+    ),
+    Mistake(
+        "another name of a protocol",
+        "channels: [{name: a, protocols: [claude], base_url: http://a, models: [m]}]",
+        (f"1: channels[0].protocols[0]: expected {SERVED}; `claude` is not a protocol; did you mean `messages`?",),
+    ),
+    Mistake(
+        "a provider as a protocol",
+        "channels: [{name: a, protocols: [openai], base_url: http://a, models: [m]}]",
+        (
+            f"1: channels[0].protocols[0]: expected {SERVED}; `openai` is a provider: set `provider: openai` in place of `protocols`",
+        ),
+    ),
+    Mistake(
+        "a misspelt provider",
+        "channels: [{provider: antropic}]",
+        (f"1: channels[0].provider: expected one of {', '.join(PROVIDERS)}; did you mean `anthropic`?",),
+    ),
+    Mistake(
+        "an unknown provider",
+        "channels: [{provider: acme}]",
+        (
+            f"1: channels[0].provider: expected one of {', '.join(PROVIDERS)}; of others, set `protocols` and `base_url`",
+        ),
+    ),
+    Mistake(
+        "a provider whose key is nowhere",
+        "channels: [{provider: gemini}]",
+        ("1: channels[0].api_key: expected a key, here or in the environment as GEMINI_API_KEY or GOOGLE_API_KEY",),
+    ),
+    Mistake(
+        "a provider whose address differs for each account",
+        "channels: [{provider: azure, api_key: k}]",
+        ("1: channels[0].base_url: expected the URL of your account: https://<resource>.openai.azure.com/openai/v1",),
+    ),
+    Mistake(
+        "a provider whose service account is nowhere",
+        "channels: [{provider: vertex, base_url: https://a}]",
+        ("1: channels[0].auth: expected {kind: service_account, file: FILE}, or GOOGLE_APPLICATION_CREDENTIALS set",),
     ),
     Mistake(
         "a misspelt key of a timeout",
         CHANNEL + "  timeout:\n    idel: 5",
-        ("7: channels[0].timeout.idel: `idel` is not known here",),
+        ("7: channels[0].timeout.idel: `idel` is not known here; did you mean `idle`?",),
     ),
     Mistake("a key twice", LOCAL + "drain: 5\ndrain: 6", ("3: drain: expected once, but it stands here again",)),
     Mistake("a key that is no text", LOCAL + "? [a]\n: b", ("2: expected a key that is plain text",)),
     Mistake(
         "a missing key",
         "channels:\n- name: a\n  models: [m]",
-        ("2: channels[0]: expected `protocols`, which is missing",),
+        ("2: channels[0]: expected `protocols`, which is missing; `provider` would fill it in",),
     ),
     Mistake(
         "a variable that is not set",
@@ -922,9 +972,7 @@ MISTAKES = [
     Mistake(
         "a misspelt key of a model",
         LOCAL + "models:\n  m: {prices: {request: 5}}",
-        (
-            "3: models.m.prices: `prices` is not known here; expected one of owned_by, display_name, description, created, family, tokenizer, lifecycle, retires, price, capabilities",
-        ),
+        ("3: models.m.prices: `prices` is not known here; did you mean `price`?",),
     ),
     Mistake(
         "a date that is none",

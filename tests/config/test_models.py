@@ -254,7 +254,7 @@ MISTAKES = [
     Mistake(
         "a misspelt capability",
         "capabilities:\n  tools: true\n  serach: true",
-        ".capabilities.serach: `serach` is not known here",
+        ".capabilities.serach: `serach` is not known here; did you mean `search`?",
         line=3,
     ),
     *(

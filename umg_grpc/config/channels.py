@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from umg_grpc.config.convert import any_of, read_entry
+from umg_grpc.config.convert import any_of, read_entry, similar
+from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.config.scalars import PRINTABLE, family, url
 from umg_grpc.config.values import (
     AccessKeyAuth,
@@ -64,6 +65,17 @@ def key_header(protocol: str) -> str:
     return codec.key_header if codec is not None else "authorization"
 
 
+OTHER_NAMES = {
+    "chat_completions": "chat",
+    "chat-completions": "chat",
+    "completions": "chat",
+    "claude": "messages",
+    "generatecontent": "native",
+    "google": "native",
+    "embed": "embeddings",
+    "reranker": "rerank",
+}
+"""Names that other programs and people use for protocols."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
@@ -100,9 +112,10 @@ class QuirksEntry(ConfigEntry, frozen=True):
 
 
 class _ChannelEntry(ConfigEntry, frozen=True):
-    name: str
-    protocols: Annotated[list[str], msgspec.Meta(min_length=1)]
-    models: Annotated[list[str | _ModelEntry], msgspec.Meta(min_length=1)]
+    name: str = ""
+    provider: str | None = None
+    protocols: Annotated[list[str], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=list)
+    models: Annotated[list[str | _ModelEntry], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=list)
     base_url: str | None = None
     api_key: str | list[str] | None = None
     auth: Auth | None = None
@@ -125,7 +138,8 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
         path: Path = ("channels", position)
-        entry = read_entry(document, path, value, _ChannelEntry)
+        written = read_entry(document, path, value, _ChannelEntry)
+        entry = _with_preset(document, path, written) if written is not None else None
         if entry is None:
             continue
         if not NAME.fullmatch(entry.name):
@@ -155,19 +169,79 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
             yield _http_channel(document, path, entry, protocols, models, directory)
 
 
+def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
+    """Return the entry with the keys that its `provider` fills in. Report unknown providers, and keys that are then
+    missing: None.
+    """
+    if entry.provider is None:
+        for key in ("name", "protocols", "models"):
+            if not document.has((*path, key)):
+                document.problem(path, f"expected `{key}`, which is missing; `provider` would fill it in")
+                return None
+        return entry
+    preset = PROVIDERS.get(entry.provider)
+    if preset is None:
+        meant = similar(entry.provider, PROVIDERS)
+        hint = f"did you mean `{meant}`?" if meant else "of others, set `protocols` and `base_url`"
+        document.problem((*path, "provider"), f"expected {any_of(PROVIDERS)}; {hint}")
+        return None
+    protocols = entry.protocols or list(preset.protocols)
+    auth = entry.auth or preset.auth
+    if auth is None and preset.uses_service_account and entry.api_key is None:
+        auth = _service_account(document, path)
+    if entry.base_url is None and not preset.is_complete:
+        document.problem((*path, "base_url"), f"expected the URL of your account: {preset.base_url}")
+    return msgspec.structs.replace(
+        entry,
+        name=entry.name or entry.provider,
+        protocols=protocols,
+        models=entry.models or [_ModelEntry(model.id, model.upstream, model.family) for model in preset.models],
+        base_url=entry.base_url or preset.base_url,
+        api_key=entry.api_key or _key_of_environment(document, path, preset, auth),
+        auth=auth,
+        max_inputs=entry.max_inputs or (preset.max_inputs if set(EMBEDDING_PROTOCOLS) & set(protocols) else None),
+    )
+
+
+def _key_of_environment(document: Document, path: Path, preset: Provider, auth: Auth | None) -> str | None:
+    """Return the key in an environment variable of the provider. Report that none is set, if the provider needs one."""
+    if isinstance(auth, NoAuth | ServiceAccountAuth):
+        return None
+    key = next((value for name in preset.keys if (value := document.variable(name))), None)
+    if key is None and preset.needs_key:
+        document.problem((*path, "api_key"), f"expected a key, here or in the environment as {any_of(preset.keys)}")
+    return key
+
+
+def _service_account(document: Document, path: Path) -> ServiceAccountAuth | None:
+    """Return the auth with the service account of the environment. Report that there is none."""
+    if file := document.variable(SERVICE_ACCOUNT_FILE):
+        return ServiceAccountAuth(str(PurePath(file)))
+    document.problem((*path, "auth"), f"expected {{kind: service_account, file: FILE}}, or {SERVICE_ACCOUNT_FILE} set")
+    return None
+
+
 def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[str, ...]:
     """Return the protocols, and report problems."""
     served = tuple(protocol for protocol in protocols if protocol in served_protocols())
     for position, protocol in enumerate(protocols):
         if protocol not in served_protocols():
-            expected = f"expected {any_of(served_protocols())}; `{protocol}` is not a protocol"
-            document.problem((*path, position), expected)
+            document.problem((*path, position), f"expected {any_of(served_protocols())}; {_no_protocol(protocol)}")
         elif protocol in protocols[:position]:
             document.problem((*path, position), f"expected `{protocol}` once")
     own = next((name for name in OWN_PROTOCOLS if name in protocols), None)
     if own is not None and len(protocols) > 1:
         document.problem(path, f"expected `{own}` alone: it is not reached over the network")
     return served
+
+
+def _no_protocol(written: str) -> str:
+    """Return the reason why a word is not a protocol, with the word that is probably meant."""
+    if (provider := similar(written, PROVIDERS)) is not None and provider.lower() == written.lower():
+        return f"`{written}` is a provider: set `provider: {provider}` in place of `protocols`"
+    if (meant := OTHER_NAMES.get(written.lower()) or similar(written, served_protocols())) is not None:
+        return f"`{written}` is not a protocol; did you mean `{meant}`?"
+    return f"`{written}` is not a protocol"
 
 
 def _channel_models(document: Document, path: Path, entries: list[str | _ModelEntry]) -> Iterator[ChannelModel]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TypeVar, get_args, get_origin
 
 import msgspec
@@ -35,6 +36,9 @@ FRACTION = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?", re.I
 INFINITE = re.compile(r"[-+]?\.?inf(?:inity)?", re.IGNORECASE)
 NAN = re.compile(r"[-+]?\.?nan", re.IGNORECASE)
 
+SIMILARITY = 0.75
+"""Least ratio of `difflib` between a misspelt word and the meant one; `price` and `pace` have 0.67."""
+
 Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
@@ -55,7 +59,7 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
                 try:
                     msgspec.convert(part, field.type, strict=False)
                 except msgspec.ValidationError as error:
-                    _report_mismatch(document, (*path, key), part, str(error))
+                    _report_mismatch(document, (*path, key), part, field.type, str(error))
                     is_valid = False
         elif field.required:
             document.problem(path, f"expected `{key}`, which is missing")
@@ -73,12 +77,14 @@ def _parts(value: Value, kind: object) -> Sequence[Value]:
 
 
 def _unknown_key(key: str, known: Mapping[str, object]) -> str:
-    return f"`{key}` is not known here; expected {any_of(tuple(known))}"
+    if (meant := similar(key, known)) is not None:
+        return f"`{key}` is not known here; did you mean `{meant}`?"
+    return f"`{key}` is not known here; expected {any_of(tuple(known))}" if known else f"`{key}` is not known here"
 
 
-def _report_mismatch(document: Document, path: Path, value: Value, message: str) -> None:
+def _report_mismatch(document: Document, path: Path, value: Value, kind: object, message: str) -> None:
     """Report an error message of msgspec to the document, worded in the terms of the file, at the path of the wrong
-    value.
+    value. `kind`: type that the value at `path` should have.
     """
     text, _, place = message.partition(" - at `$")
     for step in STEP.finditer(place):
@@ -90,12 +96,18 @@ def _report_mismatch(document: Document, path: Path, value: Value, message: str)
     if missing := MISSING.fullmatch(text):
         document.problem(path, f"expected `{missing[1]}`, which is missing")
     elif unknown := UNKNOWN.fullmatch(text):
-        document.problem((*path, unknown[1]), f"`{unknown[1]}` is not known here")
+        document.problem((*path, unknown[1]), _unknown_key(unknown[1], _keys_of(kind)))
     elif text.startswith("Invalid"):
         document.problem(path, f"expected {any_of(CHOICES[str(path[-1])])}")
     else:
         reworded = _number_mismatch(text, value) if isinstance(value, str) else text
         document.problem(path, re.sub(r"`([a-z| ]+)`", _type_words, reworded).replace("Expected", "expected", 1))
+
+
+def _keys_of(kind: object) -> Mapping[str, object]:
+    """Return the keys of the mapping that a value may be, by the structs of its type."""
+    structs = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, ConfigEntry)]
+    return {field.name: field for struct in structs for field in msgspec.structs.fields(struct)}
 
 
 def _number_mismatch(text: str, value: str) -> str:
@@ -118,6 +130,13 @@ def _number_mismatch(text: str, value: str) -> str:
 
 def _type_words(match: re.Match[str]) -> str:
     return " or ".join(WORDS.get(kind, "nothing") for kind in match[1].split(" | "))
+
+
+def similar(written: str, names: Collection[str]) -> str | None:
+    """Return the name that `written` most probably means; None if none is similar."""
+    spellings = {name.lower(): name for name in names}
+    found = get_close_matches(written.lower(), spellings, n=1, cutoff=SIMILARITY)
+    return spellings[found[0]] if found else None
 
 
 def any_of(names: Collection[str]) -> str:

@@ -80,6 +80,10 @@ class Document:
         """Return whether the file has a value at the path."""
         return path in self._lines
 
+    def variable(self, name: str) -> str | None:
+        """Return the value of an environment variable; None if it is not set."""
+        return self._environment.get(name)
+
     def _line(self, path: Path) -> int:
         """Return the line of the path, or of its nearest parent with a line."""
         while path and path not in self._lines:

@@ -1,0 +1,92 @@
+"""Presets of providers: the values of `provider`, and their replacement by values of the file."""
+
+import re
+from typing import Any
+
+import pytest
+
+from umg_grpc.config import AccessKeyAuth, Channel, HeaderAuth, JwtAuth, ServiceAccountAuth, parse
+from umg_grpc.config.channels import served_protocols
+from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.config.scalars import PRINTABLE
+
+KEY = "access:secret"
+
+
+def channel(text: str, **environment: str) -> Channel:
+    return parse(f"channels:\n- {text}", "umg.yaml", environment).channels[0]
+
+
+def minimal(name: str, preset: Provider) -> tuple[str, dict[str, str]]:
+    """Return the shortest channel with the preset, and the environment that it needs."""
+    url = "" if preset.is_complete else ", base_url: https://account.example/v1"
+    environment: dict[str, str] = {SERVICE_ACCOUNT_FILE: "account.json"} if preset.uses_service_account else {}
+    if preset.needs_key:
+        environment[preset.keys[-1]] = KEY
+    return f"{{provider: {name}{url}}}", environment
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_preset_and_its_key_in_the_environment_are_a_complete_channel(name: str) -> None:
+    preset = PROVIDERS[name]
+    text, environment = minimal(name, preset)
+    made = channel(text, **environment)
+    assert made.name == name
+    assert made.protocols == preset.protocols
+    assert made.models == preset.models
+    assert made.base_url == (preset.base_url if preset.is_complete else "https://account.example/v1")
+    assert made.api_keys == ((KEY,) if preset.needs_key else ())
+    assert made.max_inputs == preset.max_inputs
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_preset_is_consistent(name: str) -> None:
+    preset = PROVIDERS[name]
+    assert set(preset.protocols) <= set(served_protocols())
+    assert re.fullmatch(r"https?://[^/]+(/.*[^/])?", preset.base_url)
+    assert preset.docs.startswith("https://")
+    assert PRINTABLE.fullmatch(preset.docs)
+    assert preset.uses_service_account or preset.keys or not preset.needs_key
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "expected"),
+    [
+        ("{provider: openai, api_key: k}", {"OPENAI_API_KEY": "other"}, {"api_keys": ("k",)}),
+        ("{provider: openai, name: mine}", {"OPENAI_API_KEY": "k"}, {"name": "mine"}),
+        ("{provider: openai, protocols: [chat]}", {"OPENAI_API_KEY": "k"}, {"protocols": ("chat",)}),
+        (
+            "{provider: openai, base_url: https://proxy.example/v1}",
+            {"OPENAI_API_KEY": "k"},
+            {"base_url": "https://proxy.example/v1"},
+        ),
+        ("{provider: gemini}", {"GEMINI_API_KEY": "a", "GOOGLE_API_KEY": "b"}, {"api_keys": ("a",)}),
+        ("{provider: cohere, max_inputs: 5}", {"CO_API_KEY": "k"}, {"max_inputs": 5}),
+        ("{provider: cohere, protocols: [chat]}", {"CO_API_KEY": "k"}, {"max_inputs": None}),
+        ("{provider: vllm, api_key: k}", {}, {"api_keys": ("k",)}),
+        ("{provider: ollama, auth: {kind: none}}", {}, {"api_keys": ()}),
+        ("{provider: azure, base_url: https://a}", {"AZURE_OPENAI_API_KEY": "k"}, {"auth": HeaderAuth("api-key")}),
+        ("{provider: kling}", {"KLING_API_KEY": KEY}, {"auth": JwtAuth()}),
+        ("{provider: kling, auth: {kind: bearer}}", {"KLING_API_KEY": "k"}, {"api_keys": ("k",)}),
+        (
+            "{provider: vertex, base_url: https://a}",
+            {SERVICE_ACCOUNT_FILE: "/keys/account.json"},
+            {"auth": ServiceAccountAuth("/keys/account.json")},
+        ),
+        (
+            "{provider: ark, protocols: [vidF], auth: {kind: access_key}}",
+            {"ARK_API_KEY": KEY},
+            {"auth": AccessKeyAuth(), "protocols": ("vidF",)},
+        ),
+    ],
+)
+def test_a_value_of_the_file_precedes_that_of_the_preset(
+    text: str, environment: dict[str, str], expected: dict[str, Any]
+) -> None:
+    made = channel(text, **environment)
+    assert {name: getattr(made, name) for name in expected} == expected
+
+
+def test_models_of_the_file_replace_those_of_the_preset() -> None:
+    made = channel("{provider: openai, models: [{id: best, upstream: gpt-5}]}", OPENAI_API_KEY="k")
+    assert [(model.id, model.upstream) for model in made.models] == [("best", "gpt-5")]

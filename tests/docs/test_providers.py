@@ -1,0 +1,45 @@
+"""Page of the providers: the table has the presets, and the samples are configs."""
+
+import re
+
+import pytest
+
+from tests.docs.tables import DOCS, quoted
+from umg_grpc.config import parse
+from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+
+PAGE = (DOCS / "providers.md").read_text(encoding="utf-8")
+ROWS = {
+    quoted(line)[0]: [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if line.startswith("| `") and "](" in line
+}
+SAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+KEYS = ("OPENAI_API_KEY", "MY_ANTHROPIC_KEY", "GROQ_API_KEY", "AZURE_OPENAI_API_KEY")
+
+
+def test_the_table_has_each_preset() -> None:
+    assert list(ROWS) == list(PROVIDERS)
+
+
+def keys(preset: Provider) -> list[str]:
+    return [SERVICE_ACCOUNT_FILE] if preset.uses_service_account else list(preset.keys)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_row_has_the_values_of_its_preset(name: str) -> None:
+    preset = PROVIDERS[name]
+    _, service, protocols, base_url, variables, models = ROWS[name]
+    assert service == f"[{preset.title}]({preset.docs})"
+    assert tuple(quoted(protocols)) == preset.protocols
+    assert quoted(base_url) == [preset.base_url]
+    assert quoted(variables) == keys(preset)
+    assert variables.endswith("none") == (not preset.needs_key and not preset.uses_service_account)
+    renamed = {model.upstream for model in preset.models if model.upstream not in {model.id, "*"}}
+    assert quoted(models) == [*(model.id for model in preset.models), *renamed]
+
+
+def test_the_sample_is_a_config() -> None:
+    [sample] = SAMPLE
+    config = parse(sample, "umg.yaml", dict.fromkeys(KEYS, "k"))
+    assert [channel.name for channel in config.channels] == ["openai", "anthropic", "groq", "ollama", "azure"]
