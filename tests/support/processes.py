@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.secrets import leaked
-from umg_grpc.access.bootstrap import FILE, VARIABLE
+from umg_grpc.access.bootstrap import VARIABLE
+from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 
 START_SECONDS = 60
 UMG = (sys.executable, "-m", "umg_grpc.cli")
@@ -53,7 +54,7 @@ class Served:
     @property
     def key(self) -> str:
         """First key: that of the environment, or else the one that a start without it stored."""
-        return self.environment.get(VARIABLE) or (self.data / FILE).read_text().strip()
+        return self.environment.get(VARIABLE) or (self.data / BOOTSTRAP_FILE).read_text().strip()
 
     @property
     def curl(self) -> str:

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.key_fields import BOOTSTRAP
 from umg_grpc.access.keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
-from umg_grpc.access.secret_files import create_secret_file
+from umg_grpc.access.secret_files import BOOTSTRAP_FILE, create_secret_file
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey
@@ -28,7 +28,6 @@ from umg_grpc.v1 import pb
 logger = structlog.get_logger()
 
 VARIABLE = "UMG_API_KEY"
-FILE = "bootstrap.key"
 REPLACE_FLAG = "--replace-bootstrap-key"
 MIN_EXPOSED_CHARACTERS = 20
 """Fewest characters of a secret where callers on other machines could guess it."""
@@ -80,7 +79,7 @@ async def ensure_bootstrap(
     """
     if variable:
         _check_secret(variable, VARIABLE)
-    file = data_dir / FILE
+    file = data_dir / BOOTSTRAP_FILE
     existed = file.exists()
     try:
         found = await _install(store, file, variable, now(), replace=replace)
@@ -97,7 +96,7 @@ async def ensure_bootstrap(
 
 def configured_secret(data_dir: Path, variable: str | None) -> str | None:
     """Return the secret of the bootstrap key that this data dir or `variable` has; None without one."""
-    return variable or _read(data_dir / FILE)
+    return variable or _read(data_dir / BOOTSTRAP_FILE)
 
 
 async def _install(store: Store, file: Path, variable: str | None, now: datetime, *, replace: bool) -> Bootstrap:

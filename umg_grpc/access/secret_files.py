@@ -5,6 +5,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+BOOTSTRAP_FILE = "bootstrap.key"
+"""Name of the file with the bootstrap key."""
+
 
 def create_secret_file(file: Path, secret: str) -> None:
     """Create the file with the secret, unless it exists. Concurrent processes all find the same secret in it."""

@@ -1,4 +1,7 @@
-"""Commands of `umg` with their flags. The docstrings of the command functions are their help texts."""
+"""Commands of `umg` with their flags. The docstrings of the command functions are their help texts.
+
+A command imports its implementation in its body, so that a start loads the needed modules alone.
+"""
 
 import os
 import sys
@@ -6,15 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 
 from umg_grpc.cli import image_commands, key_commands, usage_commands, video_commands
-from umg_grpc.cli.config import load
+from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
-from umg_grpc.config import Address
-from umg_grpc.errors import UmgError
-from umg_grpc.routing import PROTOCOLS, Router
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -47,9 +46,10 @@ def serve(
     ] = None,  # passed to workers instead of the address in the config
 ) -> None:
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
-    # imported here: no other command needs the servers, which are slow to import
+    from umg_grpc.cli.config import load
     from umg_grpc.cli.run import run
     from umg_grpc.cli.serve import FACES, Options
+    from umg_grpc.config import Address
 
     wanted = tuple(face for face in FACES if face in {name.strip() for name in faces.split(",")})
     if not wanted or {name.strip() for name in faces.split(",")} - set(FACES):
@@ -77,10 +77,12 @@ def reload(data: DataFlag = DATA) -> None:
 @app.command()
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
-    # imported here: the service is slow to import
     from umg_grpc.channel_factory import check_files
+    from umg_grpc.cli.config import load
     from umg_grpc.cli.exposure import replica_warnings
     from umg_grpc.cli.serve import check_local_models
+    from umg_grpc.errors import UmgError
+    from umg_grpc.routing import Router
     from umg_grpc.store import StoreError
     from umg_grpc.store.blob_places import blob_place
     from umg_grpc.tls import load as load_certificate
@@ -124,9 +126,10 @@ def models(
     api_key_file: KeyFileFlag = None,
 ) -> None:
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
-    # imported here: serving needs no tables, which take megabytes
     from umg_grpc.cli import models as commands
     from umg_grpc.cli.channel_states import states
+    from umg_grpc.cli.config import load
+    from umg_grpc.routing import PROTOCOLS
 
     faces = tuple(dict.fromkeys(name for names in PROTOCOLS.values() for name in names))
     if face and face not in faces:
@@ -137,16 +140,16 @@ def models(
         if explain is not None or http is not None:
             flag = "--explain" if explain is not None else "--http"
             raise typer.BadParameter("it reads a config: leave out --gateway and UMG_GATEWAY", param_hint=flag)
-        uvloop.run(commands.list_remote(AdminTarget(config, data, gateway, api_key_file)))
+        run_async(commands.list_remote(AdminTarget(config, data, gateway, api_key_file)))
         return
     found = load(config)
     address = http or str(found.metrics.address or HTTP)
     certificate = found.tls.certificate if found.tls is not None and address != str(found.metrics.address) else None
     states_of = states(address, found.metrics.key, certificate)
     if explain is None:
-        uvloop.run(commands.list_models(found, states_of, data))
+        run_async(commands.list_models(found, states_of, data))
     else:
-        uvloop.run(commands.explain(found, data, explain, face, key, states_of))
+        run_async(commands.explain(found, data, explain, face, key, states_of))
 
 
 @app.command()
@@ -174,11 +177,7 @@ def chat(
                 channel, target.key, model, system=system, max_tokens=max_tokens, temperature=temperature
             )
 
-    try:
-        uvloop.run(talk())
-    except UmgError as error:
-        print(f"umg: {error.message}", file=sys.stderr)
-        raise typer.Exit(1) from None
+    run_async(talk())
 
 
 def _count(number: int, noun: str) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from umg_grpc.access.secret_files import BOOTSTRAP_FILE
+
 if TYPE_CHECKING:
     import grpc
 
@@ -56,9 +58,7 @@ class GrpcTarget:
 
 def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Path) -> GrpcTarget:
     """Return the target of the flags. Raise BadParameter for a key or a file that cannot be used."""
-    from umg_grpc.access.bootstrap import FILE
-
-    key_file = data / FILE
+    key_file = data / BOOTSTRAP_FILE
     if not key and not key_file.is_file():
         raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {key_file} either", param_hint="--key")
     secret = key or key_file.read_text().strip()

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 
+from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
-from umg_grpc.errors import UmgError
 
 
 class FileType(StrEnum):
@@ -81,10 +80,7 @@ def image(
     shows = sys.stdout.isatty() if show is None else show
     try:
         command = commands.ImageCommand(request, output, shows)
-        uvloop.run(commands.make(target, command, Console(stderr=True, highlight=False)))
-    except UmgError as error:
-        print(f"umg: {error.message}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        run_async(commands.make(target, command, Console(stderr=True, highlight=False)))
     except OSError as error:
         print(f"umg: {error.filename}: {error.strerror}", file=sys.stderr)
         raise typer.Exit(1) from None

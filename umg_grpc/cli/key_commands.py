@@ -5,13 +5,10 @@ from datetime import timedelta
 from typing import Annotated
 
 import typer
-import uvloop
 
-from umg_grpc.access.permissions import OPERATIONS
+from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag, names, time_of
-from umg_grpc.config.models import micro_credits_of
-from umg_grpc.config.scalars import SECONDS
-from umg_grpc.wire.admin import PERIOD_VALUES
+from umg_grpc.time_units import SECONDS
 
 app = typer.Typer(
     no_args_is_help=True, help="Issue, list, change, rotate and revoke the keys with which callers authenticate."
@@ -20,6 +17,9 @@ NONE = "none"
 """Value of a flag of `umg keys update` that removes a limit."""
 EVERYTHING = "*"
 """Value of a flag of `umg keys update` that removes a restriction."""
+
+OPERATIONS = ("generate", "embed", "rerank", "images", "videos", "models")
+"""Names of `umg_grpc.access.permissions.OPERATIONS`, which the help text lists without the schema."""
 
 Reference = Annotated[str, typer.Argument(help="Id, name or prefix.")]
 
@@ -82,7 +82,7 @@ def create_key(
         "owner": owner,
         "tags": dict(_tag(text) for text in tag or ()),
     }
-    uvloop.run(commands.create(AdminTarget(config, data, gateway, api_key_file), fields))
+    run_async(commands.create(AdminTarget(config, data, gateway, api_key_file), fields))
 
 
 @app.command("update")
@@ -136,7 +136,7 @@ def update_key(
     tags = dict(_tag(text) for text in tag or ())
     if not fields and not tags:
         raise typer.BadParameter("name at least one setting to change, such as --rpm 60; see --help")
-    uvloop.run(commands.update(AdminTarget(config, data, gateway, api_key_file), key, fields, tags))
+    run_async(commands.update(AdminTarget(config, data, gateway, api_key_file), key, fields, tags))
 
 
 @app.command("list")
@@ -146,7 +146,7 @@ def list_keys(
     """List all keys, without their secrets."""
     from umg_grpc.cli import keys as commands
 
-    uvloop.run(commands.list_all(AdminTarget(config, data, gateway, api_key_file)))
+    run_async(commands.list_all(AdminTarget(config, data, gateway, api_key_file)))
 
 
 @app.command("show")
@@ -160,7 +160,7 @@ def show_key(
     """Show one key, without its secret."""
     from umg_grpc.cli import keys as commands
 
-    uvloop.run(commands.show(AdminTarget(config, data, gateway, api_key_file), key))
+    run_async(commands.show(AdminTarget(config, data, gateway, api_key_file), key))
 
 
 @app.command("webhook-secret")
@@ -173,7 +173,7 @@ def show_webhook_secret(
     """Print the secret with which its holder verifies the notifications of video tasks."""
     from umg_grpc.cli import keys as commands
 
-    uvloop.run(commands.show_webhook_secret(AdminTarget(config, data, "", None), key))
+    run_async(commands.show_webhook_secret(AdminTarget(config, data, "", None), key))
 
 
 @app.command("rotate")
@@ -191,7 +191,7 @@ def rotate_key(
     """Give a key a new secret, with all its settings. It is shown once, as the last line."""
     from umg_grpc.cli import keys as commands
 
-    uvloop.run(commands.rotate(AdminTarget(config, data, gateway, api_key_file), key, _span(overlap)))
+    run_async(commands.rotate(AdminTarget(config, data, gateway, api_key_file), key, _span(overlap)))
 
 
 @app.command("revoke")
@@ -205,7 +205,7 @@ def revoke_key(
     """End a key. Servers refuse it within seconds."""
     from umg_grpc.cli import keys as commands
 
-    uvloop.run(commands.revoke(AdminTarget(config, data, gateway, api_key_file), key))
+    run_async(commands.revoke(AdminTarget(config, data, gateway, api_key_file), key))
 
 
 def _patterns(text: str | None, noun: str, flag: str) -> list[str]:
@@ -226,6 +226,8 @@ def _limit(text: str, flag: str) -> int:
 
 def _budget(text: str) -> int:
     """Return the micro-credits of `--budget`."""
+    from umg_grpc.config.models import micro_credits_of
+
     if (micro_credits := micro_credits_of(text)) is None:
         message = "expected a number of credits with at most 6 decimals, e.g. 12.50"
         raise typer.BadParameter(message, param_hint="--budget")
@@ -233,6 +235,8 @@ def _budget(text: str) -> int:
 
 
 def _period(text: str) -> str:
+    from umg_grpc.wire.admin import PERIOD_VALUES
+
     if text not in PERIOD_VALUES:
         raise typer.BadParameter(f"expected one of {', '.join(PERIOD_VALUES)}", param_hint="--budget-period")
     return text

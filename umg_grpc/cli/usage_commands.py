@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-import uvloop
 
+from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import (
     DATA,
     AdminTarget,
@@ -60,7 +60,7 @@ def usage(
         raise typer.BadParameter(message, param_hint="--by")
     calls = _calls(since, until, key, model, channel)
     target = AdminTarget(config, data, gateway, api_key_file)
-    uvloop.run(commands.usage(target, groups, calls, _format(printed), chart=chart))
+    run_async(commands.usage(target, groups, calls, _format(printed), chart=chart))
 
 
 @requests.command("list")
@@ -84,7 +84,7 @@ def list_requests(
 
     calls = _calls(since, until, key, model, channel)
     target = AdminTarget(config, data, gateway, api_key_file)
-    uvloop.run(commands.list_requests(target, calls, limit, _format(printed), failed=failed))
+    run_async(commands.list_requests(target, calls, limit, _format(printed), failed=failed))
 
 
 @requests.command("show")
@@ -98,7 +98,7 @@ def show_request(
     """Print the record of a call: key, model, outcome, error, tokens, cost, and each attempt at a channel."""
     from umg_grpc.cli import requests as commands
 
-    uvloop.run(commands.show_request(AdminTarget(config, data, gateway, api_key_file), request_id))
+    run_async(commands.show_request(AdminTarget(config, data, gateway, api_key_file), request_id))
 
 
 def _calls(since: str, until: str | None, keys: str, models: str, channels: str) -> "Calls":

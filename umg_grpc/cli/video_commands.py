@@ -1,16 +1,14 @@
 """Commands `umg video` and `umg tasks` with their flags. The docstrings of the functions are their help texts."""
 
-import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-import uvloop
 
+from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
-from umg_grpc.errors import UmgError
 
 if TYPE_CHECKING:
     from umg_grpc.cli.video import Wishes
@@ -166,15 +164,12 @@ def callbacks(
     """List the notifications of callers that are not delivered, with those given up, in the database of a config."""
     from umg_grpc.cli import task_callbacks as commands
 
-    uvloop.run(commands.list_callbacks(config, data, limit))
+    run_async(commands.list_callbacks(config, data, limit))
 
 
 def _run(work: Coroutine[None, None, None]) -> None:
     """Run a command. Print a failure to standard error and exit with 1; with 130 after Ctrl-C."""
     try:
-        uvloop.run(work)
-    except UmgError as error:
-        print(f"umg: {error.message}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        run_async(work)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

@@ -8,11 +8,11 @@ from umg_grpc.config.address import Address
 from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.families import FAMILIES
 from umg_grpc.image_families import IMAGE_FAMILIES
+from umg_grpc.time_units import SECONDS
 from umg_grpc.video_families import FAMILIES as VIDEO_FAMILIES
 
 UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 # The gRPC message limit is twice the body limit, and must fit in 31 bits.
 LARGEST_BODY = 1023 * 1024**2
 LARGEST_STORE = 1024 * 1024**4
