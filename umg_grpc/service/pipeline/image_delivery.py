@@ -50,7 +50,8 @@ class ImageDelivery:
         raise its error. No other channel is tried after it, since the image was paid for.
         """
         for image in result.images:
-            describe(image)
+            if not is_described(image):
+                describe(image, image.data)
         form = requested_form(admitted.request, admitted.rules)
         if form == pb.IMAGE_RESPONSE_FORMAT_B64_JSON:
             await self._fetch_all(admitted, channel, result)
@@ -74,7 +75,9 @@ class ImageDelivery:
                 error.failure = None
                 raise
             image.data = found.body
-        describe(image)
+            describe(image, found.body)
+        elif not is_described(image):
+            describe(image, image.data)
 
     async def _fetch_all(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
         """Fetch the images that are addresses, some at a time."""
@@ -117,15 +120,21 @@ def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -
     return pb.IMAGE_RESPONSE_FORMAT_URL
 
 
-def describe(image: pb.Image) -> None:
+def is_described(image: pb.Image) -> bool:
+    """Return whether an image has no bytes, or its media type and size are known. Each access to the bytes copies them,
+    which takes milliseconds.
+    """
+    has_size = image.HasField("width") and image.HasField("height")
+    return not image.HasField("data") or (bool(image.mime_type) and has_size)
+
+
+def describe(image: pb.Image, data: bytes) -> None:
     """Set the media type of an image by its bytes, and its size if the provider did not report it."""
-    if image.WhichOneof("content") != "data":
-        return
-    image.mime_type = sniff_image(image.data) or image.mime_type
+    image.mime_type = sniff_image(data) or image.mime_type
     if image.HasField("width") and image.HasField("height"):
         return
     try:
-        header = read_header(image.data, FIELD)
+        header = read_header(data, FIELD)
     except UmgError:  # of a type without a known header
         return
     image.width, image.height = header.width, header.height
