@@ -31,6 +31,8 @@ MAX_KEYLESS_BYTES = 2 << 20
 """Largest body of a request without a key, in bytes, as the service has it."""
 MIN_UPLOAD_BYTES_PER_SECOND = 16384
 """Least speed of an upload in bytes a second, below that of very slow connections."""
+SLOW_JOIN_BYTES = 4 << 20
+"""Size in bytes from which the parts of a body are joined in a thread, which takes some milliseconds."""
 
 
 class BodyReader:
@@ -135,7 +137,7 @@ async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes
             async with asyncio.timeout(min(seconds, allowed)):
                 chunk = await exchange.request.content.readany()
             if not chunk:
-                return b"".join(chunks)
+                break
             size += len(chunk)
             if size > limit_bytes:
                 exchange.is_body_unread = True
@@ -149,6 +151,7 @@ async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes
         exchange.is_body_unread = True
         message = "the body's transfer encoding is broken: a chunk is not what it says"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
+    return b"".join(chunks) if size < SLOW_JOIN_BYTES else await asyncio.to_thread(b"".join, chunks)
 
 
 def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:

@@ -47,7 +47,8 @@ class CacheLookup:
             return None
         owner, operation, router = call.caller.key_id, call.arrival.method, self.channels.router
         ways = _targets_of(router, model.id)
-        if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
+        is_image = isinstance(request, pb.GenerateImageRequest)
+        if not is_image and (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
             key = key_of(owner, operation, ways, request, notes)
         else:
             key = await asyncio.to_thread(key_of, owner, operation, ways, request, notes)

@@ -41,7 +41,8 @@ async def read_source(
     called in a thread for a large body. `none`: description of a format that is not
     in `formats`, for the error. `limit`: maximum size of the body in bytes.
     """
-    if len(source.body) > limit:
+    body = source.body  # each access to it is a copy
+    if len(body) > limit:
         message = f"source.body is larger than {limit} bytes, the most that this gateway takes"
         raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(limit))
     codec = formats.get(source.format)
@@ -53,10 +54,10 @@ async def read_source(
     def decoded(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[Request]:
         return decode(codec, body, headers)
 
-    if is_slow(source.body):
-        read = await asyncio.to_thread(decode_body, decoded, source.body, headers)
+    if is_slow(body):
+        read = await asyncio.to_thread(decode_body, decoded, body, headers)
     else:
-        read = decode_body(decoded, source.body, headers)
+        read = decode_body(decoded, body, headers)
     if not read.canonical.model:
         raise missing("model")
     return read

@@ -269,7 +269,5 @@ class _Call:
 
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
-    """Encode a submission, one with large media in a thread."""
-    if submission.request.ByteSize() < BIG_BYTES:
-        return encode(submission)
+    """Encode a submission in a thread: it may have large media, whose size takes as long to compute."""
     return await asyncio.to_thread(encode, submission)
