@@ -61,9 +61,8 @@ class GenerateImage:
             raise with_body_paths(failure, request.notes.opaque_paths) from None
         if self._codec.shape is None:
             headers[hdrs.VARY] = VARY
-        return await answer_in_pieces(
-            exchange, headers, self._codec.encode_pieces(answer, request.canonical, request.shape)
-        )
+        pieces = self._codec.encode_pieces(answer, request.canonical, request.shape)
+        return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
 
     async def _read(self, exchange: Exchange) -> ImageRequest:
         codec, headers = self._codec, exchange.request.headers

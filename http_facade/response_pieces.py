@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from itertools import chain
 
 from aiohttp import web
 
@@ -11,18 +10,23 @@ from http_facade.response_start import begin_response
 
 
 async def answer_in_pieces(
-    exchange: Exchange, headers: Mapping[str, str], pieces: Iterator[bytes]
+    exchange: Exchange, headers: Mapping[str, str], pieces: Iterator[bytes], turns: asyncio.Semaphore
 ) -> web.StreamResponse:
     """Return the response. One piece is its body; of several, each is encoded once the client has read the pieces
-    before it.
+    before it, and in `turns`: one piece of all responses in an iteration of the event loop.
     """
     body, more = next(pieces), next(pieces, None)
     if more is None:
         return web.Response(headers=headers, body=body)
     response = web.StreamResponse(headers=headers)
     await begin_response(exchange, response)
-    for piece in chain([body, more], pieces):
+    await response.write(body + more)
+    while True:
+        async with turns:
+            await asyncio.sleep(0)  # a write to a client that reads does not wait: let other tasks run
+            piece = next(pieces, None)
+        if piece is None:
+            break
         await response.write(piece)
-        await asyncio.sleep(0)  # a write to a client that reads does not wait: let other tasks run
     await response.write_eof()
     return response

@@ -1,5 +1,6 @@
 """Settings of the HTTP face, and the load shedder that it uses."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -89,6 +90,8 @@ class Settings:
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
     budget: Budget = field(default_factory=Budget)
     """Memory budget of the streams in flight for the text that their last events repeat."""
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """Turn to encode a piece of a large answer."""
     load_shedder: LoadShedder = field(default_factory=NoLoadShedder)
     """Load shedder for model calls."""
     connections: int = 8192

@@ -37,6 +37,7 @@ class UnaryHandler(Generic[Request, Response]):
         self._face = route.format
         self._codec = codec
         self._method = method
+        self._settings = settings
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse:
@@ -51,7 +52,7 @@ class UnaryHandler(Generic[Request, Response]):
         headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
-            return await answer_in_pieces(exchange, headers, pieces)
+            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
         if answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:

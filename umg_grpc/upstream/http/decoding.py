@@ -29,6 +29,23 @@ async def decoded(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
     return await asyncio.to_thread(_decode_body, body, decode)
 
 
+async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
+    """Decode a whole response that was read in parts, as `decoded` does, and clear the parts. Large responses are
+    joined and decoded one after the other, in `turn`: several threads would slow down the event loop, and finish no
+    sooner.
+    """
+    if sum(map(len, parts)) < BIG_BYTES:
+        return _decode_body(b"".join(parts), decode)
+    async with turn:
+        return await asyncio.to_thread(_decode_parts, parts, decode)
+
+
+def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Decoded:
+    body = b"".join(parts)
+    parts.clear()
+    return _decode_body(body, decode)
+
+
 def _decode_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
     return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)))
 

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Self, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded, refusal
+from umg_grpc.upstream.http.decoding import decoded_parts, refusal
+from umg_grpc.upstream.http.whole_bodies import read_rest
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.faults import too_large
 from umg_grpc.upstream.http1.request import Outgoing
@@ -96,8 +98,21 @@ class ImageExchanges:
         an error of the provider is not recorded as a failure.
         """
         async with self.opened(encoded, end, key_id=key_id, is_expected=is_expected) as (exchange, used):
-            body = await whole_body(exchange, Held(self.budget, end))
-            return await decoded(body, decode), used
+            return await self.decoded(exchange, Held(self.budget, end), decode), used
+
+    async def decoded(
+        self, exchange: Exchange, held: Held, decode: Callable[[bytes], Decoded], beginning: bytes = b""
+    ) -> Decoded:
+        """Return the decoded body of a response. `beginning`: the part that was read before. Raise
+        UmgError(UPSTREAM_FAILED) if it is too large.
+        """
+        client, stated = self.channel.client, exchange.response.content_length
+        if stated > MAX_RESPONSE_BYTES:
+            raise too_large(MAX_RESPONSE_BYTES)
+        await held.cover(stated)
+        exchange.deadline.record_start()
+        parts = await read_rest(exchange, beginning, client.streams, partial(held.cover, ahead=STEP_BYTES))
+        return await decoded_parts(parts, decode, client.decodes)
 
     @asynccontextmanager
     async def opened(
@@ -138,23 +153,3 @@ class ImageExchanges:
         finally:
             if exchange is not None:
                 exchange.close()
-
-
-async def whole_body(exchange: Exchange, held: Held, beginning: bytes = b"") -> bytes:
-    """Return the body of a response. `beginning`: the part that was read before. Raise UmgError(UPSTREAM_FAILED) if it
-    is too large.
-    """
-    stated = exchange.response.content_length
-    if stated > MAX_RESPONSE_BYTES:
-        raise too_large(MAX_RESPONSE_BYTES)
-    await held.cover(stated)
-    exchange.deadline.record_start()
-    parts, size = [beginning], len(beginning)
-    while chunk := await exchange.read():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > MAX_RESPONSE_BYTES:
-            parts.clear()  # the traceback of the error references this frame
-            raise too_large(MAX_RESPONSE_BYTES)
-        await held.cover(size, ahead=STEP_BYTES)
-    return b"".join(parts)

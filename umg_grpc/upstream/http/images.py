@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from umg_grpc.errors import UmgError
+from umg_grpc.image_families import has_images
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded, guarded
-from umg_grpc.upstream.http.image_exchange import STEP_BYTES, CallEnd, Held, ImageExchanges, whole_body
+from umg_grpc.upstream.http.decoding import guarded
+from umg_grpc.upstream.http.image_exchange import STEP_BYTES, CallEnd, Held, ImageExchanges
 from umg_grpc.upstream.http.image_inputs import addresses, with_inline_images, with_placeholders
 from umg_grpc.upstream.http.image_tasks import TaskRunner
 from umg_grpc.upstream.http1.connection import Exchange
@@ -191,7 +192,7 @@ class HttpImageCall:
         elif not stream:
             return request, self.encoded
         encode = self.way.protocol.encode_request
-        if request.ByteSize() < BIG_BYTES:
+        if not has_images(request, with_mask=True):
             return request, encode(request, self.model, stream, self.notes)
         return request, await asyncio.to_thread(encode, request, self.model, stream, self.notes)
 
@@ -239,9 +240,10 @@ class HttpImageCall:
             held, chunk = Held(exchanges.budget, end), await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and exchange.response.content_type == JSON:
                 # the provider ignored the request to stream
-                body = await whole_body(exchange, held, chunk)
                 codec = self.way.protocol
-                response = await decoded(body, lambda whole: codec.decode_response(whole, request))
+                response = await exchanges.decoded(
+                    exchange, held, lambda body: codec.decode_response(body, request), chunk
+                )
                 for message in self._messages(response):
                     yield message
                 return

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded, guarded, refusal
+from umg_grpc.upstream.http.decoding import decoded_parts, guarded, refusal
 from umg_grpc.upstream.http.provider_call import HttpCall
+from umg_grpc.upstream.http.whole_bodies import read_rest
 from umg_grpc.upstream.http1.connection import Exchange
-from umg_grpc.upstream.http1.faults import too_large
-from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
+from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
@@ -90,8 +90,8 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             chunk = await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
                 exchange.deadline.record_start()
-                body = await _joined(chunk, exchange)
-                yield response_to_events(await decoded(body, self._decode_whole))
+                parts = await read_rest(exchange, chunk, channel.client.streams)
+                yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
                 channel.record_success(endpoint, response.headers)
                 return
             decoder, begun = codec.stream_decoder(self.request, self.passes), False
@@ -139,15 +139,3 @@ def _has_events(message: pb.StreamGenerateResponse) -> bool:
         if event.data is not None:
             return True
     return False
-
-
-async def _joined(beginning: bytes, exchange: Exchange) -> bytes:
-    """Return the beginning and the rest of a body as one. Raise UmgError(UPSTREAM_FAILED) if it is too large."""
-    parts, size = [beginning], len(beginning)
-    while chunk := await exchange.read():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > MAX_RESPONSE_BYTES:
-            parts.clear()  # the traceback of the error references this frame
-            raise too_large(MAX_RESPONSE_BYTES)
-    return b"".join(parts)

@@ -49,6 +49,8 @@ class Client:
         self._dns = DnsCache()
         self._closed: asyncio.Future[None] | None = None
         self.streams = RoundBudget()
+        self.decodes = asyncio.Semaphore(1)
+        """Turn to decode a large answer with files."""
 
     @classmethod
     @asynccontextmanager

@@ -116,11 +116,12 @@ class Exchange:
         while chunk := await self.read():
             yield chunk
 
-    def read(self) -> Coroutine[None, None, bytes]:
+    def read(self, max_bytes: int = READ_BYTES) -> Coroutine[None, None, bytes]:
         """Return the next part of the body as soon as one was received, decompressed; b"" at its end. Raise UmgError
-        when the connection breaks, after the bytes that were received before, or a read is too late.
+        when the connection breaks, after the bytes that were received before, or a read is too late. `max_bytes`:
+        maximum size of a part that was not compressed.
         """
-        return self._read_inflated() if self.response.encodings else self._receive()
+        return self._read_inflated() if self.response.encodings else self._receive(max_bytes)
 
     async def finish(self) -> None:
         """Read the end of the body after its last event, so that its connection can be reused. The connection is not
@@ -133,7 +134,7 @@ class Exchange:
                 while await self._receive():
                     pass
 
-    async def _receive(self) -> bytes:
+    async def _receive(self, max_bytes: int = READ_BYTES) -> bytes:
         """Return the next part of the body as it was sent, see `read`."""
         response, connection = self.response, self._connection
         body = response.body
@@ -148,7 +149,7 @@ class Exchange:
             if self._fault is not None:
                 self._raise_fault()
             return b""
-        data = response.take(READ_BYTES)
+        data = response.take(max_bytes)
         if connection.reading_paused and not (body or self.done):
             connection.resume_reading()
         return data
