@@ -5,6 +5,7 @@ calls beside them. The exit code states whether both stayed within their limits.
 import asyncio
 import base64
 import json
+import os
 import sys
 import tempfile
 import time
@@ -30,6 +31,8 @@ MAX_BYTES = 400 * MEBIBYTE
 MAX_SLOWDOWN = 2.0
 CALLS = 200
 WARM_UP_CALLS, TEXT_CALLS = 20, 400
+NICENESS = 10
+"""Lower priority of the processes that make and read the image answers."""
 SLACK_SECONDS = 0.02
 """Latency that is not counted: that of a busy host."""
 ANSWER = {
@@ -64,21 +67,19 @@ def image_answer() -> bytes:
     return json.dumps({"created": 1, "data": [{"b64_json": base64.b64encode(file.getvalue()).decode()}]}).encode()
 
 
-async def provide() -> None:
-    """Serve image answers and small text answers on a free port, which is printed."""
-    image, text = image_answer(), json.dumps(ANSWER).encode()
+async def provide(answer: bytes) -> None:
+    """Serve an answer on a free port, which is printed."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
                 await reader.readexactly(length)
-                body = image if b"/images/" in head.partition(b"\r\n")[0] else text
                 writer.write(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer)
                 )
-                for start in range(0, len(body), 1 << 16):
-                    writer.write(body[start : start + (1 << 16)])
+                for start in range(0, len(answer), 1 << 16):
+                    writer.write(answer[start : start + (1 << 16)])
                     await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -91,15 +92,19 @@ async def provide() -> None:
 
 
 async def load(url: str, calls: int) -> None:
-    """Make image calls at once. Print the number of answers with status 200."""
+    """Print a line once all is ready, make image calls at once, and print the number of answers with status 200."""
     payload = image_request(urlsplit(url).netloc)
+    _print("ready")
     callers = await asyncio.gather(*(_answer(url, payload) for _ in range(calls)))
     _print(sum(caller.status == 200 for caller in callers))
 
 
 @asynccontextmanager
 async def process(*arguments: str) -> AsyncGenerator[asyncio.StreamReader, None]:
-    """Run a part of the measurement in a process of its own, so that its work delays no text call."""
+    """Run a part of the measurement in a process of its own, so that its work delays no text call. The parts that make
+    and read the image answers lower their priority: on a host of few processors they would take the time of the
+    gateway.
+    """
     made = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.memory.images", *arguments, stdout=asyncio.subprocess.PIPE
     )
@@ -112,13 +117,13 @@ async def process(*arguments: str) -> AsyncGenerator[asyncio.StreamReader, None]
         await made.wait()
 
 
-def config(port: int) -> str:
-    """Return the config of the gateway."""
+def config(images: int, text: int) -> str:
+    """Return the config of the gateway, with the ports of the providers."""
     return f"""
 log: {{level: warning, format: json}}
 channels:
-  - {{name: images, protocols: [images], base_url: "http://127.0.0.1:{port}", api_key: k, models: [imgC-1]}}
-  - {{name: text, protocols: [chat], base_url: "http://127.0.0.1:{port}", api_key: k, models: [small]}}
+  - {{name: images, protocols: [images], base_url: "http://127.0.0.1:{images}", api_key: k, models: [imgC-1]}}
+  - {{name: text, protocols: [chat], base_url: "http://127.0.0.1:{text}", api_key: k, models: [small]}}
 """
 
 
@@ -159,15 +164,17 @@ async def _answer(url: str, payload: bytes) -> Caller:
 
 async def measure(directory: Path, calls: int = CALLS) -> Figures:
     """Make the calls at once, and text calls meanwhile."""
-    async with process("provider") as provider:
-        port = int(await provider.readline())
-        async with watched(config(port), directory) as gateway:
+    async with process("images") as images, process("text") as text:
+        ports = int(await images.readline()), int(await text.readline())
+        async with watched(config(*ports), directory) as gateway:
             await _answer(gateway.url, image_request(urlsplit(gateway.url).netloc))
             before = [await text_call(gateway) for _ in range(WARM_UP_CALLS + TEXT_CALLS)][WARM_UP_CALLS:]
             base = gateway.resident_bytes()
             gateway.reset()
-            began, during = time.perf_counter(), list[float]()
+            during = list[float]()
             async with process("load", gateway.url, str(calls)) as loader:
+                await loader.readline()
+                began = time.perf_counter()
                 running = asyncio.create_task(loader.readline())
                 while not running.done():
                     during.append(await text_call(gateway))
@@ -182,9 +189,13 @@ def _print(line: object) -> None:
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["provider"]:
-            uvloop.run(provide())
+        case ["text"]:
+            uvloop.run(provide(json.dumps(ANSWER).encode()))
+        case ["images"]:
+            os.nice(NICENESS)
+            uvloop.run(provide(image_answer()))
         case ["load", url, calls]:
+            os.nice(NICENESS)
             uvloop.run(load(url, int(calls)))
         case _:  # without arguments
             with tempfile.TemporaryDirectory() as directory:
