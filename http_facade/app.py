@@ -10,6 +10,7 @@ from aiohttp import web
 
 from http_facade.connections import Connections
 from http_facade.dispatcher import Dispatcher
+from http_facade.handlers import MakeHandler, handler
 from http_facade.http_protocol import HttpProtocol
 from http_facade.listener import Listener
 from http_facade.routes import ROUTES, Route
@@ -28,9 +29,14 @@ class App:
     dispatcher: Dispatcher
 
 
-def make_app(channel: grpc.aio.Channel, settings: Settings, rows: Sequence[Route] = ROUTES) -> App:
+def make_app(
+    channel: grpc.aio.Channel,
+    settings: Settings,
+    rows: Sequence[Route] = ROUTES,
+    make_handler: MakeHandler = handler,
+) -> App:
     """Return the application of these routes, which calls the service over `channel`."""
-    return App(settings, Dispatcher(channel, settings, rows))
+    return App(settings, Dispatcher(channel, settings, rows, make_handler))
 
 
 class Runner(web.ServerRunner):

@@ -1,82 +1,49 @@
-"""Handler of the methods of one service by the Connect protocol."""
+"""Handler of the methods of one service by the Connect protocol and by gRPC-Web."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 import grpc
 from aiohttp import hdrs, web
-from google.protobuf import json_format
-from google.protobuf.descriptor import MethodDescriptor
-from google.protobuf.descriptor_pool import Default
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+from multidict import CIMultiDict
 
-from http_facade import connect_protocol as protocol
-from http_facade.errors import explain
+from http_facade import connect_protocol, grpc_web
+from http_facade.call_metadata import CallMetadata
+from http_facade.decompression import WINDOWS
+from http_facade.envelopes import ENVELOPE, IDENTITY, EnvelopedProtocol, Pairs, envelope, opened_message
 from http_facade.event_stream import EventStream
 from http_facade.exchange import Exchange
-from http_facade.grpc_calls import attach, keyless_metadata, metadata, opened, response_headers
-from http_facade.large_work import run_large
-from http_facade.request_bodies import BodyReader, check_content_type, essence_of
+from http_facade.grpc_calls import MIN_TIMEOUT_SECONDS, attach, opened
+from http_facade.methods import Method, methods_of
+from http_facade.request_bodies import BodyReader, essence_of
 from http_facade.routes import Route
+from http_facade.rpc_status import status_of
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.request_bodies import decode_body
+from umg_grpc.wire.core.json import echo
 
-MAX_ERROR_CHARACTERS = 300
-
-
-@dataclass(frozen=True)
-class Method:
-    """Method of the service. Its callable returns a message from a service in this process, and the bytes of a message
-    over a socket.
-    """
-
-    request: type[Message]
-    response: type[Message]
-    is_stream: bool
-    call: Any  # generic in its messages, which are not typed here
-
-    async def parse(self, body: bytes, *, in_json: bool) -> Message:
-        """Return the request in a body. Raise UmgError(MALFORMED_BODY)."""
-        if in_json:
-            return await run_large(lambda: decode_body(lambda text, _: self._from_json(text), body, {}), len(body))
-        return await run_large(lambda: self._from_bytes(body), len(body))
-
-    def _from_bytes(self, body: bytes) -> Message:
-        try:
-            return self.request.FromString(body)
-        except DecodeError:
-            message = f"the body is not a {self.request.DESCRIPTOR.full_name} in protobuf"
-        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
-
-    def _from_json(self, body: bytes) -> Message:
-        try:
-            return json_format.Parse(body, self.request())
-        except json_format.ParseError as error:
-            why = str(error)[:MAX_ERROR_CHARACTERS]
-        name = self.request.DESCRIPTOR.full_name
-        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")
-
-    async def encode(self, answer: Message | bytes, *, in_json: bool) -> bytes:
-        """Return the bytes of an answer."""
-        if isinstance(answer, bytes):
-            if not in_json:
-                return answer
-            answer = self.response.FromString(answer)
-        encode: Callable[[Message], bytes] = _to_json if in_json else _to_bytes
-        return await run_large(lambda: encode(answer), answer.ByteSize())
+STREAM_TYPES: dict[str, EnvelopedProtocol] = {**connect_protocol.STREAMS, **grpc_web.CALLS}
+"""Protocols of a stream by the content type."""
+WEB_TYPES: dict[str, EnvelopedProtocol] = {**grpc_web.CALLS}
+"""Protocols with envelopes of a unary method by the content type."""
+OK = Status()
 
 
 class Frames:
     """Frames that end a stream which a shutdown cuts off."""
 
+    def __init__(self, protocol: EnvelopedProtocol) -> None:
+        self._protocol = protocol
+
     def cut(self, error: UmgError) -> bytes:
         """Return the end of the stream with the error."""
-        return protocol.end_of_stream(error)
+        return self._protocol.end(status_of(error), ())
 
     def release(self) -> None:
         """Do nothing: no part of the answer is kept."""
@@ -85,13 +52,16 @@ class Frames:
 class ConnectHandler:
     """Handler of one route: a service, whose method is in the path."""
 
-    def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
+    def __init__(
+        self, route: Route, channel: grpc.aio.Channel, settings: Settings, metadata: CallMetadata | None = None
+    ) -> None:
+        """Call the service over `channel`, with the metadata of the gateway's calls or other."""
         self._service = route.path.split("/")[1]
         self._needs_key = route.needs_key
         self._bodies = BodyReader(route.format, (), channel, settings)
         self._settings = settings
-        methods = Default().FindServiceByName(self._service).methods
-        self._methods = {method.name: _method(method, channel) for method in methods}
+        self._metadata = CallMetadata() if metadata is None else metadata
+        self._methods = methods_of(self._service, channel)
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse:
         """Return the answer of the method, or stream its answers."""
@@ -99,83 +69,134 @@ class ConnectHandler:
         if (method := self._methods.get(name)) is None:
             message = f"{self._service} has no such method; it has {', '.join(self._methods)}"
             raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=exchange.request.path)
-        if method.is_stream:
-            return await self._stream(exchange, method)
-        body = await self._bodies.receive(exchange, protocol.UNARY_TYPES, needs_key=self._needs_key)
-        kind = _content_type(exchange, protocol.JSON)
-        in_json = kind == protocol.JSON
-        call = self._call(exchange, method, await method.parse(body, in_json=in_json))
-        answer = await call
-        headers = {hdrs.CONTENT_TYPE: kind, **response_headers(await call.initial_metadata())}
-        return web.Response(headers=headers, body=await method.encode(answer, in_json=in_json))
+        kind = essence_of(exchange.request.headers.get(hdrs.CONTENT_TYPE, ""))
+        enveloped = STREAM_TYPES if method.is_stream else WEB_TYPES
+        if (protocol := enveloped.get(kind)) is not None:
+            return await self._stream(exchange, method, protocol, kind)
+        kind, accepted = kind or connect_protocol.JSON, (*connect_protocol.UNARY_TYPES, *WEB_TYPES)
+        if method.is_stream or kind not in connect_protocol.UNARY_TYPES:
+            return _unsupported_type(kind, STREAM_TYPES if method.is_stream else accepted)
+        try:
+            return await self._unary(exchange, method, kind)
+        except ConnectionError:  # of the client; that of a provider is an RPC error
+            raise
+        except Exception as failure:
+            return self._unary_failed(exchange, failure)
 
-    async def _stream(self, exchange: Exchange, method: Method) -> web.StreamResponse:
-        """Stream the answers. A failure is in the last envelope, as the protocol has it, also one before the first."""
-        kind = _content_type(exchange, "")
-        check_content_type(kind or "none", protocol.STREAM_TYPES)
-        events = EventStream(exchange, Frames(), kind, b"", self._settings)
+    async def _unary(self, exchange: Exchange, method: Method, kind: str) -> web.Response:
+        """Return the answer of a unary call of the Connect protocol."""
+        sent = exchange.request.headers
+        encoding = sent.get(hdrs.CONTENT_ENCODING, IDENTITY).strip().lower()
+        if encoding not in {"", IDENTITY, *WINDOWS}:
+            message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
+            raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, message)
+        body = await self._bodies.receive(exchange, connect_protocol.UNARY_TYPES, needs_key=self._needs_key)
+        in_json = kind == connect_protocol.JSON
+        connect_protocol.check_version(sent)
+        timeout = _timeout(exchange, connect_protocol.TIMEOUT_HEADER, connect_protocol.timeout_seconds)
+        call = self._call(exchange, method, await method.parse(body, in_json=in_json), timeout)
+        answer = await call
+        headers = self._metadata.headers(await call.initial_metadata())
+        trailers = self._metadata.trailers(await call.trailing_metadata())
+        encoded = await method.encode(answer, in_json=in_json)
+        return web.Response(headers=_with_trailers(headers, trailers, kind), body=encoded)
+
+    def _unary_failed(self, exchange: Exchange, failure: Exception) -> web.Response:
+        failed = self._metadata.failed(failure, exchange)
+        headers = _with_trailers(failed.headers, failed.trailers, connect_protocol.JSON)
+        body = connect_protocol.encode_status(failed.status)
+        response = web.Response(status=failed.http_status, headers=headers, body=body)
+        if exchange.is_body_unread:
+            response.force_close()
+        return response
+
+    async def _stream(
+        self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, kind: str
+    ) -> web.StreamResponse:
+        """Stream the answers. A failure is in the last envelope, as the protocols have it, even before the first."""
+        events = EventStream(exchange, Frames(protocol), kind, b"", self._settings)
         async with events:
-            headers = dict[str, str]()
+            headers: Pairs = ()
             try:
-                await self._send(exchange, method, events, in_json=kind == protocol.STREAM_JSON)
-                end = protocol.end_of_stream()
+                trailers = await self._send(exchange, method, protocol, events)
+                end = protocol.end(OK, trailers)
             except ConnectionError:  # of the client; that of a provider is an RPC error
                 raise
             except Exception as failure:
-                if isinstance(failure, grpc.aio.AioRpcError):
-                    headers = response_headers(failure.trailing_metadata())
-                end = _end_failed(exchange, failure)
+                headers, end = self._end_failed(exchange, protocol, failure)
             if not events.response.prepared:
-                await events.begin(headers)
+                await events.begin(CIMultiDict(headers))
             await events.write(end)
         return events.response
 
-    async def _send(self, exchange: Exchange, method: Method, events: EventStream, *, in_json: bool) -> None:
-        """Call the method and send its messages."""
-        body = await self._bodies.receive(exchange, protocol.STREAM_TYPES, needs_key=self._needs_key)
-        request = await method.parse(protocol.opened_envelope(body), in_json=in_json)
-        call = self._call(exchange, method, request)
-        async with opened(call):
-            async for answer in call:
+    async def _send(
+        self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, events: EventStream
+    ) -> Pairs:
+        """Call the method and send its messages. Return the trailers."""
+        sent = exchange.request.headers
+        if isinstance(protocol, connect_protocol.ConnectStream):
+            connect_protocol.check_version(sent)
+        body = await self._bodies.receive(
+            exchange, STREAM_TYPES, needs_key=self._needs_key, envelope_bytes=ENVELOPE.size
+        )
+        encoding = sent.get(protocol.encoding_header, IDENTITY)
+        message = await opened_message(body, encoding, protocol.encoding_header, self._settings.body_limit_bytes)
+        request = await method.parse(message, in_json=protocol.in_json)
+        timeout = _timeout(exchange, protocol.timeout_header, protocol.timeout_seconds)
+        call = self._call(exchange, method, request, timeout)
+        async with _answers(method, call) as answers:
+            async for answer in answers:
                 if not events.response.prepared:
-                    await events.begin(response_headers(await call.initial_metadata()))
-                await events.write_large(protocol.envelope(await method.encode(answer, in_json=in_json)))
+                    await self._begin(events, call)
+                await events.write_large(envelope(await method.encode(answer, in_json=protocol.in_json)))
             if not events.response.prepared:
-                await events.begin(response_headers(await call.initial_metadata()))
+                await self._begin(events, call)
+            return self._metadata.trailers(await call.trailing_metadata())
 
-    def _call(self, exchange: Exchange, method: Method, request: Message) -> Any:  # noqa: ANN401  as `Method.call`
+    async def _begin(self, events: EventStream, call: grpc.aio.Call) -> None:
+        await events.begin(CIMultiDict(self._metadata.headers(await call.initial_metadata())))
+
+    def _call(self, exchange: Exchange, method: Method, request: Message, timeout: float | None) -> Any:  # noqa: ANN401  as `Method.call`
         """Begin a call of the method. Raise UmgError for a header with an invalid value."""
-        headers = exchange.request.headers
-        protocol.check_headers(headers)
-        timeout = protocol.timeout_seconds(headers, time.monotonic() - exchange.began_at)
-        make = metadata if self._needs_key else keyless_metadata
-        pairs = make(exchange, protocol.CONNECT)
+        pairs = self._metadata.request(exchange, needs_key=self._needs_key)
         return attach(method.call, None, exchange.known_key)(request, metadata=pairs, timeout=timeout)
 
-
-def _method(method: MethodDescriptor, channel: grpc.aio.Channel) -> Method:
-    if method.containing_service is None:
-        raise ValueError(f"{method.full_name} belongs to no service")
-    make = channel.unary_stream if method.server_streaming else channel.unary_unary
-    path = f"/{method.containing_service.full_name}/{method.name}"
-    request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    return Method(request, response, method.server_streaming, make(path, _to_bytes))
+    def _end_failed(self, exchange: Exchange, protocol: EnvelopedProtocol, failure: Exception) -> tuple[Pairs, bytes]:
+        """Return the headers and the end of a failed answer. A function of its own, so that no variable keeps the
+        error.
+        """
+        failed = self._metadata.failed(failure, exchange)
+        return failed.headers, protocol.end(failed.status, failed.trailers)
 
 
-def _content_type(exchange: Exchange, default: str) -> str:
-    return essence_of(exchange.request.headers.get(hdrs.CONTENT_TYPE, default))
+def _unsupported_type(kind: str, accepted: Iterable[str]) -> web.Response:
+    """Return the answer to a request whose protocol is not known: plain text, which no protocol takes for its own."""
+    message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(kind)}"
+    return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=message)
 
 
-def _end_failed(exchange: Exchange, failure: Exception) -> bytes:
-    """Return the end of a failed stream. A function of its own, so that no variable keeps the error."""
-    error = explain(failure, exchange, protocol.CONNECT)
-    exchange.failure = error.name
-    return protocol.end_of_stream(error)
+def _timeout(exchange: Exchange, header: str, parse: Callable[[str], float]) -> float | None:
+    """Return the seconds left of the caller's timeout; None without one. Raise UmgError(INVALID_FIELD)."""
+    if (given := exchange.request.headers.get(header)) is None:
+        return None
+    return max(MIN_TIMEOUT_SECONDS, parse(given) - (time.monotonic() - exchange.began_at))
 
 
-def _to_json(message: Message) -> bytes:
-    return json_format.MessageToJson(message, indent=None, ensure_ascii=False).encode()
+def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[str]:
+    """Return the headers of a unary answer, with its trailers under their prefix."""
+    prefixed = ((connect_protocol.TRAILER_PREFIX + name, value) for name, value in trailers)
+    return CIMultiDict([(hdrs.CONTENT_TYPE, kind), *headers, *prefixed])
 
 
-def _to_bytes(message: Message) -> bytes:
-    return message.SerializeToString()
+@asynccontextmanager
+async def _answers(method: Method, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `Method.call`
+    """Return the context in which the answers of a call are read: those of a stream, or the one of a unary method."""
+    if method.is_stream:
+        async with opened(call):
+            yield call
+    else:
+        yield _single(call)
+
+
+async def _single(call: Any) -> AsyncIterator[Message | bytes]:  # noqa: ANN401  as `Method.call`
+    yield await call

@@ -7,12 +7,14 @@ import grpc
 from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade import credentials
+from http_facade.connect_protocol import CONNECT
 from http_facade.connections import connection_of
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import response_headers
-from http_facade.handlers import handler
+from http_facade.grpc_web import GRPC_WEB, is_grpc_web
+from http_facade.handlers import MakeHandler, handler
 from http_facade.response_start import begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
@@ -29,11 +31,19 @@ CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 class Dispatcher:
     """Handler of all requests, which calls the handler of each request's route."""
 
-    def __init__(self, channel: grpc.aio.Channel, settings: Settings, rows: Sequence[Route]) -> None:
-        """Serve the routes of the table `rows` by calls of the service over `channel`."""
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        settings: Settings,
+        rows: Sequence[Route],
+        make_handler: MakeHandler = handler,
+    ) -> None:
+        """Serve the routes of the table `rows` by calls of the service over `channel`, with the handlers that
+        `make_handler` returns.
+        """
         self._settings = settings
         self._cors = Cors(settings.cors_origins)
-        self._router = Router([(row, handler(row, channel, settings)) for row in rows])
+        self._router = Router([(row, make_handler(row, channel, settings)) for row in rows])
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and log it. Raise the exception of a handler that had begun its answer: aiohttp then closes
@@ -140,6 +150,8 @@ def _make_error_response(failure: Exception, exchange: Exchange, route: Route | 
         (route.format, route.error_format) if route is not None else (error_format(request.method, request.path),) * 2
     )
     face, writer = (shape_for(name, request.headers, request.query) for name in (face, writer))
+    if writer == CONNECT and is_grpc_web(request.headers.get(hdrs.CONTENT_TYPE, "")):
+        writer = GRPC_WEB
     error = explain(failure, exchange, face)
     exchange.failure = error.name
     response = error_response(error, writer)

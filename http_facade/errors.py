@@ -7,9 +7,10 @@ import grpc
 import structlog
 from aiohttp import hdrs, web
 
-from http_facade import connect_protocol
+from http_facade import connect_protocol, grpc_web
 from http_facade.connect_protocol import CONNECT
 from http_facade.exchange import Exchange
+from http_facade.grpc_web import GRPC_WEB
 from http_facade.routes import unknown_action, unserved, without_slash
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc
@@ -43,6 +44,8 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
     """Return the encoder of error bodies for the error format of a route. Raise KeyError for an unknown one."""
     if face == CONNECT:
         return connect_protocol.encode_error
+    if face == GRPC_WEB:
+        return grpc_web.encode_error
     if face == "count_tokens":
         return encode_count_error
     return (face_of(face) or MODEL_LISTS[face]).encode_error
@@ -51,8 +54,8 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
     """Return the response to a failed call, with a body in the format `face`. `status` overrides that of the reason."""
     if status is None:
-        status = connect_protocol.http_status(error) if face == CONNECT else HTTP_STATUS[error.reason]
-    headers: dict[str, str] = {hdrs.CONTENT_TYPE: "application/json"}
+        status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else HTTP_STATUS[error.reason]
+    headers: dict[str, str] = {hdrs.CONTENT_TYPE: grpc_web.PROTO if face == GRPC_WEB else "application/json"}
     if status == 401:
         headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
     if "allow" in error.metadata:

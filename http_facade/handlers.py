@@ -33,6 +33,7 @@ from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse]]
+MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
 
 
 def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:  # noqa: PLR0912  one case a shape

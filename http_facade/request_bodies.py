@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import grpc
 from aiohttp import hdrs, web
 
+from http_facade.decompression import WINDOWS, decompress, too_large
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import FORM
 from http_facade.key_check import KeyCheck
@@ -23,9 +23,6 @@ from umg_grpc.wire.core.request_bodies import decode_body, guarded, is_slow
 Decoded = TypeVar("Decoded")
 
 JSON = "application/json"
-
-WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
-ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # mask and value of the first byte of a zlib stream
 
 MAX_KEYLESS_BYTES = 2 << 20
 """Largest body of a request without a key, in bytes, as the service has it."""
@@ -66,9 +63,11 @@ class BodyReader:
             return await asyncio.to_thread(decode_body, decode, body, headers)
         return decode_body(decode, body, headers)
 
-    async def receive(self, exchange: Exchange, accepted: Collection[str], *, needs_key: bool = True) -> bytes:
-        """Admit the call, check its key if it needs one, and return the body, of one of the accepted media types.
-        Raises UmgError as `read`, except for a decoder's errors.
+    async def receive(
+        self, exchange: Exchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0
+    ) -> bytes:
+        """Admit the call, check its key if it needs one, and return the body, of one of the accepted media types; its
+        envelope does not count towards the limit. Raises UmgError as `read`, except for a decoder's errors.
         """
         if exchange.connection.is_expected:
             exchange.connection.is_expected = False
@@ -78,7 +77,7 @@ class BodyReader:
             await self._keys.check(exchange)
         limit_bytes = self._settings.body_limit_bytes
         limit_bytes = limit_bytes if needs_key else min(limit_bytes, MAX_KEYLESS_BYTES)
-        body = await read_body(exchange, limit_bytes, self._settings.upload_seconds, accepted)
+        body = await read_body(exchange, limit_bytes + envelope_bytes, self._settings.upload_seconds, accepted)
         seconds = exchange.seconds_left()
         try:
             await self._settings.load_shedder.enter(seconds)
@@ -152,29 +151,6 @@ async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes
         message = "the body's transfer encoding is broken: a chunk is not what it says"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
     return b"".join(chunks) if size < SLOW_JOIN_BYTES else await asyncio.to_thread(b"".join, chunks)
-
-
-def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
-    """Return the decompressed body, which is made only up to the limit. Raises UmgError as `read_body` does."""
-    window = WINDOWS[encoding]
-    if encoding == "deflate" and body and body[0] & ZLIB_MASK != ZLIB_VALUE:
-        window = -zlib.MAX_WBITS  # many clients omit the zlib wrapper that the standard requires
-    decompressor = zlib.decompressobj(window)
-    try:
-        plain = decompressor.decompress(body, limit_bytes + 1)
-    except zlib.error:
-        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not compressed with {encoding}") from None
-    if len(plain) > limit_bytes:
-        raise too_large(limit_bytes)
-    if not decompressor.eof or decompressor.unused_data:
-        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not one whole {encoding} stream")
-    return plain
-
-
-def too_large(limit_bytes: int) -> UmgError:
-    """Return the error BODY_TOO_LARGE, with the limit in its message and metadata."""
-    message = f"the body is larger than {limit_bytes} bytes ({limit_bytes / 2**20:g} MiB), the limit of this gateway"
-    return UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(limit_bytes))
 
 
 def essence_of(content_type: str) -> str:

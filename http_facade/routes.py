@@ -161,6 +161,8 @@ METHOD_ROUTES = (
         for name in SIGNED_SERVICES
     ),
 )
+_METHOD_PATH = re.compile(r"/[a-z][\w.]*\.[A-Z]\w*/[A-Z]\w*")
+"""Paths of methods, as gRPC has them, of this schema or another."""
 
 ROUTES = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
@@ -317,6 +319,8 @@ def error_format(method: str, path: str) -> str:
     """Return the format of the error body for a path that matches no route: that of the route or of the API with the
     longest prefix of the path.
     """
+    if _METHOD_PATH.fullmatch(path):
+        return METHOD_ROUTES[0].format
     if path.startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
         return ACTIONS_FORMAT
     rows = [(row.path, row.error_format) for row in ROUTES]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from http_facade.request_bodies import decompress
+from http_facade.decompression import decompress
 from tests.facade.conftest import BODY_LIMIT, CHAT, Face, MakeFace, body
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gzip
 import io
 import json
 import struct
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
-from google.rpc import error_details_pb2
+from google.rpc import error_details_pb2, status_pb2
 
 from tests.facade.conftest import BODY_LIMIT, KEY, LARGE, Face, MakeFace
 from umg_grpc.errors import UmgError
@@ -157,16 +158,14 @@ class Refusal:
 
 REFUSALS = [
     Refusal("a method that the service lacks", 404, "unimplemented", "it has Generate,", method=f"{GENERATION}/Nothing"),
-    Refusal("another content type", 415, "invalid_argument", "application/proto", kind="text/plain"),
-    Refusal("the content type of a stream", 415, "invalid_argument", "application/proto", kind=STREAM_PROTO),
-    Refusal("no content type of a stream", 415, "invalid_argument", "application/connect+proto", method=f"{GENERATION}/StreamGenerate"),
+    Refusal("a service that the schema lacks", 404, "unimplemented", "no such path", method="/umg.v1.NoService/Do"),
     Refusal("no JSON", 400, "invalid_argument", "JSON of a umg.v1.GenerateRequest", body=b"{"),
     Refusal("an unknown field", 400, "invalid_argument", 'no field named "modle"', body=b'{"modle": "m"}'),
     Refusal("another version", 400, "invalid_argument", "version 1", headers={"connect-protocol-version": "2"}),
     Refusal("a timeout that is no number", 400, "invalid_argument", "whole milliseconds", headers={"connect-timeout-ms": "1s"}),
     Refusal("a long timeout", 400, "invalid_argument", "ten digits", headers={"connect-timeout-ms": "1" * 11}),
-    Refusal("a compression that is unknown", 415, "invalid_argument", "gzip", headers={"content-encoding": "br"}),
-    Refusal("a large body", 400, "out_of_range", "larger than", body=b" " * (BODY_LIMIT + 1)),
+    Refusal("a compression that is unknown", 501, "unimplemented", "gzip", headers={"content-encoding": "br"}),
+    Refusal("a large body", 413, "resource_exhausted", "larger than", body=b" " * (BODY_LIMIT + 1)),
 ]  # fmt: skip
 
 
@@ -179,21 +178,107 @@ async def test_a_call_that_is_not_of_the_protocol_is_refused(face: Face, case: R
 
 
 @pytest.mark.parametrize(
-    ("body", "headers", "code"),
-    [
-        (b"", {}, "invalid_argument"),
-        (b"\x00\x00\x00\x00\x05abc", {}, "invalid_argument"),
-        (framed(b"") + framed(b""), {}, "invalid_argument"),
-        (framed(b"", flags=1), {}, "invalid_argument"),
-        (framed(b""), {"connect-content-encoding": "gzip"}, "unimplemented"),
-    ],
-    ids=["nothing", "a cut envelope", "two envelopes", "a compressed envelope", "a compression"],
+    ("method", "kind"),
+    [("Generate", "text/plain"), ("Generate", STREAM_PROTO), ("StreamGenerate", ""), ("StreamGenerate", JSON)],
 )
+async def test_a_body_of_no_protocol_is_refused_in_plain_text(face: Face, method: str, kind: str) -> None:
+    answer = await unary(face, f"{GENERATION}/{method}", b"{}", kind)
+    assert (answer.status, answer.headers["content-type"]) == (415, "text/plain; charset=utf-8")
+    assert (b"application/connect+proto" if method == "StreamGenerate" else b"application/proto") in answer.body
+    assert face.service.requests == []
+
+
+REQUEST = pb.StreamGenerateRequest(request=pb.GenerateRequest(model="m")).SerializeToString()
+BODIES = [
+    ("nothing", b"", {}, "unimplemented"),
+    ("a cut envelope", b"\x00\x00\x00\x00\x05abc", {}, "invalid_argument"),
+    ("a cut head", b"\x00\x00", {}, "invalid_argument"),
+    ("an unknown flag", framed(b"", flags=4), {}, "invalid_argument"),
+    ("two envelopes", framed(b"") + framed(b""), {}, "unimplemented"),
+    ("a compressed envelope without a compression", framed(b"", flags=1), {}, "internal"),
+    ("no gzip", framed(b"abc", flags=1), {"connect-content-encoding": "gzip"}, "invalid_argument"),
+    ("an unknown compression", framed(b""), {"connect-content-encoding": "br"}, "unimplemented"),
+    ("a large message", framed(b" " * (BODY_LIMIT + 1)), {}, "resource_exhausted"),
+    (
+        "a message that is large once decompressed",
+        framed(gzip.compress(b" " * (BODY_LIMIT + 1)), flags=1),
+        {"connect-content-encoding": "gzip"},
+        "resource_exhausted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "headers", "code"), [case[1:] for case in BODIES], ids=[case[0] for case in BODIES])
 async def test_a_body_without_one_envelope_is_refused(
     face: Face, body: bytes, headers: Mapping[str, str], code: str
 ) -> None:
     answer = await streamed(face, "m", STREAM_PROTO, body, **headers)
     assert (answer.status, answer.error["code"], answer.messages) == (200, code, [])
+
+
+async def test_a_message_may_be_compressed(face: Face) -> None:
+    body = framed(gzip.compress(REQUEST), flags=1)
+    answer = await streamed(face, "m", STREAM_PROTO, body, **{"connect-content-encoding": "gzip"})
+    assert (answer.end, len(answer.messages)) == ({"error": {}}, 4)
+
+
+WEB_PROTO, WEB_JSON = "application/grpc-web+proto", "application/grpc-web+json"
+
+
+async def over_grpc_web(
+    face: Face, method: str, kind: str, request: Message, **headers: str
+) -> tuple[Answer, dict[str, str]]:
+    """Call a method by gRPC-Web. Return the answer with its messages, and its trailers."""
+    answer = await unary(face, method, framed(encoded(request, kind)), kind, **headers)
+    rest, trailers = answer.body, dict[str, str]()
+    while rest:
+        flags, length = struct.unpack_from(">BI", rest)
+        message, rest = rest[5 : 5 + length], rest[5 + length :]
+        if flags == 128:
+            assert not rest
+            trailers = dict(line.split(": ", 1) for line in message.decode().splitlines())
+        else:
+            answer.messages.append(message)
+    return answer, trailers
+
+
+@pytest.mark.parametrize("kind", [WEB_PROTO, WEB_JSON, "application/grpc-web"])
+async def test_grpc_web_ends_an_answer_with_its_trailers(face: Face, kind: str) -> None:
+    encoding = PROTO if kind == "application/grpc-web" else kind
+    request = pb.GenerateRequest(model="m")
+    answer = await unary(face, f"{GENERATION}/Generate", framed(encoded(request, encoding)), kind)
+    assert (answer.status, answer.headers["content-type"]) == (200, kind)
+    assert answer.body.endswith(framed(b"grpc-status: 0\r\n", flags=128))
+    streamed = pb.StreamGenerateRequest(request=request)
+    answer = await unary(face, f"{GENERATION}/StreamGenerate", framed(encoded(streamed, encoding)), kind)
+    assert answer.body.endswith(framed(b"grpc-status: 0\r\n", flags=128))
+
+
+@pytest.mark.parametrize(("model", "messages"), [("fail", 0), ("break", 2)])
+async def test_a_failed_call_of_grpc_web_has_its_status_and_details(face: Face, model: str, messages: int) -> None:
+    face.service.failure = LIMITED
+    request = pb.StreamGenerateRequest(request=pb.GenerateRequest(model=model))
+    answer, trailers = await over_grpc_web(face, f"{GENERATION}/StreamGenerate", WEB_PROTO, request)
+    assert (answer.status, len(answer.messages)) == (200, messages)
+    assert (trailers["grpc-status"], trailers["grpc-message"]) == ("8", "slower")
+    status = status_pb2.Status.FromString(base64.b64decode(trailers["grpc-status-details-bin"] + "=="))
+    info = error_details_pb2.ErrorInfo()
+    assert status.details[0].Unpack(info)
+    assert info.reason == "RATE_LIMITED"
+
+
+@pytest.mark.parametrize(("given", "status"), [("60S", "0"), ("1M", "0"), ("5", "3"), ("123456789m", "3")])
+async def test_a_timeout_of_grpc_web_has_a_unit(face: Face, given: str, status: str) -> None:
+    request = pb.GenerateRequest(model="m")
+    headers = {"grpc-timeout": given}
+    _, trailers = await over_grpc_web(face, f"{GENERATION}/Generate", WEB_PROTO, request, **headers)
+    assert trailers["grpc-status"] == status
+
+
+async def test_an_unknown_method_is_refused_to_grpc_web_in_its_own_form(face: Face) -> None:
+    answer, trailers = await over_grpc_web(face, "/umg.v1.NoService/Do", WEB_PROTO, pb.GenerateRequest())
+    assert (answer.status, answer.headers["content-type"]) == (404, WEB_PROTO)
+    assert trailers["grpc-status"] == "12"
 
 
 async def test_bytes_that_are_no_message_are_refused_by_the_service(face: Face) -> None:

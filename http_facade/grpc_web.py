@@ -1,0 +1,65 @@
+"""gRPC-Web: its media types, its timeout, and the envelope of trailers that ends an answer."""
+
+import base64
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from google.rpc.status_pb2 import Status
+
+from http_facade.envelopes import Pairs, envelope
+from http_facade.rpc_status import status_of
+from umg_grpc.errors import UmgError
+from umg_grpc.status import DETAILS_KEY
+from umg_grpc.wire.core.json import echo, invalid
+
+GRPC_WEB = "grpc_web"
+"""Name of the format of its errors, for requests whose method is not known."""
+PROTO = "application/grpc-web+proto"
+TRAILERS = 128
+"""Flag of the envelope of the trailers."""
+TIMEOUT_HEADER, ENCODING_HEADER = "grpc-timeout", "grpc-encoding"
+_UNIT_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_PRINTABLE = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
+"""Characters of the message of a status that are not encoded."""
+
+
+@dataclass(frozen=True)
+class GrpcWeb:
+    """gRPC-Web in one of its encodings."""
+
+    in_json: bool
+    timeout_header: str = TIMEOUT_HEADER
+    encoding_header: str = ENCODING_HEADER
+
+    def timeout_seconds(self, given: str) -> float:
+        """Return the timeout in the value of its header. Raise UmgError(INVALID_FIELD)."""
+        if not re.fullmatch(r"[0-9]{1,8}[HMSmun]", given):
+            raise invalid(TIMEOUT_HEADER, f"send at most eight digits and a unit, as in 500m, not {echo(given)}")
+        return int(given[:-1]) * _UNIT_SECONDS[given[-1]]
+
+    def end(self, status: Status, trailers: Pairs) -> bytes:
+        """Return the envelope of the trailers, with the status."""
+        lines = [("grpc-status", str(status.code)), *trailers]
+        if status.code:
+            details = base64.b64encode(status.SerializeToString()).decode().rstrip("=")
+            lines += [("grpc-message", quote(status.message, safe=_PRINTABLE)), (DETAILS_KEY, details)]
+        return envelope("".join(f"{name.lower()}: {value}\r\n" for name, value in lines).encode(), TRAILERS)
+
+
+CALLS = {
+    PROTO: GrpcWeb(in_json=False),
+    "application/grpc-web": GrpcWeb(in_json=False),
+    "application/grpc-web+json": GrpcWeb(in_json=True),
+}
+"""gRPC-Web by its media types."""
+
+
+def is_grpc_web(content_type: str) -> bool:
+    """Return whether a request with this content type is one of gRPC-Web, in an encoding that is served or not."""
+    return content_type.lower().startswith("application/grpc-web")
+
+
+def encode_error(error: UmgError, _: int) -> bytes:
+    """Return the body of a failed request."""
+    return GrpcWeb(in_json=False).end(status_of(error), ())

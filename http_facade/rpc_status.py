@@ -1,0 +1,32 @@
+"""gRPC status of an error, as the Connect protocol and gRPC-Web send it."""
+
+import grpc
+from google.rpc.status_pb2 import Status
+
+from umg_grpc.errors import UmgError
+from umg_grpc.status import to_status
+from umg_grpc.v1 import pb
+
+FACE_CODES = {
+    pb.ERROR_REASON_PATH_NOT_FOUND: grpc.StatusCode.UNIMPLEMENTED,
+    pb.ERROR_REASON_METHOD_NOT_ALLOWED: grpc.StatusCode.UNKNOWN,
+    pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE: grpc.StatusCode.UNKNOWN,
+    pb.ERROR_REASON_BODY_TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+"""Codes, as the protocols have them, of the reasons found before the service is called. They keep their HTTP status."""
+_NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
+
+
+def status_of(error: UmgError) -> Status:
+    """Return the gRPC status of an error, whose details include the request id of its metadata."""
+    metadata = dict(error.metadata)
+    request_id = metadata.pop("request_id", "")
+    status = Status.FromString(to_status(UmgError(error.reason, error.message, **metadata), request_id))
+    if error.reason in FACE_CODES:
+        status.code = FACE_CODES[error.reason].value[0]
+    return status
+
+
+def status_name(status: Status) -> str:
+    """Return the name of a status code; that of UNKNOWN for a number that is none."""
+    return _NAMES.get(status.code, grpc.StatusCode.UNKNOWN.name)
