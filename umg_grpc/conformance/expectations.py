@@ -1,0 +1,346 @@
+"""Comparison of an answer with the expectations of a check."""
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from msgspec import UNSET
+
+from umg_grpc.conformance import event_order, paths
+from umg_grpc.conformance.answers import Answer
+from umg_grpc.conformance.check_files import Expectation
+
+Document = Mapping[str, object]
+Problem = str | None
+"""Description of a difference; None for none."""
+
+SHOWN = 120
+"""Most characters of a value in a problem."""
+
+
+def problem(expectation: Expectation, answer: Answer) -> Problem:
+    """Return the first difference of an answer from an expectation."""
+    if expectation.order is not UNSET:
+        return _order(expectation.order, answer)
+    if expectation.each_line is not UNSET:
+        return _each_line(expectation.each_line, answer.text)
+    if expectation.no_line is not UNSET:
+        return _no_line(expectation.no_line, answer.text)
+    document = answer.document
+    path = str(expectation.path) if expectation.path is not UNSET else f"headers.{str(expectation.header).lower()}"
+    try:
+        found = paths.find(document, paths.parse(path))
+    except paths.AbsentError as error:
+        if expectation.absent is True or expectation.optional:
+            return None
+        return str(error)
+    if expectation.absent is True:
+        return f"{path}: expected to be absent, got {shown(found[0])}" if found else None
+    counted = expectation.count is not UNSET or expectation.min_count is not UNSET
+    if not found and not counted and not expectation.optional:
+        return f"{path}: there is none"
+    return _first(expectation, found, document, path)
+
+
+def _first(expectation: Expectation, found: list[object], document: Document, path: str) -> Problem:
+    for name, of_value in OF_EACH.items():
+        wanted = getattr(expectation, name)
+        if wanted is UNSET:
+            continue
+        for value in found:
+            difference = of_value(value, wanted)
+            if difference is not None:
+                return f"{path}: {difference}"
+    for name, of_all in OF_ALL.items():
+        wanted = getattr(expectation, name)
+        difference = of_all(found, wanted, document) if wanted is not UNSET else None
+        if difference is not None:
+            return f"{path}: {difference}"
+    return None
+
+
+def shown(value: object) -> str:
+    """Return a value as short JSON, for reports."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def type_name(value: object) -> str:
+    """Return the JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:  # JSON has no other type
+            return "object"
+
+
+def _order(order: Sequence[object], answer: Answer) -> Problem:
+    names = [str(event.get("name", "")) for event in answer.events]
+    if event_order.matches(event_order.parse(order), names):
+        return None
+    return f"events: expected {shown(list(order))}, got {shown(_folded(names))}"
+
+
+def _folded(names: Iterable[str]) -> list[str]:
+    """Return the names with repeated ones written once."""
+    folded: list[str] = []
+    for name in names:
+        if folded and folded[-1].rstrip("+") == name:
+            folded[-1] = f"{name}+"
+        else:
+            folded.append(name)
+    return folded
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _each_line(pattern: str, text: str) -> Problem:
+    wrong = next((line for line in _lines(text) if re.fullmatch(pattern, line) is None), None)
+    return None if wrong is None else f"expected lines that match {pattern}, got {shown(wrong)}"
+
+
+def _no_line(pattern: str, text: str) -> Problem:
+    wrong = next((line for line in _lines(text) if re.search(pattern, line) is not None), None)
+    return None if wrong is None else f"expected no line that matches {pattern}, got {shown(wrong)}"
+
+
+def _expected(condition: bool, wanted: str, value: object) -> Problem:
+    return None if condition else f"expected {wanted}, got {shown(value)}"
+
+
+def _type(value: object, wanted: str | list[str]) -> Problem:
+    names = [wanted] if isinstance(wanted, str) else wanted
+    got = type_name(value)
+    return _expected(got in names or (got == "integer" and "number" in names), " or ".join(names), value)
+
+
+def _same(value: object, other: object) -> bool:
+    """Return whether two JSON values are equal; true is not 1."""
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
+def _matches(value: object, pattern: str) -> Problem:
+    return _expected(isinstance(value, str) and re.search(pattern, value) is not None, f"a match of {pattern}", value)
+
+
+def _not_matches(value: object, pattern: str) -> Problem:
+    fine = isinstance(value, str) and re.search(pattern, value) is None
+    return _expected(fine, f"a text without a match of {pattern}", value)
+
+
+def _number(value: object) -> float | None:
+    """Return a number, also one in a text, as protobuf's JSON and HTTP headers write them."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _limit(argument: object) -> float:
+    """Return the argument as a number; NaN, which nothing reaches, for a variable that is none."""
+    number = _number(argument)
+    return math.nan if number is None else number
+
+
+def _at_least(value: object, least: object) -> Problem:
+    number, limit = _number(value), _limit(least)
+    return _expected(number is not None and number >= limit, f"at least {limit:g}", value)
+
+
+def _at_most(value: object, most: object) -> Problem:
+    number, limit = _number(value), _limit(most)
+    return _expected(number is not None and number <= limit, f"at most {limit:g}", value)
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, str | list | dict) else -1
+
+
+def _contains(value: object, part: object) -> Problem:
+    fine = part in value if isinstance(value, list) else isinstance(value, str) and str(part) in value
+    return _expected(fine, f"to contain {shown(part)}", value)
+
+
+def _keys(value: object, names: list[str]) -> Problem:
+    missing = [name for name in names if not isinstance(value, dict) or name not in value]
+    return _expected(not missing, f"an object with {', '.join(missing)}", value)
+
+
+def _only_keys(value: object, names: list[str]) -> Problem:
+    more = [name for name in value if name not in names] if isinstance(value, dict) else []
+    return _expected(isinstance(value, dict) and not more, f"an object without {', '.join(more)}", value)
+
+
+def _json(value: object, wanted: str) -> Problem:
+    try:
+        parsed = json.loads(value) if isinstance(value, str) else UNSET
+    except ValueError:
+        parsed = UNSET
+    fine = parsed is not UNSET and _type(parsed, wanted) is None
+    return _expected(fine, f"a text that holds JSON of type {wanted}", value)
+
+
+def _base64_multiple(value: object, multiple: int) -> Problem:
+    try:
+        decoded = base64.b64decode(value, validate=True) if isinstance(value, str) else b""
+    except (binascii.Error, ValueError):
+        decoded = b""
+    return _expected(bool(decoded) and not len(decoded) % multiple, f"base64 of a multiple of {multiple} bytes", value)
+
+
+def _length(value: object, length: int) -> Problem:
+    return _expected(_size(value) == length, f"a length of {length}", value)
+
+
+def _min_length(value: object, length: int) -> Problem:
+    return _expected(_size(value) >= length, f"a length of at least {length}", value)
+
+
+def _equals(value: object, wanted: object) -> Problem:
+    return _expected(_same(value, wanted), shown(wanted), value)
+
+
+def _not_equals(value: object, wanted: object) -> Problem:
+    return _expected(not _same(value, wanted), f"another value than {shown(wanted)}", value)
+
+
+def _one_of(value: object, wanted: list[object]) -> Problem:
+    return _expected(any(_same(value, one) for one in wanted), f"one of {shown(wanted)}", value)
+
+
+def _same_as(found: list[object], path: str, document: Document) -> Problem:
+    try:
+        others = paths.find(document, paths.parse(path))
+    except paths.AbsentError as error:
+        return f"expected the value of {path}, but {error}"
+    return _expected(found == others, f"the value of {path}, {shown(_one(others))}", _one(found))
+
+
+def _one(values: list[object]) -> object:
+    return values[0] if len(values) == 1 else values
+
+
+def _sum(names: Sequence[str], document: Document) -> float:
+    total = 0.0
+    for name in names:
+        with suppress(paths.AbsentError):
+            total += sum(_number(value) or 0 for value in paths.find(document, paths.parse(name)))
+    return total
+
+
+def _sum_of(found: list[object], names: list[str], document: Document) -> Problem:
+    total = _sum(names, document)
+    return _expected(_number(found[0]) == total, f"the sum of {' and '.join(names)}, {total:g}", found[0])
+
+
+def _at_least_sum_of(found: list[object], names: list[str], document: Document) -> Problem:
+    total, number = _sum(names, document), _number(found[0])
+    fine = number is not None and number >= total
+    return _expected(fine, f"at least the sum of {' and '.join(names)}, {total:g}", found[0])
+
+
+def _count(found: list[object], number: int, document: Document) -> Problem:
+    return _expected(len(found) == number, f"{number} values", found)
+
+
+def _min_count(found: list[object], number: int, document: Document) -> Problem:
+    return _expected(len(found) >= number, f"at least {number} values", found)
+
+
+def _sorted(found: list[object], direction: str, document: Document) -> Problem:
+    numbers = [number for value in found if (number := _number(value)) is not None]
+    fine = len(numbers) == len(found) and numbers == sorted(numbers, reverse=direction == "descending")
+    return _expected(fine, f"{direction} numbers", found)
+
+
+def _unique(found: list[object], wanted: bool, document: Document) -> Problem:
+    repeated = len({shown_fully(value) for value in found}) < len(found)
+    return _expected(repeated != wanted, "different values" if wanted else "repeated values", found)
+
+
+def _all_equal(found: list[object], wanted: bool, document: Document) -> Problem:
+    equal = len({shown_fully(value) for value in found}) <= 1
+    return _expected(equal == wanted, "equal values" if wanted else "different values", found)
+
+
+def shown_fully(value: object) -> str:
+    """Return a value as JSON, to compare it."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _counts_from(found: list[object], first: int, document: Document) -> Problem:
+    return _expected(found == list(range(first, first + len(found))), f"{first} and the following numbers", found)
+
+
+def _text(found: list[object]) -> str:
+    return "".join(value for value in found if isinstance(value, str))
+
+
+def _joined(found: list[object], wanted: object, document: Document) -> Problem:
+    return _expected(_text(found) == wanted, f"the texts to be {shown(wanted)}", _text(found))
+
+
+def _joined_matches(found: list[object], pattern: str, document: Document) -> Problem:
+    return _expected(re.search(pattern, _text(found)) is not None, f"texts that match {pattern}", _text(found))
+
+
+def _joined_same_as(found: list[object], path: str, document: Document) -> Problem:
+    try:
+        others = paths.find(document, paths.parse(path))
+    except paths.AbsentError as error:
+        return f"expected the texts of {path}, but {error}"
+    return _expected(_text(found) == _text(others), f"the texts of {path}, {shown(_text(others))}", _text(found))
+
+
+OF_EACH: Mapping[str, Callable[..., Problem]] = {
+    "type": _type,
+    "equals": _equals,
+    "not_equals": _not_equals,
+    "one_of": _one_of,
+    "matches": _matches,
+    "not_matches": _not_matches,
+    "at_least": _at_least,
+    "at_most": _at_most,
+    "length": _length,
+    "min_length": _min_length,
+    "contains": _contains,
+    "keys": _keys,
+    "only_keys": _only_keys,
+    "json": _json,
+    "base64_multiple": _base64_multiple,
+}
+"""Predicates that hold for each value: (value, argument) -> problem."""
+
+OF_ALL: Mapping[str, Callable[..., Problem]] = {
+    "same_as": _same_as,
+    "sum_of": _sum_of,
+    "at_least_sum_of": _at_least_sum_of,
+    "count": _count,
+    "min_count": _min_count,
+    "sorted": _sorted,
+    "unique": _unique,
+    "all_equal": _all_equal,
+    "counts_from": _counts_from,
+    "joined": _joined,
+    "joined_matches": _joined_matches,
+    "joined_same_as": _joined_same_as,
+}
+"""Predicates of all values together: (values, argument, document) -> problem."""
