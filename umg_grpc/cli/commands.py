@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.cli import image_commands, key_commands, usage_commands, video_commands
+from umg_grpc.cli import conformance_commands, image_commands, key_commands, usage_commands, video_commands
 from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.add_typer(key_commands.app, name="keys")
 app.command()(usage_commands.usage)
 app.command()(image_commands.image)
+app.command()(conformance_commands.conformance)
 app.add_typer(usage_commands.requests, name="requests")
 app.command()(video_commands.video)
 app.add_typer(video_commands.tasks, name="tasks")

@@ -1,0 +1,99 @@
+"""Body of the command `umg conformance`: from its options to the results."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import grpc
+
+from umg_grpc.conformance import models
+from umg_grpc.conformance.check_files import FOLDER, CheckFile, CheckFileError, read_folder
+from umg_grpc.conformance.grpc_calls import GrpcCaller, encoded
+from umg_grpc.conformance.http_calls import HttpCaller
+from umg_grpc.conformance.run import Result, Runner
+
+FACES_AT_ONCE = 4
+RECEIVED = (("grpc.max_receive_message_length", -1),)
+
+
+class UsageError(Exception):
+    """Error of an option. Its text is for the person at the terminal."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Gateway or provider under test, and the selected checks."""
+
+    url: str
+    key: str
+    faces: Sequence[str] = ()
+    """Faces to check; all of them if empty."""
+    grpc: str = ""
+    """Address of its gRPC face, HOST:PORT; empty if it has none."""
+    models: Sequence[str] = ()
+    """Values of `--model`."""
+    folder: Path = FOLDER
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the checks, from `--set`."""
+    seconds: float = 60
+    """Longest time of one call."""
+
+
+def selected(target: Target) -> list[CheckFile]:
+    """Return the files of the target's faces. Raise UsageError or CheckFileError for a face or file that is wrong."""
+    files = read_folder(target.folder)
+    for name, call in ((file.face, call) for file in files for call in file.calls if call.request.grpc):
+        try:
+            encoded(call.request)
+        except CheckFileError as error:
+            raise CheckFileError(f"{target.folder}: face {name}, call {call.id}: {error}") from None
+    unknown = set(target.faces) - {file.face for file in files}
+    if unknown:
+        served = ", ".join(file.face for file in files)
+        raise UsageError(f"--face {', '.join(sorted(unknown))}: unknown; the faces are {served}")
+    return [file for file in files if not target.faces or file.face in target.faces]
+
+
+async def check(target: Target) -> list[Result]:
+    """Return the results of all selected checks.
+
+    Raise UsageError, CheckFileError, UnreachableError or KeyRefusedError where nothing can be checked.
+    """
+    files = selected(target)
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=True))
+        http = HttpCaller(session, target.url, target.key, target.seconds)
+        called = None
+        if target.grpc:
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(target.grpc, options=RECEIVED))
+            called = GrpcCaller(channel, target.key, target.seconds)
+        chosen = models.choose(await models.list_models(http), models.parse_options(target.models))
+        runner = Runner(http, called, chosen, {**target.values, "key": target.key})
+        limit = asyncio.Semaphore(FACES_AT_ONCE)
+
+        async def face(file: CheckFile) -> list[Result]:
+            async with limit:
+                return [result async for result in runner.run(file)]
+
+        done = await asyncio.gather(*map(face, files))
+    return [result for results in done for result in results]
+
+
+def listing(target: Target) -> str:
+    """Return the selected checks as lines of id, severity, reason and source."""
+    lines: list[str] = []
+    for file in selected(target):
+        lines += ["", f"{file.face}: {file.title}"]
+        for call in file.calls:
+            lines.append(f"  {call.id}.status [{call.severity}] {call.reason} ({call.source})")
+            lines += [
+                f"  {call.id}.{each.id} [{each.severity or call.severity}] {each.reason} ({each.source or call.source})"
+                for each in call.checks
+            ]
+    return "\n".join([*lines[1:], ""])
+
+
+__all__ = ["CheckFileError", "Target", "UsageError", "check", "listing", "selected"]

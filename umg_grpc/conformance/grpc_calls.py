@@ -1,0 +1,125 @@
+"""Calls over gRPC, unary or with a server stream, by the schema of this package."""
+
+from collections.abc import Iterable, Sequence
+
+import grpc
+from google.protobuf import descriptor_pool, json_format, message_factory
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2
+
+from umg_grpc.conformance.answers import Answer
+from umg_grpc.conformance.check_files import CheckFileError, Request
+from umg_grpc.conformance.http_calls import WRONG_KEY, UnreachableError
+from umg_grpc.v1 import pb
+
+BUILT_IN = (pb.GenerateRequest, health_pb2.HealthCheckRequest, error_details_pb2.ErrorInfo)
+"""Messages whose import puts their schemas into the pool."""
+DETAILS = "grpc-status-details-bin"
+Metadata = Sequence[tuple[str, str | bytes]]
+
+
+def method(name: str) -> MethodDescriptor:
+    """Return a method by `package.Service/Method`. Raise CheckFileError for one that the schema lacks."""
+    service, _, rpc = name.partition("/")
+    try:
+        return descriptor_pool.Default().FindServiceByName(service).methods_by_name[rpc]
+    except KeyError:
+        raise CheckFileError(f"the schema has no method {name}") from None
+
+
+def encoded(request: Request) -> tuple[MethodDescriptor, Message]:
+    """Return the method and the message of a request. Raise CheckFileError for one that the schema lacks."""
+    found = method(request.grpc)
+    message = message_factory.GetMessageClass(found.input_type)()
+    try:
+        json_format.ParseDict(request.message, message)
+    except json_format.ParseError as error:
+        raise CheckFileError(f"{request.grpc}: {error}") from None
+    return found, message
+
+
+class GrpcCaller:
+    """Caller of one gRPC address with one key."""
+
+    def __init__(self, channel: grpc.aio.Channel, key: str, seconds: float) -> None:
+        self._channel = channel
+        self._key = key
+        self._seconds = seconds
+
+    async def call(self, request: Request) -> Answer:
+        """Return the answer to a request. Raise UnreachableError if nothing listens."""
+        found, message = encoded(request)
+        metadata = [(name.lower(), value) for name, value in request.headers.items()]
+        if request.auth not in {"none", "query"}:
+            key = WRONG_KEY if request.auth == "wrong" else self._key
+            metadata.append(("authorization", f"Bearer {key}"))
+        return await self._answer(found, message, metadata, request.deadline or self._seconds)
+
+    async def _answer(
+        self, found: MethodDescriptor, message: Message, metadata: list[tuple[str, str]], seconds: float
+    ) -> Answer:
+        reply = message_factory.GetMessageClass(found.output_type)
+        path = f"/{found.containing_service.full_name}/{found.name}"
+        send, receive = type(message).SerializeToString, reply.FromString
+        messages: list[object] = []
+        call: grpc.aio.UnaryStreamCall[Message, Message] | grpc.aio.UnaryUnaryCall[Message, Message]
+        try:
+            if found.server_streaming:
+                call = stream = self._channel.unary_stream(path, send, receive)(
+                    message, timeout=seconds, metadata=metadata
+                )
+                async for event in stream:
+                    messages += [_plain(event)]  # those before a failure, too
+            else:
+                call = unary = self._channel.unary_unary(path, send, receive)(
+                    message, timeout=seconds, metadata=metadata
+                )
+                messages.append(_plain(await unary))
+        except grpc.aio.AioRpcError as error:
+            refused = _headers([*_pairs(error.initial_metadata()), *_pairs(error.trailing_metadata())])
+            if error.code() is grpc.StatusCode.UNAVAILABLE and not refused:
+                raise UnreachableError(f"{path}: {error.details()}") from None
+            return Answer(error.code().name, refused, _failure(error), _events(found, messages))
+        headers = _headers([*_pairs(await call.initial_metadata()), *_pairs(await call.trailing_metadata())])
+        body = None if found.server_streaming else messages[0]
+        return Answer("OK", headers, body, _events(found, messages))
+
+
+def _plain(message: Message) -> object:
+    plain: object = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=False
+    )
+    return plain
+
+
+def _events(found: MethodDescriptor, messages: Iterable[object]) -> list[dict[str, object]]:
+    if not found.server_streaming:
+        return []
+    return [{"event": "message", "data": data, "name": "message"} for data in messages]
+
+
+def _pairs(metadata: object) -> Metadata:
+    return [(str(name), value) for name, value in metadata] if isinstance(metadata, Iterable) else []
+
+
+def _headers(pairs: Metadata) -> dict[str, str]:
+    return {name.lower(): value for name, value in pairs if isinstance(value, str)}
+
+
+def _failure(error: grpc.aio.AioRpcError) -> dict[str, object]:
+    """Return an error as a body: `error.message`, and the details by their names, as in `error.ErrorInfo`."""
+    body: dict[str, object] = {"message": error.details() or ""}
+    for name, value in _pairs(error.trailing_metadata()):
+        if name != DETAILS or not isinstance(value, bytes):
+            continue
+        for detail in status_pb2.Status.FromString(value).details:
+            kind = detail.type_url.rpartition("/")[2]
+            try:
+                unpacked = message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(kind))()
+            except KeyError:
+                continue
+            detail.Unpack(unpacked)
+            body[kind.rpartition(".")[2]] = _plain(unpacked)
+    return {"error": body}

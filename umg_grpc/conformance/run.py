@@ -1,0 +1,164 @@
+"""Run of checks: makes the calls of each face in their order, and compares their answers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import msgspec
+
+from umg_grpc.conformance import expectations, paths
+from umg_grpc.conformance.answers import Answer
+from umg_grpc.conformance.check_files import Call, Check, CheckFile, Expectation, Request, Severity
+from umg_grpc.conformance.grpc_calls import GrpcCaller
+from umg_grpc.conformance.http_calls import HttpCaller, UnreachableError
+from umg_grpc.conformance.variables import UnsetError, replaced
+
+NO_ROUTE = frozenset({404, 405, 501, "UNIMPLEMENTED"})
+"""Statuses of a first call that show that a face is not served."""
+
+
+class Outcome(Enum):
+    """Outcome of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of one check."""
+
+    face: str
+    id: str
+    severity: Severity
+    reason: str
+    source: str
+    outcome: Outcome
+    problem: str = ""
+    """Difference of a failed check, or the cause of a skipped one."""
+    seconds: float = 0
+
+    @property
+    def fails_run(self) -> bool:
+        return self.outcome is Outcome.FAILED and self.severity == "required"
+
+
+@dataclass
+class Runner:
+    """Runner of files of checks against one address."""
+
+    http: HttpCaller
+    grpc: GrpcCaller | None
+    models: Mapping[str, str]
+    """Kind -> model."""
+    values: Mapping[str, object] = field(default_factory=dict)
+    """Variables of options."""
+
+    async def run(self, file: CheckFile) -> AsyncIterator[Result]:
+        """Yield the results of a file."""
+        variables: dict[str, object] = {**file.values, **self.values}
+        for name, kind in file.models.items():
+            if kind in self.models:
+                variables[name] = self.models[kind]
+        absent = {name: f"no {kind} model: give one by --model {kind}=ID" for name, kind in file.models.items()}
+        unserved = ""
+        for number, call in enumerate(file.calls):
+            if unserved:
+                results = _skipped(file.face, call, unserved)
+            else:
+                answer, results = await self._call(file.face, call, variables, absent)
+                if number == 0 and answer is not None and answer.status in NO_ROUTE and results[0].fails_run:
+                    unserved = f"not served: {_target(call.request)} is {answer.status}"
+            for result in results:
+                yield result
+
+    async def _call(
+        self, face: str, call: Call, variables: dict[str, object], absent: Mapping[str, str]
+    ) -> tuple[Answer | None, list[Result]]:
+        try:
+            request = msgspec.convert(replaced(msgspec.to_builtins(call.request), variables), Request)
+        except UnsetError as error:
+            cause = absent.get(error.name, f"nothing has the value {error.name}: give it by --set {error.name}=VALUE")
+            return None, _skipped(face, call, cause)
+        except msgspec.ValidationError as error:
+            return None, _skipped(face, call, f"its request is invalid: {error}")
+        if request.grpc and self.grpc is None:
+            return None, _skipped(face, call, "no gRPC address: give one by --grpc")
+        started = asyncio.get_running_loop().time()
+        try:
+            answer = await self._answer(request, call)
+        except UnreachableError as error:
+            first = _result(face, call, None, str(error), Outcome.FAILED)
+            return None, [first, *_skipped(face, call, f"no answer of {call.id}")[1:]]
+        seconds = asyncio.get_running_loop().time() - started
+        results = _checked(face, call, answer, variables)
+        return answer, [replace(results[0], seconds=seconds), *results[1:]]
+
+    async def _answer(self, request: Request, call: Call) -> Answer:
+        caller = self.grpc if request.grpc and self.grpc is not None else self.http
+        answer = await caller.call(request)
+        if call.poll is None:
+            return answer
+        bodies, path = [answer.body], paths.parse(call.poll.path)
+        end = asyncio.get_running_loop().time() + call.poll.seconds
+        while answer.status in {200, "OK"} and not _reached(answer, path, call.poll.until):
+            if asyncio.get_running_loop().time() > end:
+                raise UnreachableError(f"{_target(request)}: {call.poll.path} is not final in {call.poll.seconds:g} s")
+            await asyncio.sleep(call.poll.every)
+            answer = await caller.call(request)
+            bodies.append(answer.body)
+        return replace(answer, polls=bodies)
+
+
+def _reached(answer: Answer, path: paths.Path, until: Sequence[object]) -> bool:
+    try:
+        return any(value in until for value in paths.find(answer.document, path))
+    except paths.AbsentError:
+        return False
+
+
+def _checked(face: str, call: Call, answer: Answer, variables: dict[str, object]) -> list[Result]:
+    """Return the results of the checks of a call, and save the variables of its answer."""
+    expected = call.status if isinstance(call.status, list) else [call.status]
+    if answer.status not in expected:
+        wanted = " or ".join(map(str, expected))
+        message = f": {answer.message}" if answer.message else ""
+        problem = f"{_target(call.request)}: expected status {wanted}, got {answer.status}{message}"
+        failed = _result(face, call, None, problem, Outcome.FAILED)
+        return [failed, *_skipped(face, call, f"the status of {call.id} is {answer.status}")[1:]]
+    for name, path in call.save.items():
+        try:
+            variables[name] = paths.find(answer.document, paths.parse(path))[0]
+        except (paths.AbsentError, IndexError):
+            variables.pop(name, None)
+    status = _result(face, call, None, "", Outcome.PASSED)
+    return [status, *(_check(face, call, check, answer, variables) for check in call.checks)]
+
+
+def _check(face: str, call: Call, check: Check, answer: Answer, variables: Mapping[str, object]) -> Result:
+    for written in check.expect:
+        try:
+            expectation = msgspec.convert(replaced(msgspec.to_builtins(written), variables), Expectation)
+        except UnsetError as error:
+            return _result(face, call, check, f"nothing has the value {error.name}", Outcome.SKIPPED)
+        problem = expectations.problem(expectation, answer)
+        if problem is not None:
+            return _result(face, call, check, problem, Outcome.FAILED)
+    return _result(face, call, check, "", Outcome.PASSED)
+
+
+def _skipped(face: str, call: Call, cause: str) -> list[Result]:
+    return [_result(face, call, check, cause, Outcome.SKIPPED) for check in (None, *call.checks)]
+
+
+def _result(face: str, call: Call, check: Check | None, problem: str, outcome: Outcome) -> Result:
+    if check is None:  # of the status
+        return Result(face, f"{call.id}.status", call.severity, call.reason, call.source, outcome, problem)
+    severity, source = check.severity or call.severity, check.source or call.source
+    return Result(face, f"{call.id}.{check.id}", severity, check.reason, source, outcome, problem)
+
+
+def _target(request: Request) -> str:
+    return request.grpc or f"{request.method} {request.path}"
