@@ -1,0 +1,90 @@
+"""Config from the keys in the environment: channels, addresses, comments."""
+
+import re
+
+import pytest
+
+from umg_grpc.config import parse
+from umg_grpc.config.from_environment import config_text, found_providers
+from umg_grpc.config.providers import PROVIDERS
+
+SECRET = "key-that-must-not-be-shown"
+
+
+def served(environment: dict[str, str]) -> list[str]:
+    return [channel.name for channel in parse(config_text(environment), "umg.yaml", environment).channels]
+
+
+def test_a_provider_with_a_key_is_a_channel_that_refers_to_the_key_by_its_preset() -> None:
+    environment = {"OPENAI_API_KEY": SECRET, "GROQ_API_KEY": SECRET}
+    assert served(environment) == ["openai", "groq"]
+    assert SECRET not in config_text(environment)
+
+
+def test_without_a_key_the_local_models_are_served() -> None:
+    assert served({}) == ["local"]
+    assert served({"OPENAI_API_KEY": ""}) == ["local"]
+
+
+def test_every_other_provider_is_a_comment_that_becomes_a_channel_without_its_mark() -> None:
+    text = config_text({})
+    names = re.findall(r"^  # - \{?provider: ([\w.-]+)", text, re.MULTILINE)
+    assert names == list(PROVIDERS)
+    active = re.sub(r"^  # - ", "  - ", text, flags=re.MULTILINE).replace("<", "").replace(">", "")
+    environment = {key: "access:secret" for preset in PROVIDERS.values() for key in preset.keys}
+    environment["GOOGLE_APPLICATION_CREDENTIALS"] = "account.json"
+    assert [channel.name for channel in parse(active, "umg.yaml", environment).channels] == ["local", *PROVIDERS]
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:11434/v1"),
+        ("127.0.0.1:8000", "http://127.0.0.1:8000/v1"),
+        (":8000", "http://localhost:8000/v1"),
+        ("0.0.0.0:11434", "http://localhost:11434/v1"),
+        ("http://gpu.example", "http://gpu.example:11434/v1"),
+        ("https://gpu.example:443/", "https://gpu.example:443/v1"),
+        ("[::1]:9", "http://[::1]:9/v1"),
+    ],
+)
+def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected: str) -> None:
+    [channel] = parse(config_text({"OLLAMA_HOST": host}), "umg.yaml", {}).channels
+    assert (channel.name, channel.base_url) == ("ollama", expected)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        (
+            {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/"},
+            "https://mine.openai.azure.com/openai/v1",
+        ),
+        (
+            {
+                "GOOGLE_APPLICATION_CREDENTIALS": "a.json",
+                "GOOGLE_CLOUD_PROJECT": "p",
+                "GOOGLE_CLOUD_LOCATION": "europe-west4",
+            },
+            "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/publishers/google",
+        ),
+        (
+            {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "us-east-1"},
+            "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
+        ),
+    ],
+    ids=["azure", "vertex", "bedrock"],
+)
+def test_an_address_of_an_account_is_made_from_its_variables(environment: dict[str, str], expected: str) -> None:
+    [channel] = parse(config_text(environment), "umg.yaml", environment).channels
+    assert channel.base_url == expected
+
+
+def test_a_key_without_the_address_of_its_account_makes_no_channel() -> None:
+    assert found_providers({"AZURE_OPENAI_API_KEY": "k", "AWS_BEARER_TOKEN_BEDROCK": "k"}) == []
+
+
+def test_a_variable_cannot_add_keys_to_the_config() -> None:
+    environment = {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://a/${HOME}\n    weight: 7 #"}
+    assert [line for line in config_text(environment).splitlines() if line.strip().startswith("weight")] == []
+    assert "$${HOME}" in config_text(environment)

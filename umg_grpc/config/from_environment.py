@@ -1,0 +1,126 @@
+"""Config of the providers whose keys are in the environment, as the text of a config file. Pure."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+
+HEAD = """\
+# Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.
+# All keys of the file, with their defaults: docs/operating.md; all providers: `umg providers`.
+channels:
+"""
+OTHERS = "  # Other providers: remove the # of a line, and set the variable that it names.\n"
+LOCAL = """\
+  # Models on this machine, which need no key; `protocols: [sandbox]` simulates a provider.
+  - name: local
+    protocols: [local]
+    models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]
+"""
+OLLAMA_PORT = 11434
+
+
+@dataclass(frozen=True)
+class Found:
+    """Provider that can be used with the variables of the environment."""
+
+    name: str
+    variable: str
+    """Variable that was decisive: of the key, or of the address."""
+    base_url: str | None
+    """Address that is made from the environment; None for that of the preset."""
+
+
+def found_providers(environment: Mapping[str, str]) -> list[Found]:
+    """Return the providers whose key and address are known from the environment, in the order of the presets."""
+    found = list[Found]()
+    for name, preset in PROVIDERS.items():
+        variable = _variable(name, preset, environment)
+        if variable is None:
+            continue
+        base_url = _base_url(name, environment)
+        if preset.is_complete or base_url is not None:
+            found.append(Found(name, variable, base_url))
+    return found
+
+
+def config_text(environment: Mapping[str, str]) -> str:
+    """Return a config with a channel for each provider in the environment, and comments on all others.
+
+    It refers to the keys by their variables, and contains none of them. Without any provider it serves the local
+    models.
+    """
+    found = {provider.name: provider for provider in found_providers(environment)}
+    lines = [HEAD, *(_channel(provider) for provider in found.values())]
+    if not found:
+        lines.append(LOCAL)
+    lines.append(OTHERS)
+    lines.extend(_comment(name, preset) for name, preset in PROVIDERS.items() if name not in found)
+    return "".join(lines)
+
+
+def _variable(name: str, preset: Provider, environment: Mapping[str, str]) -> str | None:
+    """Return the variable whose presence shows that the provider is used; None if none is set."""
+    address = ADDRESS_VARIABLES.get(name, "")
+    wanted = (SERVICE_ACCOUNT_FILE,) if preset.uses_service_account else preset.keys if preset.needs_key else (address,)
+    return next((variable for variable in wanted if environment.get(variable)), None)
+
+
+def _base_url(name: str, environment: Mapping[str, str]) -> str | None:
+    make = ADDRESSES.get(name)
+    return make(environment) if make is not None else None
+
+
+def _ollama(environment: Mapping[str, str]) -> str | None:
+    """Return the address in `OLLAMA_HOST`, which may be only a host or a port, or the address that a server binds."""
+    match = re.fullmatch(r"(?:(https?)://)?([^:/]*|\[[^\]]*\])(?::(\d+))?/*", environment.get("OLLAMA_HOST", ""))
+    if match is None or not match[0]:
+        return None
+    host = "localhost" if match[2] in {"", "0.0.0.0", "[::]"} else match[2]  # noqa: S104  compared, not bound
+    return f"{match[1] or 'http'}://{host}:{match[3] or OLLAMA_PORT}/v1"
+
+
+def _azure(environment: Mapping[str, str]) -> str | None:
+    endpoint = environment.get("AZURE_OPENAI_ENDPOINT", "").rstrip("/")
+    return f"{endpoint}/openai/v1" if endpoint else None
+
+
+def _vertex(environment: Mapping[str, str]) -> str | None:
+    project, region = environment.get("GOOGLE_CLOUD_PROJECT"), environment.get("GOOGLE_CLOUD_LOCATION")
+    if not project or not region:
+        return None
+    return PROVIDERS["vertex"].base_url.replace("<region>", region).replace("<project>", project)
+
+
+def _bedrock(environment: Mapping[str, str]) -> str | None:
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    return PROVIDERS["bedrock"].base_url.replace("<region>", region) if region else None
+
+
+ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProxyType(
+    {"ollama": _ollama, "azure": _azure, "vertex": _vertex, "bedrock": _bedrock}
+)
+"""Provider -> address by the variables that the vendor's own clients read."""
+ADDRESS_VARIABLES: Mapping[str, str] = MappingProxyType({"ollama": "OLLAMA_HOST"})
+"""Provider without a key -> variable whose presence shows that it is used."""
+
+
+def _channel(found: Found) -> str:
+    preset = PROVIDERS[found.name]
+    models = ", ".join(model.id for model in preset.models)
+    lines = [f"  # {preset.title}: {models}", f"  - provider: {found.name}  # {found.variable}"]
+    if found.base_url is not None:
+        quoted = json.dumps(found.base_url).replace("${", "$${")  # a JSON string is a YAML string
+        lines.append(f"    base_url: {quoted}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment(name: str, preset: Provider) -> str:
+    variables = (SERVICE_ACCOUNT_FILE,) if preset.uses_service_account else preset.keys
+    keys = f"  # {' or '.join(variables)}" if variables else ""
+    address = "" if preset.is_complete else f", base_url: '{preset.base_url}'"
+    value = f"{{provider: {name}{address}}}" if address else f"provider: {name}"
+    return f"  # - {value}{keys}\n"
