@@ -10,7 +10,14 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.cli import conformance_commands, image_commands, key_commands, usage_commands, video_commands
+from umg_grpc.cli import (
+    conformance_commands,
+    image_commands,
+    key_commands,
+    provider_commands,
+    usage_commands,
+    video_commands,
+)
 from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
@@ -20,6 +27,8 @@ app = typer.Typer(
     help="One service in front of every AI model provider.",
 )  # fmt: skip
 app.add_typer(key_commands.app, name="keys")
+app.command()(provider_commands.init)
+app.command()(provider_commands.providers)
 app.command()(usage_commands.usage)
 app.command()(image_commands.image)
 app.command()(conformance_commands.conformance)
@@ -34,6 +43,9 @@ HTTP = "127.0.0.1:8080"
 def serve(
     *,
     config: ConfigFlag = None,
+    from_env: Annotated[
+        bool, typer.Option("--from-env", help="Without a file: the providers whose keys are in the environment.")
+    ] = False,
     http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0: any free one.")] = HTTP,
     grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")] = ADDRESS,
     data: DataFlag = DATA,
@@ -47,24 +59,33 @@ def serve(
     ] = None,  # passed to workers instead of the address in the config
 ) -> None:
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
-    from umg_grpc.cli.config import load
+    from umg_grpc.cli.config import FROM_ENVIRONMENT, load
     from umg_grpc.cli.run import run
     from umg_grpc.cli.serve import FACES, Options
     from umg_grpc.config import Address
 
+    if from_env and config is not None:
+        raise typer.BadParameter("expected either --config or --from-env", param_hint="--from-env")
     wanted = tuple(face for face in FACES if face in {name.strip() for name in faces.split(",")})
     if not wanted or {name.strip() for name in faces.split(",")} - set(FACES):
         raise typer.BadParameter("expected http,grpc or one of them", param_hint="--faces")
     try:
         listener = Address.parse(metrics) if metrics is not None else None
         options = Options(
-            *(config, Address.parse(http), Address.parse(grpc), data, wanted, workers),
+            *(
+                FROM_ENVIRONMENT if from_env else config,
+                Address.parse(http),
+                Address.parse(grpc),
+                data,
+                wanted,
+                workers,
+            ),
             metrics=listener,
             replace_bootstrap_key=replace_bootstrap_key,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    raise typer.Exit(run(options, load(config)))
+    raise typer.Exit(run(options, load(options.config)))
 
 
 @app.command()

@@ -7,22 +7,47 @@ from pathlib import Path
 
 import typer
 
-from umg_grpc.config import Config, ConfigError, built_in, parse
+from umg_grpc.config import Config, ConfigError, Problem, built_in, parse
+from umg_grpc.config.from_environment import config_text, found_providers
 
 
-def read(path: Path | None, environment: Mapping[str, str]) -> Config:
+class FromEnvironment:
+    """Source of a config: the providers whose keys are in the environment, in place of a file."""
+
+    def __str__(self) -> str:
+        return "environment"
+
+
+FROM_ENVIRONMENT = FromEnvironment()
+ConfigSource = Path | FromEnvironment | None
+"""File of a config, or the environment; None for the built-in config."""
+
+
+def read(source: ConfigSource, environment: Mapping[str, str]) -> Config:
     """Return the config. Raises ConfigError, and OSError for a file that cannot be read."""
-    if path is None:
+    if source is None:
         return built_in()
-    return parse(path.read_text(encoding="utf-8"), str(path), environment)
+    if isinstance(source, FromEnvironment):
+        if not found_providers(environment):
+            expected = "expected the key of a provider, for example OPENAI_API_KEY; `umg providers` lists all"
+            raise ConfigError([Problem(str(source), 1, "", expected)])
+        return parse(config_text(environment), str(source), environment)
+    return parse(source.read_text(encoding="utf-8"), str(source), environment)
 
 
-def load(path: Path | None) -> Config:
+def flags(source: ConfigSource) -> tuple[str, ...]:
+    """Return the flags of `umg serve` for the config."""
+    if isinstance(source, FromEnvironment):
+        return ("--from-env",)
+    return ("--config", str(source)) if source is not None else ()
+
+
+def load(source: ConfigSource) -> Config:
     """Return the config. If it is unusable, print the problems to standard error and exit with 2."""
     try:
-        return read(path, os.environ)
+        return read(source, os.environ)
     except ConfigError as error:
         print(error, file=sys.stderr)
     except (OSError, UnicodeDecodeError) as error:
-        print(f"{path}: cannot be read: {error}", file=sys.stderr)
+        print(f"{source}: cannot be read: {error}", file=sys.stderr)
     raise typer.Exit(2)

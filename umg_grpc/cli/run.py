@@ -29,6 +29,7 @@ from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, loc
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Address, Config, ConfigError
+from umg_grpc.config.from_environment import unused_providers
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.server import Service
@@ -245,9 +246,13 @@ def _print_start(state: Gateway, config: Config) -> None:
     if bootstrap.created and bootstrap.file is not None and sys.stdout.isatty():
         print(f"  key     {bootstrap.secret}  (stored in {bootstrap.file}, printed only now)")
     described = [model.described for model in Router(config).models()]
-    models = [model.id for model in described]
+    patterns = [model.id for channel in config.channels for model in channel.models if "*" in model.id]
+    models = [*(model.id for model in described), *dict.fromkeys(patterns)]
     shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
+    if unused := unused_providers(config, os.environ):
+        names = ", ".join(f"{provider.variable} ({provider.name})" for provider in unused)
+        print(f"  unused  {names}: `umg serve --from-env` serves them, `umg init` writes a config")
     if models:
         text_models = (model.id for model in described if pb.MODEL_OPERATION_GENERATE in model.operations)
         print(f"try it:\n{_example_call(http, grpc, bootstrap, next(text_models, None))}")

@@ -17,6 +17,7 @@ from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
+from umg_grpc.cli.config import ConfigSource
 from umg_grpc.cli.open_files import max_clients, raise_file_limit
 from umg_grpc.cli.ports import check_free, holder, taken
 from umg_grpc.config import Address, Channel, Config
@@ -51,7 +52,7 @@ METRICS_CONNECTIONS = 64
 class Options:
     """Options of `umg serve`."""
 
-    config: Path | None
+    config: ConfigSource
     http: Address
     grpc: Address
     data: Path

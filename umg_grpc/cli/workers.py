@@ -19,6 +19,7 @@ import msgspec
 import structlog
 from prometheus_client.multiprocess import mark_process_dead
 
+from umg_grpc.cli.config import flags
 from umg_grpc.cli.ports import check_free, claim, taken
 from umg_grpc.cli.reload import Outcome
 from umg_grpc.cli.serve import GRPC, HTTP, Options
@@ -210,7 +211,7 @@ class Workers:
         arguments = [
             *("serve", "--http", str(self.http or options.http), "--grpc", str(self.grpc)),
             *("--data", str(options.data), "--faces", ",".join(options.faces)),
-            *(("--config", str(options.config)) if options.config else ()),
+            *flags(options.config),
             *(("--metrics", str(self.metrics)) if self.metrics else ()),
         ]
         local = WITH_LOCAL if self._local else WITHOUT_LOCAL

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.config.values import Config
 
 HEAD = """\
 # Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.
@@ -45,6 +46,13 @@ def found_providers(environment: Mapping[str, str]) -> list[Found]:
         if preset.is_complete or base_url is not None:
             found.append(Found(name, variable, base_url))
     return found
+
+
+def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Found]:
+    """Return the providers of the environment that a config without any provider on the network leaves unused."""
+    if any(channel.base_url for channel in config.channels):
+        return []
+    return found_providers(environment)
 
 
 def config_text(environment: Mapping[str, str]) -> str:

@@ -1,0 +1,50 @@
+"""Commands `umg providers` and `umg init`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def providers(name: Annotated[str | None, typer.Argument(help="Show all values of this one.")] = None) -> None:
+    """List the providers that a channel can name: `provider: NAME` fills in its address, protocols and models."""
+    from umg_grpc.cli.providers import details, table
+    from umg_grpc.config.convert import similar
+    from umg_grpc.config.providers import PROVIDERS
+
+    if name is None:
+        print(table())
+    elif name in PROVIDERS:
+        print(details(name))
+    else:
+        meant = similar(name, PROVIDERS)
+        hint = f"did you mean `{meant}`?" if meant else "`umg providers` lists all"
+        print(f"umg: {name} is not a provider; {hint}", file=sys.stderr)
+        raise typer.Exit(2)
+
+
+def init(
+    file: Annotated[Path, typer.Argument(help="YAML file to write.")] = Path("umg.yaml"),
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Write a config with a channel for each provider whose key is in the environment."""
+    from umg_grpc.config.from_environment import config_text, found_providers
+
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as opened:
+            opened.write(config_text(os.environ))
+    except FileExistsError:
+        print(f"umg: {file} exists; name another file, or replace it with --force", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        print(f"umg: {file} cannot be written: {error.strerror}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    found = found_providers(os.environ)
+    for provider in found:
+        print(f"{provider.name}: found by {provider.variable}")
+    if not found:
+        print("no key of a provider is in the environment; the file serves the local models, with all providers in it")
+    print(f"written: {file}; check it with `umg check {file}`, serve it with `umg serve --config {file}`")
