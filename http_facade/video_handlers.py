@@ -45,6 +45,7 @@ UNKNOWN_OUTCOMES = frozenset(
         pb.ERROR_REASON_UPSTREAM_CUT,
         pb.ERROR_REASON_INTERNAL,
         pb.ERROR_REASON_CANCELLED,
+        pb.ERROR_REASON_DEADLINE_EXCEEDED,
     }
 )
 """Reasons after which a provider may have accepted the task: an SDK that repeats the submission could pay twice."""

@@ -52,6 +52,7 @@ STATUS = {
     pb.ERROR_REASON_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     pb.ERROR_REASON_UPSTREAM_TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,
     pb.ERROR_REASON_CANCELLED: grpc.StatusCode.CANCELLED,
+    pb.ERROR_REASON_DEADLINE_EXCEEDED: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 
 NAMES = frozenset(pb.ErrorReason.keys())
@@ -59,7 +60,10 @@ NAMES = frozenset(pb.ErrorReason.keys())
 # Reason and message of a failure without our details, which gRPC itself raised (unreachable server, message too large).
 BARE_STATUS = {
     grpc.StatusCode.UNAVAILABLE: (pb.ERROR_REASON_UNAVAILABLE, "the gateway's service cannot be reached; try again"),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the call took longer than its deadline"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (
+        pb.ERROR_REASON_DEADLINE_EXCEEDED,
+        "the call took longer than its own deadline",
+    ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         pb.ERROR_REASON_BODY_TOO_LARGE,
         "the message is larger than the gateway's service takes",

@@ -117,7 +117,7 @@ async def test_a_callers_own_deadline_ends_the_call_at_the_provider(tmp_path: Pa
         request = pb.GenerateRequest(model="silent", messages=[message])
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.Generate(request, timeout=0.3, metadata=(("authorization", f"Bearer {KEY}"),))
-        assert from_rpc(caught.value).name == "UPSTREAM_TIMEOUT"
+        assert from_rpc(caught.value).name == "DEADLINE_EXCEEDED"
 
 
 @asynccontextmanager

@@ -70,9 +70,10 @@ def test_a_malformed_request_id_and_media_type_are_left_out() -> None:
 
 
 def test_the_callers_own_deadline_is_no_failure_of_the_provider() -> None:
-    error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the call's own deadline is over")
+    error = UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, "the call's own deadline is over")
     add_facts(error, Endpoint(BASE, {}, KEY), "/x")
     assert error.facts is None
-    add_facts(error.with_failure(Failure.AMBIGUOUS), Endpoint(BASE, {}, KEY), "/x")
-    assert error.facts is not None
-    assert error.facts.kind is FailureKind.SLOW
+    late = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the provider was too slow").with_failure(Failure.AMBIGUOUS)
+    add_facts(late, Endpoint(BASE, {}, KEY), "/x")
+    assert late.facts is not None
+    assert late.facts.kind is FailureKind.SLOW

@@ -84,10 +84,10 @@ FAULTS = [
     Fault("no HTTP", answering(b"SSH-2.0-OpenSSH_9.6\r\n\r\n", then="close"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
     Fault("gzip that is none", answering(sized(b"hello", LINE + b"Content-Encoding: gzip\r\n")), "UPSTREAM_CUT", Failure.AMBIGUOUS),
     Fault("too slow", stall, "UPSTREAM_TIMEOUT", Failure.AMBIGUOUS, SHORT),
-    Fault("too slow for the caller", stall, "UPSTREAM_TIMEOUT", None, HURRIED),
+    Fault("too slow for the caller", stall, "DEADLINE_EXCEEDED", None, HURRIED),
     Fault("too slow to connect", Link.left, "UPSTREAM_TIMEOUT", Failure.NOT_SENT, replace(PATIENT, connect=0.1), "https:"),
     Fault("too slow to connect in all", Link.left, "UPSTREAM_TIMEOUT", Failure.NOT_SENT, SHORT, "https:"),
-    Fault("too slow to connect for the caller", Link.left, "UPSTREAM_TIMEOUT", None, HURRIED, "https:"),
+    Fault("too slow to connect for the caller", Link.left, "DEADLINE_EXCEEDED", None, HURRIED, "https:"),
 ]  # fmt: skip
 
 
@@ -111,7 +111,7 @@ async def _no_tls(link: Link) -> None:
 def test_a_call_whose_time_is_over_is_nobodys_failure() -> None:
     with pytest.raises(UmgError) as caught:
         PATIENT.within(0)
-    assert (caught.value.name, caught.value.failure) == ("UPSTREAM_TIMEOUT", None)
+    assert (caught.value.name, caught.value.failure) == ("DEADLINE_EXCEEDED", None)
     assert caught.value.metadata == {"deadline": "total"}
 
 

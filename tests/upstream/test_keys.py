@@ -65,7 +65,7 @@ PAUSES = [
     Pause("a provider with too much to do", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "", retry_after_seconds="9").with_failure(Failure.OVERLOADED), 0),
     Pause("a failure", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.TRANSIENT), 0),
     Pause("the caller's fault", UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "").with_failure(Failure.CALLER), 0),
-    Pause("the caller's deadline", UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, ""), 0),
+    Pause("the caller's deadline", UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, ""), 0),
 ]  # fmt: skip
 
 

@@ -235,7 +235,7 @@ async def test_a_call_fails_at_its_deadline_and_the_engine_continues() -> None:
     engine = WordLlamaEngine(gate.load)
     with pytest.raises(UmgError) as caught:
         await engine.run(["text"], Note("late", log), ignore, 0.01)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT
+    assert caught.value.reason == pb.ERROR_REASON_DEADLINE_EXCEEDED
     assert (caught.value.metadata, caught.value.failure) == ({"deadline": "total"}, None)  # the caller's
     gate.opened.set()
     await engine.run(["text"], Note("next", log), ignore, SECONDS)

@@ -207,7 +207,7 @@ FAULTS = [
     Fault("fail in the middle", "[[fail:mid]]", pb.ERROR_REASON_UPSTREAM_FAILED, {"upstream_status": "500"}, Failure.TRANSIENT),
     Fault("busy", "[[fail:429]]", pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, {"retry_after_seconds": "1"}, Failure.OVERLOADED),
     Fault("slow", "[[slow]]", pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "first_byte"}, Failure.AMBIGUOUS),
-    Fault("slow for the caller", "[[slow]]", pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"}, None, 10),
+    Fault("slow for the caller", "[[slow]]", pb.ERROR_REASON_DEADLINE_EXCEEDED, {"deadline": "total"}, None, 10),
 ]  # fmt: skip
 
 

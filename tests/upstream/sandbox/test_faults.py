@@ -110,7 +110,10 @@ def test_cancelling_a_call_ends_it_at_once() -> None:
 def test_a_stream_ends_at_its_deadline() -> None:
     streamed = read_stream(make_request("Hi"), sandbox(tokens_per_second=10), seconds=1.5)
     assert streamed.error is not None
-    assert (streamed.error.reason, streamed.error.metadata) == (pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"})
+    assert (streamed.error.reason, streamed.error.metadata) == (
+        pb.ERROR_REASON_DEADLINE_EXCEEDED,
+        {"deadline": "total"},
+    )
     assert streamed.error.failure is None  # the deadline is the caller's
     assert streamed.ended == pytest.approx(1.5)
     assert len(streamed.messages) > 2

@@ -206,7 +206,7 @@ class HttpChannel:
         key_id: str = "",
     ) -> tuple[Endpoint, Outgoing]:
         """Return the endpoint of a call and the request to send. `key_id`: fingerprint of the key to use; "" for the
-        next one. Raise UmgError(UPSTREAM_TIMEOUT) if no time is left.
+        next one. Raise UmgError(DEADLINE_EXCEEDED) if no time is left.
         """
         if self._in_turn is not None:
             endpoint, left = self._in_turn.of_key(key_id) if key_id else self._in_turn.next(), seconds

@@ -43,8 +43,8 @@ class CallEnd(NamedTuple):
         return max(0.0, min(self) - asyncio.get_running_loop().time())
 
     def limit(self, outgoing: Outgoing) -> Outgoing:
-        """Return the exchange with deadlines that end with the channel's time. Raise UmgError(UPSTREAM_TIMEOUT) if that
-        is over.
+        """Return the exchange with deadlines that end with the channel's time. Raise the UmgError of a deadline if
+        that is over.
         """
         deadlines, left = outgoing.deadlines, self.channels - asyncio.get_running_loop().time()
         if left <= 0:

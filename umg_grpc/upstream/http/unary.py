@@ -116,8 +116,10 @@ class SplitCall:
                 answer = await part.send(deadline - asyncio.get_running_loop().time())
             except UmgError as error:  # the provider's field path counts from the beginning of the part
                 error.metadata.pop("field", None)
-                if is_channels and error.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT and error.failure is None:
-                    error.with_failure(Failure.AMBIGUOUS)
+                if is_channels and error.reason == pb.ERROR_REASON_DEADLINE_EXCEEDED:  # of the part, so the channel's
+                    message = "the provider was too slow: the time for all parts of the answer is over; try again"
+                    late = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, **error.metadata)
+                    raise late.with_failure(Failure.AMBIGUOUS) from error
                 raise
             slots.release()  # not after a failure: no further part may begin then
             return answer

@@ -67,8 +67,9 @@ class Client:
 
     async def fetch(self, call: Outgoing) -> Fetched:
         """Return the whole response; of an error response, as much as arrives. Raise UmgError: UPSTREAM_UNREACHABLE if
-        nothing can have been sent, UPSTREAM_CUT if the connection broke, UPSTREAM_TIMEOUT with the name of the
-        deadline, UPSTREAM_FAILED for a head of more than 64 KiB or a body of more than `max_bytes`.
+        nothing can have been sent, UPSTREAM_CUT if the connection broke, UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED
+        with the name of the deadline, UPSTREAM_FAILED for a head of more than 64 KiB or a body of more than
+        `max_bytes`.
         """
         response = (await self._send(call, streams=False)).response
         return await inflate(response, call.max_bytes)

@@ -31,13 +31,13 @@ class Deadlines:
     caller: float = math.inf  # the caller's own deadline
 
     def within(self, seconds: float) -> Self:
-        """Return these deadlines, each limited to the caller's `seconds`. Raise UmgError(UPSTREAM_TIMEOUT), which
-        counts as no failure of the provider, when no time is left.
+        """Return these deadlines, each limited to the caller's `seconds`. Raise UmgError(DEADLINE_EXCEEDED),
+        which counts as no failure of the provider, when no time is left.
         """
         if seconds >= self.total:
             return self
         if seconds <= 0:
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the call's own deadline is over", deadline="total")
+            raise UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, "the call's own deadline is over", deadline="total")
         return type(self)(
             min(self.connect, seconds),
             min(self.first_byte, seconds),
@@ -47,13 +47,13 @@ class Deadlines:
         )
 
     def late(self, name: str, *, sent: bool = True) -> UmgError:
-        """Return UPSTREAM_TIMEOUT for the deadline of this name. If the caller's own deadline came first it counts as
-        no failure of the provider. `sent`: whether the provider may have received something.
+        """Return UPSTREAM_TIMEOUT for the deadline of this name, or DEADLINE_EXCEEDED, which counts as no failure of
+        the provider, if the caller's own deadline came first. `sent`: whether the provider may have received something.
         """
         seconds: float = getattr(self, name)
         if seconds >= self.caller:
             message = f"the call's own deadline was over before {WAITS[name]} came; give it more time"
-            return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)
+            return UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, message, deadline=name)
         message = f"the provider was too slow: more than {seconds:g} s for {WAITS[name]}; try again"
         error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)
         return error.with_failure(Failure.AMBIGUOUS if sent else Failure.NOT_SENT)

@@ -84,6 +84,8 @@ def late(deadline: str, *, callers: bool) -> UmgError:
     """Return the error for the deadline `first_byte` or `total`. If it is the caller's own it counts as no failure of
     the provider.
     """
+    if callers:
+        message = "the call's own deadline was over before the (simulated) answer; give it more time"
+        return UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, message, deadline=deadline)
     message = "the provider was too slow (simulated): the time for the answer is over; try again"
-    error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=deadline)
-    return error if callers else error.with_failure(Failure.AMBIGUOUS)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=deadline).with_failure(Failure.AMBIGUOUS)

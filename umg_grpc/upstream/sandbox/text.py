@@ -183,8 +183,8 @@ def _first_half(steps: list[Step]) -> list[Step]:
 
 
 async def _until(due: float, deadline: float, *, callers: bool) -> None:
-    """Wait until a time of the event loop's clock. Raise UmgError(UPSTREAM_TIMEOUT) at the deadline if that comes
-    first; `callers`: whether it is the caller's deadline.
+    """Wait until a time of the event loop's clock. Raise the UmgError of the deadline if that comes first;
+    `callers`: whether it is the caller's deadline.
     """
     now = asyncio.get_running_loop().time()
     if due > deadline:

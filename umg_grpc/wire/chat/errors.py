@@ -49,6 +49,7 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_UNAVAILABLE: (SERVER, "overloaded"),
     pb.ERROR_REASON_UPSTREAM_TIMEOUT: (SERVER, "upstream_timeout"),
     pb.ERROR_REASON_CANCELLED: (SERVER, "cancelled"),
+    pb.ERROR_REASON_DEADLINE_EXCEEDED: (SERVER, "deadline_exceeded"),
 }
 
 

@@ -86,8 +86,9 @@ class WordLlamaEngine:
         the results portion by portion, where they are computed. The caller waits for `seconds`, the channel allows
         `total_seconds`.
 
-        Raise the errors of `work`, UmgError(UNAVAILABLE) if the model cannot be loaded, UPSTREAM_TIMEOUT when the time
-        is over, UPSTREAM_FAILED for an unexpected error, which is logged.
+        Raise the errors of `work`, UmgError(UNAVAILABLE) if the model cannot be loaded, UPSTREAM_TIMEOUT or
+        DEADLINE_EXCEEDED when the channel's or the caller's time is over, UPSTREAM_FAILED for an unexpected error,
+        which is logged.
         """
         if self._closed:
             raise _closing()
@@ -237,8 +238,11 @@ class _Job(Generic[Made]):
         channel's.
         """
         message = "the local model had too much to do: the time for the answer is over; try again or send less"
-        error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="total")
-        self.fail(error if callers else error.with_failure(Failure.AMBIGUOUS))
+        if callers:
+            self.fail(UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, message, deadline="total"))
+        else:
+            error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="total")
+            self.fail(error.with_failure(Failure.AMBIGUOUS))
 
     def fail(self, error: BaseException) -> None:
         """Fail the call, unless its caller was cancelled."""

@@ -123,11 +123,14 @@ const (
 	// their concurrency limits, or these channels are all down. `retry_after_seconds` where it is known. UNAVAILABLE,
 	// HTTP 503.
 	ErrorReason_ERROR_REASON_UNAVAILABLE ErrorReason = 85
-	// The provider was too slow, or the caller's own deadline passed. `deadline`: the deadline that passed (`connect`,
-	// `first_byte`, `idle`, `total`). DEADLINE_EXCEEDED, HTTP 504.
+	// The provider was too slow. `deadline`: the deadline that passed (`connect`, `first_byte`, `idle`, `total`).
+	// DEADLINE_EXCEEDED, HTTP 504.
 	ErrorReason_ERROR_REASON_UPSTREAM_TIMEOUT ErrorReason = 86
 	// The caller cancelled the call before the answer. CANCELLED, HTTP 499.
 	ErrorReason_ERROR_REASON_CANCELLED ErrorReason = 87
+	// The caller's own deadline passed before the answer; no failure of the provider. `deadline`, as above, where the
+	// gateway was waiting for its provider. DEADLINE_EXCEEDED, HTTP 504.
+	ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED ErrorReason = 88
 )
 
 // Enum value maps for ErrorReason.
@@ -172,6 +175,7 @@ var (
 		85: "ERROR_REASON_UNAVAILABLE",
 		86: "ERROR_REASON_UPSTREAM_TIMEOUT",
 		87: "ERROR_REASON_CANCELLED",
+		88: "ERROR_REASON_DEADLINE_EXCEEDED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                 0,
@@ -213,6 +217,7 @@ var (
 		"ERROR_REASON_UNAVAILABLE":                 85,
 		"ERROR_REASON_UPSTREAM_TIMEOUT":            86,
 		"ERROR_REASON_CANCELLED":                   87,
+		"ERROR_REASON_DEADLINE_EXCEEDED":           88,
 	}
 )
 
@@ -247,7 +252,7 @@ var File_umg_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\xd5\n" +
+	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\xf9\n" +
 	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
@@ -288,7 +293,8 @@ const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_UPSTREAM_CUT\x10T\x12\x1c\n" +
 	"\x18ERROR_REASON_UNAVAILABLE\x10U\x12!\n" +
 	"\x1dERROR_REASON_UPSTREAM_TIMEOUT\x10V\x12\x1a\n" +
-	"\x16ERROR_REASON_CANCELLED\x10WB|\n" +
+	"\x16ERROR_REASON_CANCELLED\x10W\x12\"\n" +
+	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10XB|\n" +
 	"\x06umg.v1B\x10ErrorReasonProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 
 var (
