@@ -6,13 +6,18 @@ removed.
 """
 
 import importlib.util
+import re
 import shutil
 import tempfile
+import textwrap
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+if TYPE_CHECKING:
+    from google.protobuf import descriptor_pb2
 
 PACKAGE = '''"""Every message, enum and stub of `umg.v1`."""
 
@@ -22,6 +27,39 @@ from umg_client.v1.umg.v1 import *
 UNNEEDED = frozenset({"buf/validate/validate.proto", "umg/v1/options.proto"})
 # Messages in the details of a failed call.
 STATUS_PROTOS = ["google/rpc/status.proto", "google/rpc/error_details.proto"]
+
+BLOCKING = '''"""Stubs without `async` for every service of `umg.v1`, each on top of its asynchronous one."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from umg_client import v1
+
+if TYPE_CHECKING:
+    from betterproto2.grpclib.grpclib_client import MetadataLike
+
+    from umg_client.sync import Loop
+'''
+SERVICE = '''
+
+class {name}:
+    """
+{comment}
+    """
+
+    def __init__(self, stub: v1.{name}Stub, loop: "Loop") -> None:
+        self._stub = stub
+        self._loop = loop
+'''
+METHOD = '''
+    def {name}(
+        self, message: v1.{request}, *, timeout: float | None = None, metadata: "MetadataLike | None" = None
+    ) -> {answer}:
+        """
+{comment}
+        """
+        return self._loop.{run}(self._stub.{name}(message, timeout=timeout, metadata=metadata))
+'''
 
 
 class GenerateHook(BuildHookInterface[Any]):
@@ -43,6 +81,7 @@ def generate(repository: Path, package: Path) -> None:
         schema = Path(folder) / "schema.binpb"
         names = write_schema(repository, schema)
         compile_schema(schema, names, made)
+        (made / "blocking.py").write_text(blocking_stubs(schema))
     (made / "__init__.py").write_text(PACKAGE)
     shutil.rmtree(package, ignore_errors=True)
     made.rename(package)
@@ -77,6 +116,40 @@ def compile_schema(schema: Path, names: list[str], made: Path) -> None:
     command = ["protoc", f"--descriptor_set_in={schema}", *(f"-I{path}" for path in imports), *options]
     if protoc.main([*command, *names, *STATUS_PROTOS]) != 0:
         raise RuntimeError("protoc failed; it printed why")
+
+
+def blocking_stubs(schema: Path) -> str:
+    """Return the module with the stubs without `async`."""
+    from google.protobuf import descriptor_pb2
+
+    code = [BLOCKING]
+    for file in descriptor_pb2.FileDescriptorSet.FromString(schema.read_bytes()).file:
+        comments = {tuple(place.path): place.leading_comments for place in file.source_code_info.location}
+        for number, service in enumerate(file.service):
+            path = (descriptor_pb2.FileDescriptorProto.SERVICE_FIELD_NUMBER, number)
+            code.append(SERVICE.format(name=service.name, comment=docstring(comments[path], 4)))
+            for index, method in enumerate(service.method):
+                comment = comments[*path, descriptor_pb2.ServiceDescriptorProto.METHOD_FIELD_NUMBER, index]
+                code.append(blocking_method(method, docstring(comment, 8)))
+    return "".join(code)
+
+
+def blocking_method(method: "descriptor_pb2.MethodDescriptorProto", comment: str) -> str:
+    """Return the code of a method of a stub without `async`."""
+    answer = f"v1.{method.output_type.rpartition('.')[2]}"
+    return METHOD.format(
+        name=re.sub(r"(?<=[a-z])(?=[A-Z])", "_", method.name).lower(),
+        request=method.input_type.rpartition(".")[2],
+        answer=f"Iterator[{answer}]" if method.server_streaming else answer,
+        run="iterate" if method.server_streaming else "run",
+        comment=comment,
+    )
+
+
+def docstring(comment: str, indent: int) -> str:
+    """Return a comment of the schema as the lines of a docstring."""
+    lines = textwrap.dedent(comment).strip().replace("\\", "\\\\")
+    return textwrap.indent(lines, " " * indent)
 
 
 def gateway_build(repository: Path) -> ModuleType:

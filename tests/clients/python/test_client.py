@@ -3,99 +3,20 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import grpc
 import pytest
-from umg_client import Client, ErrorReason, UmgError, connect, v1
+from grpclib.const import Status
+from umg_client import Client, ErrorReason, UmgError, connect, user, v1
 
+from tests.clients.python.service import KEY, Served
 from umg_grpc.errors import UmgError as GatewayError
-from umg_grpc.status import DETAILS_KEY, STATUS, to_status
-from umg_grpc.v1 import pb, rpc
+from umg_grpc.v1 import pb
 
-KEY = "umg-test-key"
 README = Path(__file__).parents[3] / "clients" / "python" / "README.md"
-
-Context = grpc.aio.ServicerContext[object, object]
-
-
-class Script(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
-    """Service that answers the last text with its words, and records the calls and whether the caller left."""
-
-    def __init__(self) -> None:
-        self.metadata: dict[str, str | bytes] = {}
-        self.request = pb.GenerateRequest()
-        self.error: GatewayError | None = None
-        self.endless = False
-        self.left = asyncio.Event()
-
-    async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
-        await self._begin(context)
-        return pb.ListModelsResponse(models=[pb.Model(id="parrot")])
-
-    async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
-        await self._begin(context)
-        self.request = request
-        message = pb.Message(role=pb.ROLE_ASSISTANT, parts=request.messages[-1].parts)
-        response = pb.GenerateResponse(
-            model=request.model,
-            candidates=[pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_STOP)],
-            usage=pb.Usage(input_tokens=3, output_tokens=2**31 - 1),
-        )
-        response.create_time.FromSeconds(1_700_000_000)
-        return response
-
-    async def StreamGenerate(
-        self, request: pb.StreamGenerateRequest, context: Context
-    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        self.request = request.request
-        try:
-            yield pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted(model="parrot"))])
-            for word in request.request.messages[-1].parts[0].text.text.split(" "):
-                yield pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta=f"{word} ")])
-            await self._begin(context)  # a failure after the first messages
-            if self.endless:
-                await asyncio.Event().wait()
-        except (asyncio.CancelledError, GeneratorExit):
-            self.left.set()
-            raise
-
-    async def _begin(self, context: Context) -> None:
-        self.metadata = dict(context.invocation_metadata() or ())
-        if self.error is not None:
-            details = ((DETAILS_KEY, to_status(self.error)),)
-            await context.abort(STATUS[self.error.reason], self.error.message, details)
-
-
-@dataclass(frozen=True)
-class Served:
-    script: Script
-    address: str
-    server: grpc.aio.Server
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    server, script = grpc.aio.server(), Script()
-    rpc.add_GenerationServiceServicer_to_server(script, server)
-    rpc.add_ModelServiceServicer_to_server(script, server)
-    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-    await server.start()
-    yield Served(script, address, server)
-    await server.stop(None)
-
-
-@pytest.fixture
-async def client(served: Served) -> AsyncIterator[Client]:
-    async with connect(served.address, KEY) as client:
-        yield client
-
-
-def user(text: str) -> v1.Message:
-    return v1.Message(role=v1.Role.USER, parts=[v1.Part(text=v1.TextPart(text=text))])
 
 
 async def whole(stream: AsyncGenerator[str, None]) -> str:
@@ -220,7 +141,8 @@ async def test_a_call_that_outlasts_its_timeout_fails_and_stops(served: Served, 
     request = v1.StreamGenerateRequest(request=v1.GenerateRequest(model="parrot", messages=[user("one")]))
     with pytest.raises(UmgError) as caught:
         [message async for message in client.generation.stream_generate(request, timeout=0.2)]
-    assert caught.value.reason is ErrorReason.UPSTREAM_TIMEOUT
+    assert (caught.value.reason, caught.value.code) == (ErrorReason.DEADLINE_EXCEEDED, Status.DEADLINE_EXCEEDED)
+    assert not caught.value.retryable
     await asyncio.wait_for(served.script.left.wait(), 5)
 
 
