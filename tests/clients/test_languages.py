@@ -1,0 +1,77 @@
+"""Clients of all languages against one gateway: the scenarios of `clients/scenarios.json`.
+
+The program of a language runs once, for all scenarios. Python always runs. The other languages compile for minutes, so
+they run where `UMG_CLIENTS` names them (`UMG_CLIENTS=go,java`, or `make clients` for all), and then must not be absent.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.clients.gateway import SCENARIOS, Prepared, prepared
+from tests.clients.judge import differences
+
+CLIENTS = SCENARIOS.parent
+CASES = json.loads(SCENARIOS.read_text())["scenarios"]
+TOOLS = {"python": [], "go": ["go"], "typescript": ["node", "npm"], "java": ["java", "mvn"], "rust": ["cargo"]}
+"""Programs that build and run the client of a language, by language."""
+SECONDS = 900
+"""Longest time of a program with its build."""
+
+
+def required() -> list[str]:
+    """Return the languages of `UMG_CLIENTS`."""
+    return [name for name in os.environ.get("UMG_CLIENTS", "").split(",") if name]
+
+
+def skip_unless_available(language: str) -> None:
+    """Skip a language that is not to be tested here. Fail if it is required and its tools are absent."""
+    if language == "python":
+        return
+    absent = [tool for tool in TOOLS[language] if shutil.which(tool) is None]
+    if language in required():
+        assert not absent, f"UMG_CLIENTS names {language}, and there is no {', '.join(absent)} on PATH"
+        return
+    reason = f"no {', '.join(absent)} on PATH" if absent else f"compiles for long: UMG_CLIENTS={language} tests it"
+    pytest.skip(f"{language}: {reason}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prepared]:
+    async with prepared(tmp_path_factory.mktemp("clients")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=TOOLS)
+async def lines(request: pytest.FixtureRequest, gateway: Prepared) -> dict[str, Any]:
+    """Line of each scenario that the program of a language printed."""
+    skip_unless_available(request.param)
+    process = await asyncio.create_subprocess_exec(
+        str(CLIENTS / request.param / "run"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **gateway.environment, "PYTHON": sys.executable},
+        limit=2**26,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert process.returncode == 0, err.decode(errors="replace")[-3000:]
+    return {line["name"]: line for line in map(json.loads, out.decode().split("\n")[:-1])}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario["name"])
+async def test_a_scenario_has_the_expected_results(lines: dict[str, Any], scenario: dict[str, Any]) -> None:
+    assert scenario["name"] in lines
+    assert differences(scenario, lines[scenario["name"]]) == []
+
+
+def test_languages_that_are_required_exist() -> None:
+    assert set(required()) <= set(TOOLS)
+    assert all((CLIENTS / language / "run").exists() for language in required())
