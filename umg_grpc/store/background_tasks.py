@@ -31,9 +31,10 @@ class Background:
         self, work: str, step: Callable[[], Awaitable[None]], *, every: float | None = None, at_end: bool = False
     ) -> None:
         """Start the task. `work` names it in the log; `at_end` makes it run a last step when it is closed."""
+        self.every = every
+        """Seconds until the next step without a wake; None for no such step. A step may change it."""
         self._work = work
         self._step = step
-        self._every = every
         self._at_end = at_end
         self._woken = asyncio.Event()
         self._ending = asyncio.Event()
@@ -57,7 +58,7 @@ class Background:
 
     async def _run(self) -> None:
         while not self._ending.is_set():
-            await _wait(self._woken, self._every)
+            await _wait(self._woken, self.every)
             self._woken.clear()
             if self._ending.is_set():
                 break

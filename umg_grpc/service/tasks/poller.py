@@ -20,6 +20,8 @@ from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 
 TICK_SECONDS = 0.25
 """Time between two looks for due tasks while there are open ones."""
+IDLE_TICK_SECONDS = 1.0
+"""Time between two looks without open tasks; a task of this process wakes the scheduler at once."""
 POLL_SECONDS = 20.0
 """Longest time of one poll."""
 LEASE_SECONDS = 30.0
@@ -137,6 +139,8 @@ class Poller:
         due, now = await self._tasks.rows.due(), self._tasks.now()
         lateness = max((now - first for first, _ in due.values()), default=0)
         self._tasks.metrics.set_open({channel: count for channel, (_, count) in due.items()}, max(0, lateness) / 1e6)
+        if self._scheduler is not None:
+            self._scheduler.every = TICK_SECONDS if due else IDLE_TICK_SECONDS
         for channel, (first, _) in due.items():
             lane = self._lanes.get(channel)
             if lane is None:
