@@ -29,6 +29,7 @@ from umg_grpc.config import (
     Timeout,
     built_in,
     parse,
+    yaml_document,
 )
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.config.providers import PROVIDERS
@@ -312,6 +313,7 @@ class Mistake:
 
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
+QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
 SERVED_KEYS = "expected one of name, provider, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
 FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage, blobs"
@@ -344,7 +346,46 @@ PLACE = "expected a host, `*.domain`, an address or a network, each optionally w
 MISTAKES = [
     Mistake("an empty file", "", ("1: expected a mapping of keys to values",)),
     Mistake("a list", "- a", ("1: expected a mapping of keys to values",)),
-    Mistake("not YAML", "a: b\nc: [", ("2: expected YAML: expected the node content, but found '<stream end>'",)),
+    Mistake("not YAML", "a: b\nc: [", ("3: expected YAML: did not find expected node content",)),
+    Mistake(
+        "a pattern without quotes",
+        "channels:\n- {provider: ollama, models: [*]}",
+        (f"2: expected YAML: did not find expected alphabetic or numeric character; {QUOTES}",),
+    ),
+    Mistake(
+        "a pattern without quotes that looks like an alias",
+        "channels:\n- {provider: ollama, models: [a, *gpt]}",
+        (f"2: expected YAML: found undefined alias; {QUOTES}",),
+    ),
+    Mistake(
+        "a tab",
+        "channels:\n- provider: ollama\n\tname: a",
+        (
+            "3: expected YAML: found a tab character that violates indentation; indent by spaces: YAML permits no tabs there",
+        ),
+    ),
+    Mistake(
+        "a text with a colon",
+        "channels:\n- provider: ollama\n  name: a: b",
+        ("3: expected YAML: mapping values are not allowed in this context; put a text with `: ` in it in quotes",),
+    ),
+    *(
+        Mistake(
+            f"the URL of a call of {protocol}",
+            f"channels:\n- {{name: a, protocols: [{protocol}], base_url: 'http://a/v1{path}/', models: [m]}}",
+            (f"2: channels[0].base_url: expected http://a/v1: `{protocol}` adds {path} at each call",),
+        )
+        for protocol, path in (
+            ("chat", "/chat/completions"),
+            ("responses", "/responses"),
+            ("messages", "/messages"),
+            ("native", "/models/gemini-3"),
+            ("embeddings", "/embeddings"),
+            ("rerank", "/rerank"),
+            ("images", "/images/generations"),
+            ("vidA", "/videos"),
+        )
+    ),
     Mistake("two documents", "a: b\n---\nc: d", ("2: expected YAML: but found another document",)),
     Mistake("a control character", "a: \x00", ("1: expected YAML: ",)),
     Mistake("no channels", "drain: 5", ("1: expected `channels`, which is missing",)),
@@ -1072,3 +1113,19 @@ def header_of_protocol() -> dict[str, str]:
     headers |= {(name, codec.key_header) for name, codec in (FORMATS | VIDEO_PROTOCOLS | IMAGE_PROTOCOLS).items()}
     assert len(dict(headers)) == len(headers), "two faces of a protocol disagree"
     return dict(headers)
+
+
+def test_only_the_first_of_many_problems_are_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse("channels:\n" + "- {provider: acme}\n" * 150, "umg.yaml", {})
+    assert len(caught.value.problems) == 150
+    *lines, last = str(caught.value).split("\n")
+    assert (len(lines), last) == (100, "umg.yaml: and 50 more problems")
+
+
+def test_aliases_that_repeat_billions_of_values_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_document, "MAX_VALUES", 1000)
+    text = "a0: &a0 [0, 0]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "umg.yaml", {})
+    assert str(caught.value).endswith("expected at most 1,000 values; an alias counts with all values that it repeats")

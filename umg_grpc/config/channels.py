@@ -76,6 +76,21 @@ OTHER_NAMES = {
     "reranker": "rerank",
 }
 """Names that other programs and people use for protocols."""
+CALL_PATHS = {
+    "chat": re.compile(r"/(?:chat/)?completions$"),
+    "responses": re.compile(r"/responses$"),
+    "messages": re.compile(r"/messages$"),
+    "native": re.compile(r"/models(?:/[^/]+)?$"),
+    "embeddings": re.compile(r"/embeddings$"),
+    "native_embeddings": re.compile(r"/models(?:/[^/]+)?$"),
+    "rerank": re.compile(r"/rerank$"),
+    "images": re.compile(r"/images(?:/(?:generations|edits|variations))?$"),
+    "umg_images": re.compile(r"/images(?:/(?:generations|edits|variations))?$"),
+    "ark_images": re.compile(r"/images/generations$"),
+    "vidA": re.compile(r"/videos$"),
+    "umg_video": re.compile(r"/v1/video/generations$"),
+}
+"""Ends of URLs of calls, by protocol, which are no `base_url`."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
@@ -296,7 +311,7 @@ def _http_channel(
         name=entry.name,
         protocols=protocols,
         models=models,
-        base_url=url(document, (*path, "base_url"), entry.base_url) if entry.base_url is not None else "",
+        base_url=_base_url(document, (*path, "base_url"), entry.base_url, protocols),
         api_keys=_api_keys(document, path, entry),
         auth=_located(_auth(entry), directory),
         has_explicit_auth=entry.auth is not None,
@@ -312,6 +327,20 @@ def _http_channel(
         prompt_caching=entry.prompt_caching or Channel.prompt_caching,
         concurrency=entry.concurrency,
     )
+
+
+def _base_url(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
+    """Return the URL, "" if there is none. Report one that ends in a path of its protocols, which is added to it at
+    each call.
+    """
+    if written is None:
+        return ""
+    base = url(document, path, written)
+    for protocol in protocols:
+        ending = CALL_PATHS.get(protocol)
+        if ending is not None and (match := ending.search(base)) is not None:
+            document.problem(path, f"expected {base[: match.start()]}: `{protocol}` adds {match[0]} at each call")
+    return base
 
 
 def _auth(entry: _ChannelEntry) -> Auth:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from typing import TypeVar, get_args, get_origin
 
 import msgspec
@@ -48,7 +49,7 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
         document.problem(path, "expected a mapping of keys to values")
         return None
     is_valid = True
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     present = {key: child for key, child in value.items() if child is not None or key not in fields}
     for key in present.keys() - fields.keys():
         document.problem((*path, key), _unknown_key(key, fields))
@@ -65,6 +66,12 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
             document.problem(path, f"expected `{key}`, which is missing")
             is_valid = False
     return msgspec.convert(present, kind, strict=False) if is_valid else None
+
+
+@cache
+def _fields(kind: type[ConfigEntry]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Return the fields by their names. Reading the annotations takes as long as the rest of an entry, hence once."""
+    return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _parts(value: Value, kind: object) -> Sequence[Value]:
@@ -107,7 +114,7 @@ def _report_mismatch(document: Document, path: Path, value: Value, kind: object,
 def _keys_of(kind: object) -> Mapping[str, object]:
     """Return the keys of the mapping that a value may be, by the structs of its type."""
     structs = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, ConfigEntry)]
-    return {field.name: field for struct in structs for field in msgspec.structs.fields(struct)}
+    return {name: field for struct in structs for name, field in _fields(struct).items()}
 
 
 def _number_mismatch(text: str, value: str) -> str:

@@ -18,6 +18,19 @@ Value = str | None | list["Value"] | dict[str, "Value"]
 REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NULL_TAG = "tag:yaml.org,2002:null"
+LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Parser, seven times as fast where PyYAML is built with libyaml, as its wheels are."""
+MAX_VALUES = 1_000_000
+"""Most values of a file, about 400 MB of memory. An alias counts with all values that it repeats: a file of ten lines
+could have billions.
+"""
+SHOWN_PROBLEMS = 100
+HINTS = (
+    (re.compile(r"[\[{,:-]\s*[*&@`%]"), "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"),
+    (re.compile(r"^\s*\t|^ *\t"), "indent by spaces: YAML permits no tabs there"),
+    (re.compile(r":\s+[^\s'\"{\[].*:\s"), "put a text with `: ` in it in quotes"),
+)
+"""Patterns of lines that are no YAML, with their usual cause."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +49,17 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """Error of a config with problems. Its text has one line for each problem, in the order of the file.
+    """Error of a config with problems. Its text has one line for each of the first problems, in the order of the file.
 
     It never contains the value of an environment variable.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: problem.line))
-        super().__init__("\n".join(map(str, self.problems)))
+        lines = [str(problem) for problem in self.problems[:SHOWN_PROBLEMS]]
+        if (more := len(self.problems) - SHOWN_PROBLEMS) > 0:
+            lines.append(f"{self.problems[0].filename}: and {more} more problems")
+        super().__init__("\n".join(lines))
 
 
 class Document:
@@ -56,13 +72,16 @@ class Document:
         self._lines: dict[Path, int] = {}
         self.problems: list[Problem] = []
         self._seen: set[int] = set()
+        self._reported: set[str] = set()
+        self._values = 0
         self._loader = yaml.SafeLoader("")  # used for its rules of merge keys and of null
         try:
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            root = yaml.compose(text, Loader=LOADER)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            place = mark.line + 1 if mark else 1
-            raise ConfigError([Problem(filename, place, "", f"expected YAML: {error.problem}")]) from None
+            line = mark.line if mark else 0
+            expected = f"expected YAML: {error.problem}{_hint(text.splitlines(), line)}"
+            raise ConfigError([Problem(filename, line + 1, "", expected)]) from None
         except yaml.YAMLError as error:
             raise ConfigError([Problem(filename, 1, "", f"expected YAML: {error}")]) from None
         self.value: Value = self._read(root, (), ()) if root is not None else None
@@ -73,7 +92,8 @@ class Document:
         Further problems of the same value are left out, since they mostly follow from the first.
         """
         problem = Problem(self._filename, self._line(path), _format_path(path), expected)
-        if all(problem.path != earlier.path for earlier in self.problems) or not problem.path:
+        if problem.path not in self._reported or not problem.path:
+            self._reported.add(problem.path)
             self.problems.append(problem)
 
     def has(self, path: Path) -> bool:
@@ -95,6 +115,10 @@ class Document:
         of them.
         """
         self._lines.setdefault(path, node.start_mark.line + 1)
+        self._values += 1
+        if self._values > MAX_VALUES:
+            expected = f"expected at most {MAX_VALUES:,} values; an alias counts with all values that it repeats"
+            raise ConfigError([Problem(self._filename, self._line(path), _format_path(path), expected)])
         if any(node is outer for outer in ancestors):
             self.problem(path, "expected a value that does not contain itself")
             return None
@@ -154,6 +178,12 @@ class Document:
             return self._environment[name]
 
         return REFERENCE.sub(replace, text)
+
+
+def _hint(lines: list[str], number: int) -> str:
+    """Return the usual cause of an error of YAML in the line; "" if none is known."""
+    line = lines[number] if number < len(lines) else ""
+    return next((f"; {hint}" for pattern, hint in HINTS if pattern.search(line)), "")
 
 
 def _format_path(path: Path) -> str:
