@@ -12,8 +12,8 @@ import grpc.aio
 from tests.ledger.provider import OWN_TOKENS
 from umg_grpc.v1 import pb, rpc
 
-CHAT, HEDGED, EMBED, RERANK = "chat-model", "hedged-model", "embedding-model", "rerank-model"
-MAX_TOKENS = 30
+CHAT, HEDGED, EMBED, RERANK, IMAGE = "chat-model", "hedged-model", "embedding-model", "rerank-model", "image-model"
+MAX_TOKENS, MAX_IMAGES = 30, 4
 
 
 class Outcome(Enum):
@@ -37,9 +37,11 @@ class Call:
     """Name in `KINDS`."""
     model: str
     output_tokens: int
-    """Tokens of the answer: its maximum, which the provider uses up, if there is one; 0 for vectors."""
+    """Tokens of the answer: its maximum, which the provider uses up, if there is one; 0 for vectors and images."""
     leaves: bool
     """Whether the caller leaves before the end of the answer."""
+    images: int = 0
+    """Number of requested images, of which the provider may make fewer."""
 
     @property
     def has_maximum(self) -> bool:
@@ -68,8 +70,9 @@ KINDS = (
     "grpc",
     "embed",
     "rerank",
+    "image",
 )
-FIXED_TOKENS = {"open": OWN_TOKENS, "open-stream": OWN_TOKENS, "embed": 0, "rerank": 0}
+FIXED_TOKENS = {"open": OWN_TOKENS, "open-stream": OWN_TOKENS, "embed": 0, "rerank": 0, "image": 0}
 """Tokens of the answers whose request has no maximum."""
 FREE_KINDS = ("count", "unknown")
 
@@ -77,9 +80,10 @@ FREE_KINDS = ("count", "unknown")
 def random_call(chance: random.Random, call_id: str) -> Call:
     """Return the next call of a caller."""
     kind = chance.choice(KINDS + FREE_KINDS)
-    model = {"embed": EMBED, "rerank": RERANK}.get(kind) or chance.choice([CHAT, CHAT, CHAT, HEDGED])
+    model = {"embed": EMBED, "rerank": RERANK, "image": IMAGE}.get(kind) or chance.choice([CHAT, CHAT, CHAT, HEDGED])
     tokens = FIXED_TOKENS[kind] if kind in FIXED_TOKENS else chance.randint(1, MAX_TOKENS)
-    return Call(call_id, kind, model, tokens, leaves=kind in KINDS and chance.random() < 0.1)
+    leaves, images = kind in KINDS and chance.random() < 0.1, chance.randint(1, MAX_IMAGES) if kind == "image" else 0
+    return Call(call_id, kind, model, tokens, leaves=leaves, images=images)
 
 
 async def make(call: Call, http: str, address: str, key: str, session: aiohttp.ClientSession) -> Outcome:
@@ -158,6 +162,8 @@ def _request(call: Call) -> tuple[str, dict[str, Any]]:
             return "/v1/embeddings", {"model": model, "input": text}
         case "rerank":
             return "/v1/rerank", {"model": model, "query": text, "documents": ["one"]}
+        case "image":
+            return "/v1/images/generations", {"model": model, "prompt": text, "n": call.images}
         case _:
             raise AssertionError(call.kind)
 

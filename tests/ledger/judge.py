@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.ledger.calls import EMBED, RERANK, Call, Made, Outcome
+from tests.ledger.calls import EMBED, IMAGE, RERANK, Call, Made, Outcome
 from tests.ledger.provider import INPUT_TOKENS, Provider, Sent
 from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS
 from umg_grpc.store.budgets import Balance
@@ -14,6 +14,8 @@ REQUEST_PRICE, INPUT_PRICE, TOKEN_PRICE = 2000, 3, 30
 """Micro-credits of a text call, and of each of its input and output tokens."""
 VECTOR_PRICES = {EMBED: 500, RERANK: 700}
 """Micro-credits of a call, which does not depend on its tokens."""
+IMAGE_PRICE = 1100
+"""Micro-credits of an image."""
 
 
 @dataclass
@@ -52,8 +54,10 @@ class Verdict:
         return not self.faults and not any(account.drift or account.held for account in self.accounts)
 
 
-def price(model: str, input_tokens: int, output_tokens: int) -> int:
+def price(model: str, input_tokens: int, output_tokens: int, images: int = 0) -> int:
     """Return the micro-credits of an answer."""
+    if model == IMAGE:
+        return IMAGE_PRICE * images
     return VECTOR_PRICES.get(model, REQUEST_PRICE + INPUT_PRICE * input_tokens + TOKEN_PRICE * output_tokens)
 
 
@@ -99,7 +103,7 @@ def _served(made: Made, sent: Sent, record: UsageRecord) -> int:
     if not sent.requests:
         return 0
     if not _is_killed(record) and (made.outcome is Outcome.ANSWERED or record.status == "OK"):
-        return price(made.call.model, INPUT_TOKENS, made.call.output_tokens)
+        return price(made.call.model, INPUT_TOKENS, made.call.output_tokens, sent.images)
     return record.micro_credits
 
 
@@ -121,13 +125,16 @@ def _fault(call: Call, outcome: Outcome, sent: Sent, records: Sequence[UsageReco
     expected = _expected_tokens(call, outcome, record)
     if expected is not None and (record.input_tokens, record.output_tokens) != expected:
         return f"not the tokens {expected} of the provider"
-    if record.micro_credits not in {0, price(call.model, record.input_tokens, record.output_tokens)}:
+    if record.micro_credits not in {0, price(call.model, record.input_tokens, record.output_tokens, record.images)}:
         return "not the price of its tokens"
     if _is_killed(record):
         estimate = call.output_tokens if call.has_maximum else DEFAULT_OUTPUT_TOKENS
-        return "" if record.output_tokens in {0, estimate} else "not the estimate of a killed call"
+        is_estimate = record.output_tokens in {0, estimate} and record.images in {0, call.images}
+        return "" if is_estimate else "not the estimate of a killed call"
     if record.output_tokens > sent.output_tokens:
         return "more tokens than the provider sent"
+    if record.images > sent.images:
+        return "more images than the provider sent"
     return ""
 
 

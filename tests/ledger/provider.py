@@ -1,10 +1,11 @@
-"""Provider of chat completions, embeddings and reranking that counts the part of each call that it served.
+"""Provider of chat completions, embeddings, reranking and images that counts the part of each call that it served.
 
 It reads requests by itself, so that it also counts a request whose connection was closed at once after it was sent, as
 a killed gateway does.
 """
 
 import asyncio
+import base64
 import json
 import random
 import re
@@ -14,12 +15,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.images import PNG
+
 INPUT_TOKENS = 7
 """Tokens that it counts for every prompt; less than the gateway's estimate."""
 CALL_ID = re.compile(rb"call-\d+-\d+")
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 OWN_TOKENS = 45
 """Tokens of an answer without a maximum, or with a larger one."""
+IMAGE = base64.b64encode(PNG).decode()
 TOKEN = " a"  # one token of the common vocabularies
 
 
@@ -33,6 +37,8 @@ class Sent:
     """Answers that were written to their end."""
     output_tokens: int = 0
     """Most output tokens of one answer, also of one that was not written to its end."""
+    images: int = 0
+    """Images of the last answer."""
 
 
 @dataclass
@@ -85,6 +91,9 @@ class Provider:
         if request.get("stream"):
             return await self._stream(writer, request, sent, cut=fault < 0.1)
         answer = ANSWERS[path.rpartition("/")[2]](request)
+        if "n" in request:
+            del answer["data"][chance.randint(1, request["n"]) :]  # the others have failed
+            sent.images = len(answer["data"])
         await _write(writer, b"HTTP/1.1 200 OK", "application/json", json.dumps(answer).encode())
         sent.complete += 1
         sent.output_tokens = max(sent.output_tokens, _most(request))
@@ -147,7 +156,12 @@ def _rerank(_: dict[str, Any]) -> dict[str, Any]:
     return {"id": "r", "model": "r", "results": [{"index": 0, "relevance_score": 0.5}], "usage": _usage(0)}
 
 
-ANSWERS = {"completions": _chat, "embeddings": _embeddings, "rerank": _rerank}
+def _images(request: dict[str, Any]) -> dict[str, Any]:
+    usage = {"input_tokens": INPUT_TOKENS, "output_tokens": 0, "total_tokens": INPUT_TOKENS}
+    return {"created": 1, "data": [{"b64_json": IMAGE}] * request["n"], "usage": usage}
+
+
+ANSWERS = {"completions": _chat, "embeddings": _embeddings, "rerank": _rerank, "generations": _images}
 """Answers by the last part of the path."""
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.ledger.calls import CHAT, EMBED, HEDGED, RERANK, Made, Outcome, make, random_call
+from tests.ledger.calls import CHAT, EMBED, HEDGED, IMAGE, RERANK, Made, Outcome, make, random_call
 from tests.ledger.fleet import Fleet
-from tests.ledger.judge import INPUT_PRICE, REQUEST_PRICE, TOKEN_PRICE, VECTOR_PRICES, Verdict, judge
+from tests.ledger.judge import IMAGE_PRICE, INPUT_PRICE, REQUEST_PRICE, TOKEN_PRICE, VECTOR_PRICES, Verdict, judge
 from tests.ledger.provider import Provider
 from umg_grpc.access.keys import Keys
 from umg_grpc.prices import credits_text
@@ -40,13 +40,14 @@ class Plan:
 def config_of(database: str, provider: str) -> str:
     """Return the config, with two channels of the provider, so that a failed attempt has another one to follow."""
     channel = (
-        f"    base_url: {provider}\n    api_key: provider-key-0123456789\n    protocols: [chat, embeddings, rerank]\n"
-        f"    models: [{CHAT}, {HEDGED}, {EMBED}, {RERANK}]\n"
+        f"    base_url: {provider}\n    api_key: provider-key-0123456789\n    protocols: [chat, embeddings, rerank, images]\n"
+        f"    models: [{CHAT}, {HEDGED}, {EMBED}, {RERANK}, {IMAGE}]\n"
     )
     text = f"{{request: {credits_text(REQUEST_PRICE)}, input: {INPUT_PRICE}, output: {TOKEN_PRICE}}}"
     vectors = "".join(
         f"  {model}: {{price: {{request: {credits_text(price)}}}}}\n" for model, price in VECTOR_PRICES.items()
     )
+    vectors += f"  {IMAGE}: {{price: {{image: {credits_text(IMAGE_PRICE)}}}}}\n"
     return (
         f"database: {database}\nchannels:\n  - name: one\n{channel}  - name: other\n{channel}models:\n"
         f"  {CHAT}: {{price: {text}}}\n  {HEDGED}: {{price: {text}, hedge: 0.02}}\n{vectors}"

@@ -57,6 +57,7 @@ CASES = [
     Case("fewer tokens", "not the tokens (7, 9)", changes={"output_tokens": 8}),
     Case("another price", "not the price of its tokens", changes={"micro_credits": 1}),
     Case("more than sent", "more tokens", changes={"output_tokens": 10, "micro_credits": price(CHAT, INPUT_TOKENS, 10), "status": "CANCELLED", "estimated": True}, outcome=Outcome.CALLER_LEFT),
+    Case("more images than sent", "more images", changes={"images": 1}),
     Case("another estimate of a killed call", "not the estimate", changes={"output_tokens": 8, "micro_credits": price(CHAT, INPUT_TOKENS, 8), "status": "INTERNAL", "estimated": True, "details": KILLED_DETAILS}, outcome=Outcome.BROKEN),
     Case("the estimate of a killed call", "", changes={"status": "INTERNAL", "estimated": True, "details": KILLED_DETAILS}, outcome=Outcome.BROKEN),
 ]  # fmt: skip

@@ -166,7 +166,7 @@ def _set_outcome(record: UsageRecord, facts: CallFacts, seconds: float) -> None:
     record.duration_micros = int(seconds * 1e6)
     record.status, record.reason = "OK", ""
     record.cached, record.estimated = facts.is_cached, False
-    record.input_tokens = record.output_tokens = record.micro_credits = 0
+    record.input_tokens = record.output_tokens = record.images = record.micro_credits = 0
 
 
 def _details(call: Call, failure: UmgError | None) -> CallDetails:
