@@ -188,6 +188,8 @@ REFUSED = [
     ({"model": "imgC-1", "prompt": None}, "MISSING_FIELD", "prompt"),
     ({"model": "imgC-1", "mask": PICTURE}, "INVALID_FIELD", "mask"),
     ({"model": "imgC-1", "operation": EDITS}, "MISSING_FIELD", "inputs"),
+    ({"model": "imgC-1", "extra_json": "{broken"}, "INVALID_FIELD", "extra_json"),
+    ({"model": "imgC-1", "background": "transparent", "output_mime_type": "image/jpeg"}, "INVALID_FIELD", "background"),
     ({"model": "imgC-1", "operation": pb.IMAGE_OPERATION_VARIATION}, "INVALID_FIELD", "inputs"),
 ]
 
@@ -227,7 +229,8 @@ async def test_a_stream_has_drafts_and_images(caller: Caller) -> None:
     assert [(event.partial.image_index, event.partial.partial_index) for event in events if event.HasField("partial")] == [
         (0, 0), (0, 1), (1, 0), (1, 1),
     ]  # fmt: skip
-    assert events[0].started.model == "imgC-1"
+    started = events[0].started
+    assert (started.model, started.quality, started.background) == ("imgC-1", "high", "opaque")
     finished = events[-1].finished.result
     assert (finished.usage.image_count, len(finished.images), finished.quality) == (2, 0, "high")
     for event in events:

@@ -147,6 +147,15 @@ def test_a_stream_has_the_events_of_sdks(face: Any, prefix: str) -> None:
     assert encoder.close() == b""
 
 
+def test_every_image_has_the_quality_that_the_start_states() -> None:
+    first = started()
+    first.started.quality, first.started.background = "medium", "opaque"
+    message = pb.StreamGenerateImageResponse(events=[first, partial(0), completed(0), completed(1)])
+    encoder = IMAGES.stream_encoder(pb.GenerateImageRequest(quality="auto", background="auto"))
+    found = events(encoder.feed(message) + encoder.close())
+    assert [(event["quality"], event["background"]) for event in found] == [("medium", "opaque")] * 3
+
+
 def test_the_images_of_a_group_come_one_by_one_and_the_last_has_the_usage() -> None:
     encoder = IMAGES.stream_encoder(REQUEST)
     all_events = [started(), completed(0), FAILED, completed(2), FINISHED]

@@ -28,6 +28,7 @@ from umg_grpc.upstream.sandbox.input_images import InputImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG, read_header
 from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.images.providers.request import extra_fields
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -69,8 +70,12 @@ class SandboxImages:
     def prepare(
         self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES
     ) -> "SandboxImageCall":
-        """Plan the images; they are drawn later. Raise UmgError(INVALID_FIELD) for an invalid size, type or input."""
+        """Plan the images; they are drawn later. Raise UmgError(INVALID_FIELD) for an invalid size, type or input, and
+        for `extra_json` that is not JSON.
+        """
         report = Report()
+        for name in extra_fields(request):
+            report.drop(name)
         notes.report_uncarried(report)
         return SandboxImageCall(self, request, _plan(request, model), report)
 
@@ -100,7 +105,9 @@ class SandboxImageCall:
         mark = await self._begin(seconds)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(seconds, self.upstream.deadlines.total)
-        yield _message(pb.ImageEvent(started=pb.ImageStarted()))
+        planned = self._result([], 0)
+        started = pb.ImageStarted(quality=planned.quality, background=planned.background)
+        yield _message(pb.ImageEvent(started=started))
         done = 0
         for index, drawing in enumerate(self.drawings):
             if mark == faults.CUT and index >= len(self.drawings) // 2:

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from umg_grpc.image_families import RATIO_PIXELS, one_of
 from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing
 from umg_grpc.upstream.sandbox.input_images import InputImage
 from umg_grpc.v1 import pb
@@ -15,7 +16,6 @@ EDGE = 1024
 """Edge of a square 1K image, in pixels."""
 LARGEST = 4
 
-_RATIO = re.compile(r"(\d{1,3}):(\d{1,3})")
 _SIZE = re.compile(r"(\d(?:\.\d)?)K", re.IGNORECASE)
 
 
@@ -25,16 +25,16 @@ def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Dra
     type.
     """
     options = request.image_output
-    ratio = _RATIO.fullmatch(options.aspect_ratio or "1:1")
-    if ratio is None or not (wide := int(ratio[1])) or not (high := int(ratio[2])) or not 0.1 <= wide / high <= 10:
-        raise invalid("image_output.aspect_ratio", "expected a ratio such as `16:9`; send one")
+    ratio = options.aspect_ratio or "1:1"
+    if ratio not in RATIO_PIXELS:
+        raise invalid("image_output.aspect_ratio", f"expected {one_of(RATIO_PIXELS)}; correct it")
+    wide, high = map(int, ratio.split(":"))
     size = _SIZE.fullmatch(options.image_size or "1K")
     if size is None or not 0.5 <= float(size[1]) <= LARGEST:
         raise invalid("image_output.image_size", "expected `1K`, `2K` or `4K`; send one of them")
     mime = options.mime_type.lower() or "image/png"
     if mime not in FORMATS:
         raise invalid("image_output.mime_type", f"expected one of {', '.join(FORMATS)}; send one of them")
-    wide, high = wide // math.gcd(wide, high), high // math.gcd(wide, high)
     unit = max(1, round(EDGE * float(size[1]) / math.sqrt(wide * high)))
     return Drawing(
         model=model,

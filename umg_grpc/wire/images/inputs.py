@@ -11,7 +11,7 @@ from umg_grpc.wire.core.json import echo, invalid
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.images.long_strings import LongText
 
-ACCEPTED = "send an http(s) address, a data URL (`data:image/png;base64,...`) or base64"
+ACCEPTED = "send an https address, a data URL (`data:image/png;base64,...`) or base64"
 _HEAD_CHARACTERS = 256
 """Maximum characters before the comma of a data URL that is decoded in steps."""
 

@@ -25,7 +25,7 @@ class StreamEncoder:
         """Encode events whose names begin with `prefix`, for example `image_edit.completed` for `image_edit`."""
         self._prefix = prefix
         self._request = request
-        self._created = 0
+        self._started = pb.ImageStarted()
         self._completed: pb.ImageCompleted | None = None  # not sent yet
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
@@ -43,7 +43,7 @@ class StreamEncoder:
     def _frames(self, event: pb.ImageEvent) -> Iterator[bytes]:
         match event.WhichOneof("kind"):
             case "started":
-                self._created = event.started.create_time.seconds
+                self._started = event.started
             case "partial":
                 partial = event.partial
                 members: JsonObject = {"partial_image_index": partial.partial_index, "image_index": partial.image_index}
@@ -78,12 +78,13 @@ class StreamEncoder:
         yield self._frame("completed", completed.image, members, result)
 
     def _frame(self, name: str, image: pb.Image, members: JsonObject, result: pb.ImageResult | None) -> bytes:
+        started, request, result = self._started, self._request, result or pb.ImageResult()
         pixels = f"{image.width}x{image.height}" if image.width and image.height else ""
         described: JsonObject = {
-            "created_at": self._created,
-            "size": pixels or (result.size if result is not None else "") or self._request.size or "auto",
-            "quality": (result.quality if result is not None else "") or self._request.quality or "auto",
-            "background": (result.background if result is not None else "") or self._request.background or "auto",
+            "created_at": started.create_time.seconds,
+            "size": pixels or result.size or request.size or "auto",
+            "quality": result.quality or started.quality or request.quality or "auto",
+            "background": result.background or started.background or request.background or "auto",
             "output_format": output_format(image.mime_type),
             **members,
         }

@@ -25,7 +25,7 @@ def decode_medium(
     scheme, slashes, rest = text.partition("://")
     if slashes and not is_data_url(text):
         if scheme.lower() not in SCHEMES or not rest.strip("/") or not text.isprintable() or " " in text:
-            raise invalid(path, f"expected an http(s) address of the {name}; correct it")
+            raise invalid(path, f"expected an https address of the {name}; correct it")
         medium.url = text
         return medium
     if is_data_url(text):
@@ -34,9 +34,7 @@ def decode_medium(
         data = decode_base64(text, path)
         mime = sniff_medium(data)
         if not mime:
-            raise invalid(
-                path, f"it is neither an http(s) address nor the base64 of a known type of {name}; correct it"
-            )
+            raise invalid(path, f"it is neither an https address nor the base64 of a known type of {name}; correct it")
     if not data:
         raise invalid(path, f"it is empty; send an address or the base64 of the {name}")
     if mime.partition("/")[0] != name:

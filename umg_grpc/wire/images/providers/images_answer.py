@@ -190,13 +190,13 @@ class ImagesStreamDecoder(EventDecoder):
         elif is_error(read.error) or event.name == b"error" or read.type == "error":
             raise stated_error(read.error if is_error(read.error) else Raw(data))
         elif read.type.endswith(PARTIAL):
-            self.start(message, read.created_at)
+            self.start(message, read.created_at, read.quality or "", read.background or "")
             partial = message.events.add().partial
             partial.image_index = read.image_index or 0
             partial.partial_index = max(0, read.partial_image_index)
             set_bytes(partial.image, read.b64_json)
         elif read.type.endswith(COMPLETED):
-            self.start(message, read.created_at)
+            self.start(message, read.created_at, read.quality or "", read.background or "")
             set_image(self.add_image(message, read.image_index), read)
             set_head(self.result, read)
         # of a group, only its maximum is known

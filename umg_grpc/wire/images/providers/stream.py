@@ -65,12 +65,14 @@ class EventDecoder(ABC):
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
         """Add the canonical events of one event with data. Raise UmgError for an error, or if it cannot be read."""
 
-    def start(self, message: pb.StreamGenerateImageResponse, seconds: float | None) -> None:
+    def start(
+        self, message: pb.StreamGenerateImageResponse, seconds: float | None, quality: str = "", background: str = ""
+    ) -> None:
         """Add `started` before the first image or draft. `seconds`: time that the provider states."""
         if not self._started:
             self._started = True
             started = message.events.add().started
-            started.model = self.request.model
+            started.model, started.quality, started.background = self.request.model, quality, background
             set_time(started.create_time, seconds)
             set_time(self.result.create_time, seconds)
 
@@ -99,7 +101,7 @@ class EventDecoder(ABC):
 def add_started(message: pb.StreamGenerateImageResponse, result: pb.ImageResult) -> None:
     """Add `started` for a whole result, of a provider that does not stream."""
     started = message.events.add().started
-    started.model = result.model
+    started.model, started.quality, started.background = result.model, result.quality, result.background
     if result.HasField("create_time"):
         started.create_time.CopyFrom(result.create_time)
 

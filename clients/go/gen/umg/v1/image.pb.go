@@ -1025,6 +1025,10 @@ type ImageStarted struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// See the field of this name in `GenerateImageResponse`.
 	DroppedFields []string `protobuf:"bytes,3,rep,name=dropped_fields,json=droppedFields,proto3" json:"dropped_fields,omitempty"`
+	// Quality of all images of the call, as in `ImageResult`; "" where the provider does not state it before its end.
+	Quality string `protobuf:"bytes,4,opt,name=quality,proto3" json:"quality,omitempty"`
+	// Background of all images of the call, as in `ImageResult`; "" where the provider does not state it before its end.
+	Background    string `protobuf:"bytes,5,opt,name=background,proto3" json:"background,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,6 +1082,20 @@ func (x *ImageStarted) GetDroppedFields() []string {
 		return x.DroppedFields
 	}
 	return nil
+}
+
+func (x *ImageStarted) GetQuality() string {
+	if x != nil {
+		return x.Quality
+	}
+	return ""
+}
+
+func (x *ImageStarted) GetBackground() string {
+	if x != nil {
+		return x.Background
+	}
+	return ""
 }
 
 // A draft of an image that is still being generated; a complete, viewable image.
@@ -1322,12 +1340,16 @@ const file_umg_v1_image_proto_rawDesc = "" +
 	"\tcompleted\x18\x03 \x01(\v2\x16.umg.v1.ImageCompletedH\x00R\tcompleted\x12.\n" +
 	"\x06failed\x18\x04 \x01(\v2\x14.umg.v1.ImageFailureH\x00R\x06failed\x123\n" +
 	"\bfinished\x18\x05 \x01(\v2\x15.umg.v1.ImageFinishedH\x00R\bfinishedB\x06\n" +
-	"\x04kind\"\x88\x01\n" +
+	"\x04kind\"\xc2\x01\n" +
 	"\fImageStarted\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12%\n" +
-	"\x0edropped_fields\x18\x03 \x03(\tR\rdroppedFields\"y\n" +
+	"\x0edropped_fields\x18\x03 \x03(\tR\rdroppedFields\x12\x18\n" +
+	"\aquality\x18\x04 \x01(\tR\aquality\x12\x1e\n" +
+	"\n" +
+	"background\x18\x05 \x01(\tR\n" +
+	"background\"y\n" +
 	"\fImagePartial\x12\x1f\n" +
 	"\vimage_index\x18\x01 \x01(\x05R\n" +
 	"imageIndex\x12#\n" +
