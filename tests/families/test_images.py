@@ -5,11 +5,11 @@ from dataclasses import KW_ONLY, dataclass
 import pytest
 
 from umg_grpc.errors import UmgError
+from umg_grpc.image_checks import check
 from umg_grpc.image_families import (
     GENERAL,
     MODELS,
     RATIO_PIXELS,
-    check,
     family_row,
     max_images,
     nearest_ratio,

@@ -7,7 +7,8 @@ from contextlib import aclosing
 from google.protobuf.message import Message
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_families import check, family_row, has_images
+from umg_grpc.image_checks import check
+from umg_grpc.image_families import family_row, has_images
 from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
 from umg_grpc.service.pipeline import validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
