@@ -1,6 +1,5 @@
 """Handlers of video tasks: their submissions, queries, list, removal and remix, and notifications from providers."""
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias, TypeVar
 
@@ -32,13 +31,6 @@ RETRY_COUNT = "x-stainless-retry-count"
 CALLBACK_LIMIT_BYTES = 2**20
 SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
-POLL_AFTER, RETRY_AFTER = (
-    "openai-poll-after-ms",
-    "retry-after",
-)  # lower case, as those of the service, which they replace
-POLL_SECONDS = ((15.0, 1.0), (60.0, 3.0), (600.0, 5.0), (float("inf"), 10.0))
-"""(age of a task, seconds until its next query): the hint grows with the age."""
-FINAL = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
 UNKNOWN_OUTCOMES = frozenset(
     {
         pb.ERROR_REASON_UPSTREAM_TIMEOUT,
@@ -95,7 +87,7 @@ class VideoHandlers:
             request.idempotency_key = key
         answer, headers = await self._submit(exchange, self._stub.CreateVideoTask, request)
         body = self._codec.encode_created(answer.task, exchange.request_id)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers, **_hints(answer.task)}, body=body)
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
 
     async def remix(self, exchange: Exchange) -> web.StreamResponse:
         """Submit a task that changes a finished one."""
@@ -105,7 +97,7 @@ class VideoHandlers:
             request.idempotency_key = key
         answer, headers = await self._submit(exchange, self._stub.RemixVideoTask, request)
         body = self._codec.encode_created(answer.task, exchange.request_id)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers, **_hints(answer.task)}, body=body)
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
         """Return a task."""
@@ -151,9 +143,10 @@ class VideoHandlers:
         return given | dict(exchange.parameters) | ({"kind": self._kind} if self._kind else {})
 
     async def _get(self, exchange: Exchange, request: pb.GetVideoTaskRequest) -> web.StreamResponse:
-        found = await self._stub.GetVideoTask(request, metadata=metadata(exchange, self._face))
-        body = self._codec.encode_task(found.task, exchange.request_id)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **_hints(found.task)}, body=body)
+        call = self._stub.GetVideoTask(request, metadata=metadata(exchange, self._face))
+        found = await call
+        headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
+        return web.Response(headers=headers, body=self._codec.encode_task(found.task, exchange.request_id))
 
     async def _submit(
         self,
@@ -180,12 +173,3 @@ def _idempotency_key(exchange: Exchange) -> str | None:
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
         raise invalid(IDEMPOTENCY_KEY, f"expected 1 to {MAX_KEY_CHARACTERS} characters; send another key")
     return key
-
-
-def _hints(task: pb.VideoTask) -> dict[str, str]:
-    """Return the headers that state when to query a task again; none for one in a final state."""
-    if task.state in FINAL:
-        return {}
-    age = max(0.0, time.time() - task.create_time.seconds)
-    seconds = next(pause for limit, pause in POLL_SECONDS if age < limit)
-    return {POLL_AFTER: f"{seconds * 1000:.0f}", RETRY_AFTER: f"{seconds:.0f}"}

@@ -3,8 +3,8 @@
 import re
 
 from http_facade.routes import VIDEO_ROUTES, Shape
-from http_facade.video_handlers import POLL_AFTER, POLL_SECONDS
 from tests.docs.tables import DOCS, quoted, rows, section
+from umg_grpc.service.tasks.poll_hints import POLL_AFTER, POLL_SECONDS
 from umg_grpc.v1 import pb
 from umg_grpc.video_families import DOCUMENTED, RULES, Entry, Rules
 from umg_grpc.wire.video import ENTRIES, entry_d, entry_e_3, entry_e_v1, entry_f, entry_g, unified, video_object

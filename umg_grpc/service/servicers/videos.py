@@ -1,7 +1,6 @@
 """Video tasks: submission, look-up, cancellation, and the stream of their changes."""
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
@@ -21,6 +20,7 @@ from umg_grpc.service.tasks.content import TaskContent
 from umg_grpc.service.tasks.costs import max_cost
 from umg_grpc.service.tasks.database_errors import reports_outages
 from umg_grpc.service.tasks.outcomes import failure
+from umg_grpc.service.tasks.poll_hints import poll_hints
 from umg_grpc.service.tasks.poller import provider_task_of
 from umg_grpc.service.tasks.requests import (
     already_exists,
@@ -43,10 +43,6 @@ RETRY_COUNT = "x-stainless-retry-count"
 """Header of SDKs that repeat a request by themselves: the number of the repetition."""
 RETRY_SECONDS = 120.0
 """Time within which a repetition by an SDK is taken for the same submission."""
-POLL_AFTER = "openai-poll-after-ms"
-RETRY_AFTER = "retry-after"
-POLL_SECONDS = ((120.0, 5), (600.0, 10), (math.inf, 15))
-"""Ages of a task in seconds, and the time after which a caller should read a younger one again."""
 DEFAULT_PAGE = 20
 WATCH_SECONDS = 1.0
 """Time between two looks at a watched task, for changes by other processes and of its estimated progress."""
@@ -77,13 +73,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         check_urls(request, self._fetcher.check)
         model = self._model(call, request.model)
         self._channels.router.check(model.id, CREATE_VIDEO, call.caller.channels)
-        if (known := await self._repeated(call, request, None)) is not None:
-            return pb.CreateVideoTaskResponse(task=self._shown(call, known))
-        targets = self._tasks.submissions.targets(call, model, CREATE_VIDEO)
-        await self._tasks.submissions.admit(call, model, max_cost(request.parameters, model.prices))
-        now = self._tasks.context.now()
-        row = new_row(call, request, model, self._tasks.context.process, now, kind=request.kind)
-        row = await self._submit(NewTask(call=call, row=row, request=request, model=model, targets=targets))
+        row = await self._submitted(call, request, model)
         return pb.CreateVideoTaskResponse(task=self._shown(call, row))
 
     @reports_outages
@@ -98,24 +88,8 @@ class VideoServicer(rpc.VideoServiceServicer):
             raise _wrong_state(source, "only a task that has succeeded can be changed")
         model = self._model(call, source.model)
         self._channels.router.check(model.id, REMIX_VIDEO, call.caller.channels)
-        remix = _remix_request(source, request)
-        if (known := await self._repeated(call, remix, source.task_id)) is not None:
-            return pb.RemixVideoTaskResponse(task=self._shown(call, known))
-        targets = [
-            target
-            for target in self._tasks.submissions.targets(call, model, REMIX_VIDEO)
-            if target.channel.name == source.channel
-        ]
-        if not targets:
-            message = "the channel that made this task is not available any more; submit a new task"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        await self._tasks.submissions.admit(call, model, max_cost(remix.parameters, model.prices))
-        context_now, kind = self._tasks.context.now(), pb.VIDEO_TASK_KIND_REMIX
-        process = self._tasks.context.process
-        row = new_row(call, remix, model, process, context_now, kind=kind, source_task_id=source.task_id)
-        made_by = provider_task_of(source)
-        new = NewTask(call=call, row=row, request=remix, model=model, targets=targets[:1], source=made_by)
-        return pb.RemixVideoTaskResponse(task=self._shown(call, await self._submit(new)))
+        row = await self._submitted(call, _remix_request(source, request), model, source)
+        return pb.RemixVideoTaskResponse(task=self._shown(call, row))
 
     def _checked(self, call: Call, request: pb.CreateVideoTaskRequest) -> pb.CreateVideoTaskRequest:
         """Return the request with the defaults of its model. Raise UmgError if it breaks a rule of the model or the
@@ -158,11 +132,30 @@ class VideoServicer(rpc.VideoServiceServicer):
         existing = await self._rows.find_conflict(wanted)
         return _same(wanted, existing) if existing is not None else None
 
-    async def _submit(self, new: NewTask) -> MediaTask:
-        row = await self._tasks.submissions.submit(new)
-        if row.task_id == new.row.task_id:
-            return row
-        return _same(new.row, row)  # another call with the same id was faster
+    async def _submitted(
+        self, call: Call, request: pb.CreateVideoTaskRequest, model: PublicModel, source: MediaTask | None = None
+    ) -> MediaTask:
+        """Return the task of a checked request: an earlier one that it repeats, or a new one, which is submitted. A
+        remix of `source` is submitted to the channel that made it.
+        """
+        source_id, kind = (None, request.kind) if source is None else (source.task_id, pb.VIDEO_TASK_KIND_REMIX)
+        if (known := await self._repeated(call, request, source_id)) is not None:
+            return known
+        tasks, context = self._tasks.submissions, self._tasks.context
+        targets = tasks.targets(call, model, CREATE_VIDEO if source is None else REMIX_VIDEO)
+        if source is not None:
+            targets = [target for target in targets if target.channel.name == source.channel][:1]
+            if not targets:
+                message = "the channel that made this task is not available any more; submit a new task"
+                raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        await tasks.admit(call, model, max_cost(request.parameters, model.prices))
+        row = new_row(call, request, model, context.process, context.now(), kind=kind, source_task_id=source_id)
+        made_by = None if source is None else provider_task_of(source)
+        new = NewTask(call=call, row=row, request=request, model=model, targets=targets, source=made_by)
+        submitted = await tasks.submit(new)
+        if submitted.task_id == row.task_id:
+            return submitted
+        return _same(row, submitted)  # another call with the same id was faster
 
     # --- look-up
 
@@ -317,9 +310,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         """Return the task for its owner, with the time after which it should be read again in the headers."""
         call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
         if row.state not in TERMINAL:
-            age = (self._tasks.context.now() - row.create_micros) / 1e6
-            seconds = next(seconds for until, seconds in POLL_SECONDS if age < until)
-            call.headers[POLL_AFTER], call.headers[RETRY_AFTER] = str(1000 * seconds), str(seconds)
+            call.headers.update(poll_hints(row, self._tasks.context.now()))
         return self._tasks.context.view.task(row)
 
 
