@@ -4,15 +4,11 @@ with two gateways on PostgreSQL. The exit code states whether nothing was lost, 
 
 import argparse
 import asyncio
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 from tests.crash.judge import Outcome
 from tests.crash.run import Plan, run
-from tests.support.databases import Postgres
-from umg_grpc.store.database import SQLITE
+from tests.support.proofs import Setting, prove
 
 SHOWN = 10
 
@@ -41,22 +37,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120, help="time of the kills")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    directory = Path(tempfile.mkdtemp(prefix="umg-crash-"))
-    directory.chmod(0o755)
     sizes = {"tasks": given.tasks, "kills": given.kills, "seconds": given.seconds, "seed": given.seed}
-    holds = True
-    try:
-        (directory / "server").mkdir()
-        server = Postgres(directory / "server")
-        for title, database, gateways in (("sqlite", SQLITE, 1), ("postgresql", server.create("crash"), 2)):
-            place = directory / title
-            place.mkdir()
-            plan = Plan(**sizes, database=database, gateways=gateways)
-            holds &= report(title, asyncio.run(run(plan, place)))
-        server.stop()
-    finally:
-        shutil.rmtree(directory)
-    sys.exit(0 if holds else 1)
+
+    def holds(setting: Setting) -> bool:
+        plan = Plan(**sizes, database=setting.database, gateways=setting.gateways)
+        return report(setting.title, asyncio.run(run(plan, setting.directory)))
+
+    prove("crash", holds)
 
 
 if __name__ == "__main__":

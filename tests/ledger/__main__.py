@@ -4,15 +4,11 @@ and prints the sums of each key. The exit code states whether they are equal.
 
 import argparse
 import asyncio
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 from tests.ledger.judge import Verdict
 from tests.ledger.run import Plan, run
-from tests.support.databases import Postgres
-from umg_grpc.store.database import SQLITE
+from tests.support.proofs import Setting, prove
 
 KILLS = 10
 SHOWN = 10
@@ -40,27 +36,15 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=6000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    directory = Path(tempfile.mkdtemp(prefix="umg-ledger-"))
-    holds = True
-    try:
-        server_directory = directory / "server"
-        server_directory.mkdir()
-        directory.chmod(0o755)
-        server = Postgres(server_directory)
-        for title, database, replicas in (
-            ("SQLite", SQLITE, 1),
-            ("PostgreSQL, two replicas", server.create("ledger"), 2),
-        ):
-            runs = directory / title.partition(",")[0]
-            runs.mkdir()
-            verdict = asyncio.run(run(Plan(given.calls, KILLS, replicas, given.seed), database, runs))
-            sys.stdout.write(report(title, verdict) + "\n")
-            sys.stdout.flush()
-            holds = holds and verdict.holds
-        server.stop()
-    finally:
-        shutil.rmtree(directory)
-    sys.exit(0 if holds else 1)
+
+    def holds(setting: Setting) -> bool:
+        plan = Plan(given.calls, KILLS, setting.gateways, given.seed)
+        verdict = asyncio.run(run(plan, setting.database, setting.directory))
+        sys.stdout.write(report(setting.title, verdict) + "\n")
+        sys.stdout.flush()
+        return verdict.holds
+
+    prove("ledger", holds)
 
 
 if __name__ == "__main__":
