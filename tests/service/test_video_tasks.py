@@ -96,6 +96,15 @@ async def test_a_refused_submission_leaves_no_task(stub: Stub, fake: FakeVideos)
     assert listed.total_count == 0
 
 
+async def test_strict_mode_applies_to_the_submission(stub: Stub, fake: FakeVideos) -> None:
+    await create(stub, "one", ("x-umg-strict", "true"))
+    await create(stub, "two", ("x-umg-strict", "false"))
+    await create(stub, "three")
+    assert [each.strict for each in fake.requests] == [True, False, False]
+    assert await reason(create(stub, "four", ("x-umg-strict", "maybe"))) == "INVALID_FIELD"
+    assert len(fake.requests) == 3
+
+
 async def test_an_unknown_outcome_is_looked_up_and_never_sent_again(stub: Stub, fake: FakeVideos) -> None:
     cut = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the connection broke").with_failure(Failure.AMBIGUOUS)
     fake.refusals, fake.accepts_before_refusal = [cut], True

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -54,6 +55,18 @@ async def test_a_task_is_submitted_polled_and_read() -> None:
     assert (status, body) == (200, FILE)
     assert dict(headers) == {"content-type": "video/mp4", "content-length": str(len(FILE)), "etag": '"1"'}
     assert KEY not in str(task)
+
+
+async def test_a_strict_submission_with_an_unsupported_part_is_not_sent() -> None:
+    async with serve_provider(VideoObjectProvider()) as made, opened_videos(f"{made.url}/v1", VID_A) as videos:
+        given = submission("sora-2", size="720x1280", aspect_ratio="16:9")
+        with pytest.raises(UmgError) as caught:
+            await videos.submit(replace(given, strict=True), SECONDS)
+        _, report = await videos.submit(given, SECONDS)
+    field = "parameters.aspect_ratio"
+    assert (caught.value.reason, caught.value.metadata["field"]) == (pb.ERROR_REASON_UNTRANSLATABLE, field)
+    assert caught.value.failure is None  # another channel may be tried
+    assert (made.submissions, list(report.dropped)) == (1, [field])
 
 
 async def test_a_part_of_a_file_is_read() -> None:

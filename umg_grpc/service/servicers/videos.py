@@ -151,7 +151,9 @@ class VideoServicer(rpc.VideoServiceServicer):
         await tasks.admit(call, model, max_cost(request.parameters, model.prices))
         row = new_row(call, request, model, context.process, context.now(), kind=kind, source_task_id=source_id)
         made_by = None if source is None else provider_task_of(source)
-        new = NewTask(call=call, row=row, request=request, model=model, targets=targets, source=made_by)
+        new = NewTask(
+            call=call, row=row, request=request, model=model, targets=targets, source=made_by, strict=call.strict
+        )
         submitted = await tasks.submit(new)
         if submitted.task_id == row.task_id:
             return submitted

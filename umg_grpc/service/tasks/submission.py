@@ -83,6 +83,7 @@ class NewTask:
     model: PublicModel
     targets: Sequence[Target]
     source: ProviderTask | None = None
+    strict: bool = False
 
 
 class Submissions:
@@ -223,6 +224,7 @@ class Submissions:
             request=new.request,
             source=new.source,
             callback_url=self._tasks.callback_url(new.row.task_id),
+            strict=new.strict,
         )
         try:
             async with asyncio.timeout(SUBMIT_SECONDS):

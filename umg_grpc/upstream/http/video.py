@@ -80,6 +80,8 @@ class HttpVideo:
         if not protocol.takes_media_urls:
             submission = await with_inline_media(submission, self._fetcher, seconds)
         request = await _encoded(protocol.encode_create, submission)
+        if submission.strict:
+            request.report.refuse()
         key_id = submission.source.key_id if submission.source is not None else ""
         call = _Call(self._channel, protocol, request, key_id, is_submission=True)
         task = await call.send(

@@ -23,6 +23,8 @@ class Submission:
     """The task to change, for a remix."""
     callback_url: str = ""
     """Address of the gateway for the provider's notifications; "" for none."""
+    strict: bool = False
+    """Whether it is refused if the provider does not support a part of it, before anything is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
