@@ -66,6 +66,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
     initial: tuple[tuple[str, str], ...] = ()  # initial metadata of every answer
     models: tuple[pb.Model, ...] = ()
     metadata: list[dict[str, str]] = field(default_factory=list)
+    seconds_left: list[float | None] = field(default_factory=list)  # until the deadlines of the calls
     requests: list[pb.GenerateRequest] = field(default_factory=list)
     requested_models: list[str] = field(default_factory=list)
     sent: int = 0  # messages of the model `flood`
@@ -74,6 +75,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
     left_at: asyncio.Future[float] | None = None
 
     async def _begin(self, context: Context) -> None:
+        self.seconds_left.append(context.time_remaining())
         self.metadata.append({key: str(value) for key, value in context.invocation_metadata() or ()})
         await context.send_initial_metadata(self.initial)
 

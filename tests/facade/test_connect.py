@@ -301,14 +301,12 @@ async def test_the_key_is_checked_before_the_body_is_read(make_face: MakeFace, s
 
 
 async def test_a_timeout_reaches_the_service(face: Face) -> None:
-    answer = await unary(
-        face,
-        f"{GENERATION}/Generate",
-        encoded(pb.GenerateRequest(model="m"), PROTO),
-        PROTO,
-        **{"connect-timeout-ms": "60000"},
-    )
+    body = encoded(pb.GenerateRequest(model="m"), PROTO)
+    answer = await unary(face, f"{GENERATION}/Generate", body, PROTO, **{"connect-timeout-ms": "60000"})
     assert answer.status == 200
+    seconds = face.service.seconds_left[-1]
+    assert seconds is not None
+    assert 0 < seconds <= 60
 
 
 async def test_a_large_answer_is_whole(face: Face) -> None:
@@ -318,8 +316,7 @@ async def test_a_large_answer_is_whole(face: Face) -> None:
 
 
 async def test_a_caller_that_leaves_a_stream_cancels_the_call(face: Face) -> None:
-    loop = asyncio.get_running_loop()
-    face.service.left_at = loop.create_future()
+    face.service.left_at = asyncio.get_running_loop().create_future()
     request = pb.StreamGenerateRequest(request=pb.GenerateRequest(model="wait mid"))
     sent = {**KEY, "content-type": STREAM_PROTO}
     url = face.url(f"{GENERATION}/StreamGenerate")
@@ -327,8 +324,7 @@ async def test_a_caller_that_leaves_a_stream_cancels_the_call(face: Face) -> Non
         await answer.content.readexactly(5)
         await face.service.reached.wait()
         answer.close()
-        left = loop.time()
-    assert await asyncio.wait_for(face.service.left_at, 5) - left < 0.1
+    await face.service.left_at
 
 
 async def test_a_page_of_an_allowed_origin_may_call_methods(make_face: MakeFace) -> None:
