@@ -1,0 +1,154 @@
+"""Page of the documents in a real browser, which streams an answer through the gateway from another origin."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from tests.sdk.node_runner import NODE, NPM
+from tests.sdk.runner import installed_or_skipped, installer, packages
+from tests.support.chromium import Page, chromium
+from tests.support.gateways import KEY, channel, running
+from tests.support.serving import serving
+
+ROOT = Path(__file__).parents[2]
+CLIENT = Path("clients/typescript")
+SOURCES = (
+    "buf.yaml",
+    "proto/umg/v1/*.proto",
+    "third_party/**/*.proto",
+    "clients/typescript/*.json",
+    "clients/typescript/*.yaml",
+    "clients/typescript/.npmrc",
+    "clients/typescript/src/*.ts",
+)
+"""Files from which the client is built."""
+WAIT_SECONDS = 60
+MODEL = "famG-2.5-flash"
+ADDRESS = "http://127.0.0.1:8080"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def bundle() -> bytes:
+    """Return the client of the page, built by npm if necessary: outside of the sources, once for each version of them.
+
+    Raises RuntimeError with npm's output if it cannot be built.
+    """
+    sources = sorted(path.relative_to(ROOT) for pattern in SOURCES for path in ROOT.glob(pattern))
+    wanted = b"".join((ROOT / path).read_bytes() for path in sources)
+
+    def build(target: Path) -> None:
+        for path in sources:
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, target / path)
+        environment = {**os.environ, "PATH": os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])}
+        for arguments in (["install", "--no-fund", "--no-audit"], ["run", "build"], ["run", "bundle"]):
+            installer([str(NODE), str(NPM), *arguments], cwd=target / CLIENT, env=environment)
+
+    return (packages("umg-browser", wanted, build) / CLIENT / "dist" / "umg.browser.js").read_bytes()
+
+
+@dataclass
+class Provider:
+    """Provider whose answer waits after its first piece until the test sets `go_on`, or the caller left."""
+
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(_chunk("one "))
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.left.set()
+            raise
+        await response.write(_chunk("two", "stop") + b"data: [DONE]\n\n")
+        return response
+
+
+def _chunk(text: str, finish_reason: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish_reason}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": [choice]}
+    return f"data: {json.dumps(chunk)}\n\n".encode()
+
+
+@dataclass(frozen=True)
+class Site:
+    """Page at its own origin, and the provider behind the gateway that it calls."""
+
+    page: Page
+    url: str
+    provider: Provider
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Page, None]:
+    if not (ROOT / CLIENT / "package.json").exists():
+        pytest.skip("the TypeScript client is not there")
+    async with chromium(tmp_path_factory.mktemp("chromium")) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def site(browser: Page, tmp_path: Path) -> AsyncGenerator[Site, None]:
+    script, provider = installed_or_skipped(bundle), Provider()
+    [example] = re.findall(r"```html\n(.*?)```", (ROOT / "docs" / "connect.md").read_text(), re.DOTALL)
+
+    async def show(_: web.Request) -> web.Response:
+        return web.Response(text=page, content_type="text/html")
+
+    async def load(_: web.Request) -> web.Response:
+        return web.Response(body=script, content_type="text/javascript")
+
+    async with AsyncExitStack() as stack:
+        upstream, pages = web.Application(), web.Application()
+        upstream.router.add_post("/v1/chat/completions", provider.answer)
+        pages.router.add_get("/", show)
+        pages.router.add_get("/umg.browser.js", load)
+        upstream_url = await stack.enter_async_context(serving(upstream, handler_cancellation=True))
+        url = await stack.enter_async_context(serving(pages))
+        config = f"channels:\n{channel('p', 'chat', f'{upstream_url}/v1', MODEL)}cors: {{origins: ['{url}']}}\n"
+        gateway = await stack.enter_async_context(running(config, tmp_path))
+        page = example.replace(ADDRESS, gateway.url).replace('"KEY"', f'"{KEY}"')
+        assert page.count(gateway.url) == page.count(KEY) == 1
+        yield Site(browser, url, provider)
+        provider.go_on.set()
+        await browser.open("about:blank")
+
+
+def shown(text: str) -> str:
+    return f"document.getElementById('answer')?.textContent === {json.dumps(text)}"
+
+
+async def test_a_page_shows_an_answer_while_it_is_made(site: Site) -> None:
+    await site.page.open(site.url)
+    await site.page.until(shown("one "))  # the provider has not sent the rest
+    site.provider.go_on.set()
+    await site.page.until(shown("one two"))
+
+
+async def test_a_page_that_stops_an_answer_cancels_the_call_at_the_provider(site: Site) -> None:
+    await site.page.open(site.url)
+    await site.page.until(shown("one "))
+    await site.page.evaluate("document.getElementById('stop').click()")
+    await asyncio.wait_for(site.provider.left.wait(), WAIT_SECONDS)
+    assert "one  [" in await site.page.evaluate("document.getElementById('answer').textContent")
+
+
+async def test_a_page_that_is_left_cancels_the_call_at_the_provider(site: Site) -> None:
+    await site.page.open(site.url)
+    await site.page.until(shown("one "))
+    await site.page.open("about:blank")
+    await asyncio.wait_for(site.provider.left.wait(), WAIT_SECONDS)

@@ -1,0 +1,130 @@
+"""Chromium without a window, driven by its DevTools protocol."""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+START_SECONDS = 60
+CALL_SECONDS = 60
+FLAGS = (
+    "--headless",
+    "--no-sandbox",  # it does not start as root otherwise
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--no-proxy-server",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-port=0",
+)
+UNTIL = """new Promise((done) => {
+  const check = () => (%s) && (observer.disconnect(), done(true));
+  const observer = new MutationObserver(check);
+  observer.observe(document, { attributes: true, characterData: true, childList: true, subtree: true });
+  check();
+})"""
+
+
+class Page:
+    """Page of the browser."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._ids = count(1)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self.session = ""
+        self.log: list[str] = []
+        """Messages and exceptions of the page's scripts."""
+
+    async def read(self) -> None:
+        """Read the browser's messages, until its connection ends."""
+        async for message in self._socket:
+            received = message.json()
+            if (answer := self._answers.pop(received.get("id", 0), None)) is not None:
+                answer.set_result(received)
+            elif received.get("method") in {"Runtime.exceptionThrown", "Runtime.consoleAPICalled"}:
+                self.log.append(str(received["params"]))
+
+    async def call(self, method: str, parameters: Mapping[str, Any]) -> Any:
+        """Return the result of a method of the protocol."""
+        number = next(self._ids)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        session = {"sessionId": self.session} if self.session else {}
+        await self._socket.send_json({"id": number, "method": method, "params": parameters, **session})
+        received = await asyncio.wait_for(answer, CALL_SECONDS)
+        assert "result" in received, received
+        return received["result"]
+
+    async def open(self, url: str) -> None:
+        """Go to a page."""
+        self.log.clear()
+        await self.call("Page.navigate", {"url": url})
+
+    async def evaluate(self, script: str) -> Any:
+        """Return the value of a script, or that which its promise resolves to."""
+        parameters = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        result = await self.call("Runtime.evaluate", parameters)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    async def until(self, condition: str) -> None:
+        """Wait until a condition is true, which is checked after each change of the document."""
+        try:
+            await self.evaluate(UNTIL % condition)
+        except TimeoutError:
+            shown = await self.evaluate("document.documentElement.outerHTML")
+            pytest.fail(f"never true: {condition}\n{shown}\n{self.log}")
+
+
+@asynccontextmanager
+async def chromium(folder: Path) -> AsyncGenerator[Page, None]:
+    """Run the browser, with its files in a folder, and yield a page. Skip the test if there is no browser."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *FLAGS,
+        f"--user-data-dir={folder}",
+        "about:blank",
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "HOME": str(folder)},
+    )
+    try:
+        address = await asyncio.wait_for(_address(process), START_SECONDS)
+        async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
+            page = Page(socket)
+            reading = asyncio.create_task(page.read())
+            target = await page.call("Target.createTarget", {"url": "about:blank"})
+            attached = await page.call("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
+            page.session = attached["sessionId"]
+            await page.call("Runtime.enable", {})
+            yield page
+            reading.cancel()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    """Return the address of the DevTools, which the browser prints at its start."""
+    assert process.stderr is not None
+    printed = b""
+    async for line in process.stderr:
+        printed += line
+        if found := re.search(rb"DevTools listening on (ws://\S+)", line):
+            return found[1].decode()
+    pytest.fail(f"the browser does not start: {printed.decode(errors='replace')[-2000:]}")
