@@ -64,7 +64,9 @@ async def check(target: Target) -> list[Result]:
     """
     files = selected(target)
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=True))
+        # a connection for each call: some servers close theirs after an error, without an announcement
+        connector = aiohttp.TCPConnector(force_close=True)
+        session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         http = HttpCaller(session, target.url, target.key, target.seconds)
         called = None
         if target.grpc:

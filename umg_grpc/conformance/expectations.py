@@ -162,12 +162,12 @@ def _limit(argument: object) -> float:
 
 def _at_least(value: object, least: object) -> Problem:
     number, limit = _number(value), _limit(least)
-    return _expected(number is not None and number >= limit, f"at least {limit:g}", value)
+    return _expected(number is not None and number >= limit, f"at least {limit:.15g}", value)
 
 
 def _at_most(value: object, most: object) -> Problem:
     number, limit = _number(value), _limit(most)
-    return _expected(number is not None and number <= limit, f"at most {limit:g}", value)
+    return _expected(number is not None and number <= limit, f"at most {limit:.15g}", value)
 
 
 def _size(value: object) -> int:
@@ -248,13 +248,13 @@ def _sum(names: Sequence[str], document: Document) -> float:
 
 def _sum_of(found: list[object], names: list[str], document: Document) -> Problem:
     total = _sum(names, document)
-    return _expected(_number(found[0]) == total, f"the sum of {' and '.join(names)}, {total:g}", found[0])
+    return _expected(_number(_one(found)) == total, f"the sum of {' and '.join(names)}, {total:.15g}", _one(found))
 
 
 def _at_least_sum_of(found: list[object], names: list[str], document: Document) -> Problem:
-    total, number = _sum(names, document), _number(found[0])
+    total, number = _sum(names, document), _number(_one(found))
     fine = number is not None and number >= total
-    return _expected(fine, f"at least the sum of {' and '.join(names)}, {total:g}", found[0])
+    return _expected(fine, f"at least the sum of {' and '.join(names)}, {total:.15g}", _one(found))
 
 
 def _count(found: list[object], number: int, document: Document) -> Problem:
@@ -330,11 +330,11 @@ OF_EACH: Mapping[str, Callable[..., Problem]] = {
 """Predicates that hold for each value: (value, argument) -> problem."""
 
 OF_ALL: Mapping[str, Callable[..., Problem]] = {
+    "count": _count,
+    "min_count": _min_count,
     "same_as": _same_as,
     "sum_of": _sum_of,
     "at_least_sum_of": _at_least_sum_of,
-    "count": _count,
-    "min_count": _min_count,
     "sorted": _sorted,
     "unique": _unique,
     "all_equal": _all_equal,
@@ -343,4 +343,4 @@ OF_ALL: Mapping[str, Callable[..., Problem]] = {
     "joined_matches": _joined_matches,
     "joined_same_as": _joined_same_as,
 }
-"""Predicates of all values together: (values, argument, document) -> problem."""
+"""Predicates of all values together, those of their number first: (values, argument, document) -> problem."""

@@ -8,7 +8,7 @@
 | `[?]` | the items that have the rest of the path |
 | `[?name=value]` | the items with this member; `[?delta.type=text_delta]` with a member of a member |
 
-`a | b` is the path `b` where `a` is absent.
+`a | b` is the path `b` where `a` is absent or null.
 """
 
 import re
@@ -59,13 +59,20 @@ def parse(text: str) -> Path:
 
 def find(document: object, path: Path) -> list[object]:
     """Return the values at a path. Raise AbsentError where there is none."""
+    nulls: list[object] | None = None
     problem = AbsentError("nothing")
     for alternative in path:
         try:
-            return _walk(document, alternative, "")
+            found = _walk(document, alternative, "")
         except AbsentError as error:
             problem = error
-    raise problem
+        else:
+            if any(value is not None for value in found) or len(path) == 1:
+                return found
+            nulls = found if nulls is None else nulls
+    if nulls is None:
+        raise problem
+    return nulls
 
 
 def _alternative(text: str) -> tuple[Segment, ...]:

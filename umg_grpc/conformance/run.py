@@ -93,7 +93,7 @@ class Runner:
             first = _result(face, call, None, str(error), Outcome.FAILED)
             return None, [first, *_skipped(face, call, f"no answer of {call.id}")[1:]]
         seconds = asyncio.get_running_loop().time() - started
-        results = _checked(face, call, answer, variables)
+        results = _checked(face, call, request, answer, variables)
         return answer, [replace(results[0], seconds=seconds), *results[1:]]
 
     async def _answer(self, request: Request, call: Call) -> Answer:
@@ -119,13 +119,14 @@ def _reached(answer: Answer, path: paths.Path, until: Sequence[object]) -> bool:
         return False
 
 
-def _checked(face: str, call: Call, answer: Answer, variables: dict[str, object]) -> list[Result]:
+def _checked(face: str, call: Call, request: Request, answer: Answer, variables: dict[str, object]) -> list[Result]:
     """Return the results of the checks of a call, and save the variables of its answer."""
     expected = call.status if isinstance(call.status, list) else [call.status]
     if answer.status not in expected:
         wanted = " or ".join(map(str, expected))
-        message = f": {answer.message}" if answer.message else ""
-        problem = f"{_target(call.request)}: expected status {wanted}, got {answer.status}{message}"
+        succeeded = answer.status == "OK" or str(answer.status).startswith("2")
+        message = f": {answer.message}" if answer.message and not succeeded else ""
+        problem = f"{_target(request)}: expected status {wanted}, got {answer.status}{message}"
         failed = _result(face, call, None, problem, Outcome.FAILED)
         return [failed, *_skipped(face, call, f"the status of {call.id} is {answer.status}")[1:]]
     for name, path in call.save.items():
