@@ -19,15 +19,16 @@ soak_args ?=
 ledger_args ?=
 crash_args ?=
 agents_args ?=
+conformance_args ?=
 fuzz_args ?=
 lock_args ?=
 audit_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents fuzz clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.installed ## set up .venv: the gateway, its local model, the test tools
 
@@ -140,6 +141,9 @@ fidelity: $(VENV)/.installed ## measure the fields that each format keeps, and w
 
 agents: $(VENV)/.installed ## install coding agents and run each of them against the gateway, as a table
 	$(BIN)/python -m tests.agents $(agents_args)
+
+conformance: $(VENV)/.installed ## install two other gateways, run the conformance kit, and write docs/conformance.md
+	$(BIN)/python -m tests.conformance $(conformance_args)
 
 fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every format for an hour
 	$(BIN)/python -m tests.fuzz $(fuzz_args)
