@@ -27,7 +27,9 @@ CALL = {"index": 0, "id": None, "type": "function", "function": {"name": "get_we
 
 @dataclass
 class Provider:
-    """Provider with the faults of a careless implementation of chat completions."""
+    """Provider with the faults of a careless implementation of chat completions, which is busy at first."""
+
+    calls: int = 0
 
     async def models(self, request: web.Request) -> web.Response:
         if request.headers.get("authorization") != f"Bearer {KEY}":
@@ -35,6 +37,9 @@ class Provider:
         return web.json_response({"object": "list", "data": [{"id": "gpt-4-broken", "object": "model"}]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
+        self.calls += 1
+        if self.calls == 1:  # repeated by the kit
+            return web.json_response({"error": {"message": "busy"}}, status=503, headers={"retry-after": "0"})
         body = await request.json() if request.can_read_body else {}
         if "messages" not in body:
             return web.json_response({"detail": "messages are needed"}, status=400)

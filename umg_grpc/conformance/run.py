@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -16,6 +17,13 @@ from umg_grpc.conformance.variables import UnsetError, replaced
 
 NO_ROUTE = frozenset({404, 405, 501, "UNIMPLEMENTED"})
 """Statuses of a first call that show that a face is not served."""
+
+
+BUSY = frozenset({429, 503, "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
+"""Statuses after which a call is repeated, if the answer has the time to wait: they are no difference of a format."""
+REPEATS = 3
+LONGEST_WAIT = 60.0
+RETRY_INFO = paths.parse("body.error.RetryInfo.retry_delay")
 
 
 class Outcome(Enum):
@@ -99,6 +107,12 @@ class Runner:
     async def _answer(self, request: Request, call: Call) -> Answer:
         caller = self.grpc if request.grpc and self.grpc is not None else self.http
         answer = await caller.call(request)
+        for _ in range(REPEATS):
+            wait = _wait(answer, call)
+            if wait is None:
+                break
+            await asyncio.sleep(wait)
+            answer = await caller.call(request)
         if call.poll is None:
             return answer
         bodies, path = [answer.body], paths.parse(call.poll.path)
@@ -112,6 +126,24 @@ class Runner:
         return replace(answer, polls=bodies)
 
 
+def _wait(answer: Answer, call: Call) -> float | None:
+    """Return the seconds until a busy server takes the call; None if the answer is to be checked."""
+    if answer.status not in BUSY or answer.status in _expected(call):
+        return None
+    delay = answer.headers.get("retry-after", "")
+    with suppress(paths.AbsentError):  # absent over HTTP
+        delay = str(paths.find(answer.document, RETRY_INFO)[0]).removesuffix("s")
+    try:
+        seconds = float(delay)
+    except ValueError:  # absent, or a date
+        return None
+    return seconds if 0 <= seconds <= LONGEST_WAIT else None
+
+
+def _expected(call: Call) -> list[int | str]:
+    return call.status if isinstance(call.status, list) else [call.status]
+
+
 def _reached(answer: Answer, path: paths.Path, until: Sequence[object]) -> bool:
     try:
         return any(value in until for value in paths.find(answer.document, path))
@@ -121,7 +153,7 @@ def _reached(answer: Answer, path: paths.Path, until: Sequence[object]) -> bool:
 
 def _checked(face: str, call: Call, request: Request, answer: Answer, variables: dict[str, object]) -> list[Result]:
     """Return the results of the checks of a call, and save the variables of its answer."""
-    expected = call.status if isinstance(call.status, list) else [call.status]
+    expected = _expected(call)
     if answer.status not in expected:
         wanted = " or ".join(map(str, expected))
         succeeded = answer.status == "OK" or str(answer.status).startswith("2")
