@@ -13,6 +13,9 @@ from umg_grpc.store.task_callbacks import Outgoing
 from umg_grpc.upstream.fetching import Fetcher
 
 TICK_SECONDS = 1.0
+"""Time between two looks for due notifications while any wait."""
+IDLE_SECONDS = 3.0
+"""The same while none wait: notifications of this process wake the task, the others have their own process."""
 BATCH = 32
 """Most notifications that are sent at the same time."""
 POST_SECONDS = 15.0
@@ -49,17 +52,18 @@ class Notifier:
     async def _step(self) -> None:
         """Send the notifications that are due, until none is left."""
         callbacks = self._tasks.callbacks
-        while (backlog := await callbacks.backlog()).waiting:
+        while True:
+            backlog = await callbacks.backlog()
             self._tasks.metrics.set_backlog(backlog)
+            if self._background is not None:
+                self._background.every = TICK_SECONDS if backlog.waiting else IDLE_SECONDS
             now = self._tasks.now()
-            found = await callbacks.claim(now, now + int(LEASE_SECONDS * 1e6), BATCH)
-            if not found:
+            if not backlog.waiting or not (found := await callbacks.claim(now, now + int(LEASE_SECONDS * 1e6), BATCH)):
                 return
             results = await asyncio.gather(*(self._deliver(sent) for sent in found), return_exceptions=True)
             for error in results:
                 if isinstance(error, BaseException):
                     raise error
-        self._tasks.metrics.set_backlog(backlog)
 
     async def _deliver(self, sent: Outgoing) -> None:
         """Send one notification, and record the result."""
