@@ -57,7 +57,7 @@ class BodyReader:
         body = await self.receive(exchange, (JSON,) if decode_form is None else (JSON, FORM))
         content_type = exchange.request.headers.get(hdrs.CONTENT_TYPE, JSON)
         if decode_form is not None and essence_of(content_type) == FORM:
-            return await run_large(lambda: guarded(lambda: decode_form(body, content_type)), len(body))
+            return await run_large(lambda: guarded(decode_form, body, content_type), len(body))
         headers = source_headers(self._source_headers, exchange.request.headers)
         if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers)

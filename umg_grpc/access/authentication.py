@@ -148,8 +148,10 @@ class Authenticator:
         """Return the caller of a key in memory; None if the key is not valid any more, or has to be looked up. An old
         key is looked up in the background.
         """
-        is_valid = self._is_usable(known) and not self._is_expired(known.caller)
-        return known.caller if is_valid else None
+        caller = known.caller
+        if not self._is_usable(known) or (caller.expires_at is not None and caller.expires_at <= self._now()):
+            return None
+        return caller
 
     def reference(self, secret: str) -> KeyReference | None:
         """Return the reference to the key with this secret, also to an expired or a revoked one, if it is in memory."""

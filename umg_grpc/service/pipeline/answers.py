@@ -59,11 +59,11 @@ class Answer:
         self.begin(passthrough=response.HasField("source"))
         self.complete(response)
         set_complete_time(response)
-        if self.passthrough:
-            self.find_reasoning(response.source.body)
-        else:
+        if not self.passthrough:
             self._complete_calls(response)
             self._report_unsupported(response)
+        elif self.reasoning_mark:
+            self.find_reasoning(response.source.body)
         call = self.admitted.call
         call.list_dropped(response)
         if response.HasField("usage"):

@@ -1,6 +1,5 @@
 """Order in which the channels of a call are tried."""
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Generic
 
@@ -24,12 +23,12 @@ class AttemptPlan(Generic[AttemptT]):
         self._encoder: RequestEncoder[AttemptT] = encoder
         self._shared = shared
         self._limiters = shared.limiters  # a reload of the config may replace it during the call
-        self._targets = deque(targets)
+        self._targets = list(targets)
         self.is_single = len(self._targets) == 1
-        self._urgent: deque[AttemptT] = deque()  # to try before all others
-        self._deferred: deque[AttemptT] = deque()
+        self._urgent: list[AttemptT] = []  # to try before all others
+        self._deferred: list[AttemptT] = []
         self._lossy: list[AttemptT] = []
-        self._repeatable: deque[AttemptT] = deque()
+        self._repeatable: list[AttemptT] = []
         self.encoding_error: UmgError | None = None  # why the request could not be encoded for a channel
 
     @property
@@ -51,10 +50,10 @@ class AttemptPlan(Generic[AttemptT]):
         none.
         """
         if self._urgent:
-            return self._urgent.popleft()
+            return self._urgent.pop(0)
         while self._targets:
             try:
-                attempt = await self._encoder.encode(self._targets.popleft())
+                attempt = await self._encoder.encode(self._targets.pop(0))
             except UmgError as error:
                 # for this channel only: another one may accept the request
                 self.encoding_error = self.encoding_error or error
@@ -103,21 +102,21 @@ class AttemptPlan(Generic[AttemptT]):
 
     def encode_again(self, target: Target) -> None:
         """Encode the request for the channel again, and try it before the channels that were not tried yet."""
-        self._targets.appendleft(target)
+        self._targets.insert(0, target)
 
     def add_retry(self, attempt: AttemptT, *, first: bool = False) -> None:
         """Add a channel that may be tried again. `first`: before the other retries."""
-        (self._repeatable.appendleft if first else self._repeatable.append)(attempt)
+        self._repeatable.insert(0 if first else len(self._repeatable), attempt)
 
     def next_retry(self) -> AttemptT | None:
         """Return the next channel to try again, None if there is none."""
-        return self._repeatable.popleft() if self._repeatable else None
+        return self._repeatable.pop(0) if self._repeatable else None
 
     def skip_model(self, model: str) -> None:
         """Remove the channels whose provider serves the model from all further attempts."""
-        self._targets = deque(target for target in self._targets if target.model != model)
-        self._deferred = deque(attempt for attempt in self._deferred if attempt.target.model != model)
-        self._repeatable = deque(attempt for attempt in self._repeatable if attempt.target.model != model)
+        self._targets = [target for target in self._targets if target.model != model]
+        self._deferred = [attempt for attempt in self._deferred if attempt.target.model != model]
+        self._repeatable = [attempt for attempt in self._repeatable if attempt.target.model != model]
         self._lossy = [attempt for attempt in self._lossy if attempt.target.model != model]
 
     def _has_room(self, attempt: AttemptT) -> bool:

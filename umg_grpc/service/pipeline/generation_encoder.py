@@ -104,7 +104,7 @@ class GenerationEncoder:
         decoded = DecodedRequest(admitted.request, admitted.notes)
         if continued is not None:
             decoded = continued.request_for(target)
-        if self._reasoning is not None:
+        if self._reasoning is not None and self._may_lack_reasoning(decoded.canonical, target):
             decoded = await self._with_reasoning(decoded, target, self._reasoning)
         request = decoded.canonical
         size = len(request.source.body) or request.ByteSize()
@@ -127,11 +127,13 @@ class GenerationEncoder:
         """Encode the request for the channel. Return the attempt, and the provider's objects in it whose owner has to
         be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
         """
-        channel, (given, notes) = target.channel, decoded
-        request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)
-        if request is not given:
-            notes = notes.with_edited("messages")
+        channel, (given, notes), request = target.channel, decoded, decoded.canonical
+        is_as_sent = bool(self._admitted.format) and given is self._admitted.request and not notes.edited
+        if self._state_channels or not is_as_sent:  # states in a caller's body name no channel
+            request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)
         upstream, quirks, lacks_state = self._upstreams[channel.name], target.quirks, request is not given
+        if lacks_state:
+            notes = notes.with_edited("messages")
         if (limit := self._admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
         call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=quirks)
@@ -146,19 +148,23 @@ class GenerationEncoder:
         known.update(call.report.dropped)
         return attempt, [named for named in objects if named.field not in known]
 
+    def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target) -> bool:
+        """Return whether the caller's client may not have sent back reasoning that the channel needs."""
+        if self._admitted.continued is not None and (
+            request.previous_response_id or request.thread.previous_response_id
+        ):
+            return False  # the provider has the earlier conversation
+        if request.source.format in target.channel.protocols:
+            return reasoning_state.may_be_stripped(request)
+        return reasoning_state.needs(request)
+
     async def _with_reasoning(
         self, decoded: DecodedRequest[pb.GenerateRequest], target: Target, reasoning: ReasoningStore
     ) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request for a channel with the reasoning that the caller's client has not sent back."""
         request, notes = decoded
-        if self._admitted.continued is not None and (
-            request.previous_response_id or request.thread.previous_response_id
-        ):
-            return decoded  # the provider has the earlier conversation
         protocols = target.channel.protocols
         same_format = request.source.format in protocols
-        if not (reasoning_state.may_be_stripped(request) if same_format else reasoning_state.needs(request)):
-            return decoded
         format_name = (
             self._admitted.format if same_format else next((name for name in protocols if name in FORMATS), "")
         )

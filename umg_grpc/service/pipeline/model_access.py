@@ -6,9 +6,51 @@ a wrong model id), so that a restricted key cannot discover models. An operation
 before, for every model alike (403), which reveals no model.
 """
 
+from typing import NamedTuple
+
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import PublicModel, Resolved, Router, model_not_found
+from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, model_not_found
+from umg_grpc.service.pipeline.channels import Channels
+
+MAX_RESOLVED = 4096
+"""Most pairs of a key and a name whose model is remembered."""
+
+
+class _Access(NamedTuple):
+    caller: Caller
+    resolved: Resolved
+
+
+class ModelAccess:
+    """Models that keys may use for one operation. A name is resolved once for each key, until the config or the key
+    changes.
+    """
+
+    def __init__(self, channels: Channels, operation: Operation) -> None:
+        self._channels = channels
+        self._operation = operation
+        self._router = channels.router
+        self._resolved: dict[tuple[str, str], _Access] = {}
+
+    def resolve(self, caller: Caller, name: str) -> Resolved:
+        """Return the model that a caller names. Raise UmgError: MODEL_NOT_FOUND as `find_model` does, UNSUPPORTED_FIELD
+        if no channel serves the model for the operation, PERMISSION_DENIED if the key may use none that does.
+        """
+        router = self._channels.router
+        if router is not self._router:
+            self._router, self._resolved = router, {}
+        known = self._resolved.get((caller.key_id, name))
+        if known is not None and known.caller is caller:
+            return known.resolved
+        resolved = find_model(router, caller, name)
+        if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
+            raise not_found(caller, name)
+        router.check(resolved.model.id, self._operation, caller.channels)
+        if len(self._resolved) >= MAX_RESOLVED:
+            self._resolved.clear()
+        self._resolved[caller.key_id, name] = _Access(caller, resolved)
+        return resolved
 
 
 def find_model(router: Router, caller: Caller, name: str) -> Resolved:

@@ -16,7 +16,7 @@ from umg_grpc.access.limited import LimitedModel
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import FREE
-from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, RoutePreferences
+from umg_grpc.routing import Operation, PublicModel, Resolved, RoutePreferences
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
@@ -25,7 +25,7 @@ from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.cost_bounds import cost_bound
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedging import first_to_answer
-from umg_grpc.service.pipeline.model_access import find_model, not_found
+from umg_grpc.service.pipeline.model_access import ModelAccess
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage import UsageInFlight
 from umg_grpc.service.pipeline.validation import check
@@ -74,6 +74,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
         self._context = context
         self._operation = operation
+        self._access = ModelAccess(context.channels, operation)
         self._response_type: type[ResponseT] = response_type
 
     async def read(
@@ -92,12 +93,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         elif call.arrival.notes is None:
             request, notes = await self._decode(request, counted=counted)
         self._check_content(request)
-        router, caller = self._context.channels.router, call.caller
-        resolved = find_model(router, caller, request.model)
-        if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
-            raise not_found(caller, request.model)
-        router.check(resolved.model.id, self._operation, caller.channels)
-        return DecodedRequest(request, notes), resolved
+        return DecodedRequest(request, notes), self._access.resolve(call.caller, request.model)
 
     async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
         """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""

@@ -72,7 +72,9 @@ class Client:
         `max_bytes`.
         """
         response = (await self._send(call, streams=False)).response
-        return await inflate(response, call.max_bytes)
+        if response.encodings or response.refused:
+            return await inflate(response, call.max_bytes)
+        return Fetched(response.status, response.headers, response.take(response.size))
 
     async def open(self, call: Outgoing) -> Exchange:
         """Send the request and return the exchange once the head of the response was received. Raise UmgError as

@@ -40,9 +40,12 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
         elif message.role in ("tool", "function"):
             _decode_result(message, target, f"messages[{index}]")
         else:
-            if message.content is None:
+            if isinstance(message.content, str):
+                target.parts.add().text.text = message.content
+            elif message.content is None:
                 raise missing(f"messages[{index}].content")
-            _decode_content(message.content, target, f"messages[{index}].content")
+            else:
+                _decode_content(message.content, target, f"messages[{index}].content")
             if message.name is not None:
                 target.name = message.name
 

@@ -1,13 +1,14 @@
 """Decoding of callers' bodies on every face: limited in size before decoding, and never an internal error."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from umg_grpc.errors import UmgError, overloaded, place_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.body_limits import check_bounds
 from umg_grpc.wire.text_format import BIG_BYTES
 
+Params = ParamSpec("Params")
 Decoded = TypeVar("Decoded")
 
 SLOW_MARKS = 4096
@@ -31,13 +32,13 @@ def decode_body(
     decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
     """
     check_bounds(body)
-    return guarded(lambda: decode(body, headers))
+    return guarded(decode, body, headers)
 
 
-def guarded(decode: Callable[[], Decoded]) -> Decoded:
+def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
     """Decode a body that was bounded before. Raise UmgError as `decode_body` does."""
     try:
-        return decode()
+        return decode(*arguments, **named)
     except UmgError:
         raise
     except MemoryError:

@@ -15,7 +15,6 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.errors.classification import (
     ACCOUNT_ERROR,
@@ -29,10 +28,12 @@ from umg_grpc.wire.errors.classification import (
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
+NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
+
 
 def is_error(raw: Raw) -> bool:
     """Return whether the value of a body's member `error` states an error, and is not null or empty."""
-    return is_present(raw) and bytes(raw) not in (b"{}", b'""', b"false")
+    return bytes(raw) not in NO_ERRORS
 
 
 NO_ANSWER = ": it holds no answer"
