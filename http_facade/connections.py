@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_connections",
+        "_drained",
         "_framing",
         "_loop",
         "_protocol",
@@ -98,6 +99,7 @@ class Connection(asyncio.Protocol):
         self._framing = RequestFraming()
         self._unanswered = 0  # requests whose headers are complete and whose answer is not
         self._transport: asyncio.Transport | None = None
+        self._drained: asyncio.Future[None] | None = None  # set while `write` waits
         self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
         self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
         self.exchange: Exchange | None = None  # the request that the dispatcher answers
@@ -160,6 +162,15 @@ class Connection(asyncio.Protocol):
                 self._stop_timer()
         elif begun or not was_in_headers:
             self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
+
+    async def write(self, answer: bytes) -> None:
+        """Write a response, and wait until the client has read nearly all of it or is disconnected."""
+        if self._transport is None:
+            return
+        self._transport.write(answer)
+        if self._write_timeout is not None:
+            self._drained = self._loop.create_future()
+            await self._drained
 
     def end_answer(self) -> None:
         """Record that an answer was sent completely: the next bytes may begin a request."""
@@ -254,6 +265,8 @@ class Connection(asyncio.Protocol):
         if self._write_timeout is not None:
             self._write_timeout.end()
             self._write_timeout = None
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
 
 
 def connection_of(request: web.BaseRequest) -> Connection | None:

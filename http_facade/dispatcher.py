@@ -19,6 +19,7 @@ from http_facade.response_start import begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
+from http_facade.whole_response import SENT, WholeResponse, encode_whole, is_plain
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.v1 import pb
@@ -68,14 +69,14 @@ class Dispatcher:
                     self._send_continue(request)
                 if self._cors.enabled:
                     exchange.cors = self._cors
-                response = (self._cors.preflight(request) if self._cors.enabled else None) or await handle(exchange)
+                answer = (self._cors.preflight(request) if self._cors.enabled else None) or await handle(exchange)
             except Exception as failure:
                 if exchange.is_begun:
                     raise
-                response = _make_error_response(failure, exchange, route)
+                answer = _make_error_response(failure, exchange, route)
                 failure.__traceback__ = None  # its frames hold the request, and that of an unknown path also the error
-            status = response.status
-            await _send(exchange, response)
+            status = answer.status
+            response = await _send(exchange, answer)
             connection.end_answer()
         finally:
             connection.exchange = None
@@ -130,16 +131,25 @@ class Dispatcher:
             raise overloaded("the gateway has as many connections as it takes")
 
 
-async def _send(exchange: Exchange, response: web.StreamResponse) -> None:
-    """Send the rest of the response, and wait until the client has read nearly all of it or is disconnected.
+async def _send(exchange: Exchange, answer: web.StreamResponse | WholeResponse) -> web.StreamResponse:
+    """Send the rest of the response, and wait until the client has read nearly all of it or is disconnected. Return the
+    response for aiohttp.
 
     The call keeps its slot of the load shedder until then, which limits the number of unread answers in memory.
     """
     transport = exchange.request.transport
-    if transport is not None and not transport.is_closing():
-        if not response.prepared:
-            await begin_response(exchange, response)
-        await response.write_eof()
+    is_open = transport is not None and not transport.is_closing()
+    if isinstance(answer, WholeResponse):
+        if is_open and is_plain(exchange):
+            exchange.is_begun = True
+            await exchange.connection.write(encode_whole(answer, exchange.request_id))
+            return SENT
+        answer = answer.for_aiohttp()
+    if is_open:
+        if not answer.prepared:
+            await begin_response(exchange, answer)
+        await answer.write_eof()
+    return answer
 
 
 def _make_error_response(failure: Exception, exchange: Exchange, route: Route | None) -> web.Response:

@@ -26,13 +26,14 @@ from http_facade.settings import Settings
 from http_facade.stored_responses import StoredResponseHandlers
 from http_facade.unary_handler import UnaryHandler
 from http_facade.video_handlers import VideoHandlers
+from http_facade.whole_response import WholeResponse
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
-Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse]]
+Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse | WholeResponse]]
 MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
 
 
@@ -103,7 +104,7 @@ class Generate:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the answer as a body of the format, or stream it as events of the format."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
@@ -116,8 +117,8 @@ class Generate:
         generate = attach(self._stub.Generate, notes, exchange.known_key)
         call = generate(canonical, metadata=metadata(exchange, self._face))
         answer = await call
-        headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
-        return web.Response(headers=headers, body=self._codec.encode_response(answer, canonical))
+        headers = response_headers(await call.initial_metadata())
+        return WholeResponse(headers, self._codec.encode_response(answer, canonical))
 
     async def _stream(
         self, exchange: Exchange, canonical: pb.GenerateRequest, notes: RequestNotes

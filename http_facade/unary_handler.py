@@ -14,6 +14,7 @@ from http_facade.request_bodies import JSON, BodyReader
 from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
 from http_facade.settings import Settings
+from http_facade.whole_response import WholeResponse
 from umg_grpc.wire.core.client_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -40,7 +41,7 @@ class UnaryHandler(Generic[Request, Response]):
         self._settings = settings
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the response in the form that the caller's SDK expects."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> tuple[DecodedRequest[Request], ClientShape]:
@@ -49,12 +50,12 @@ class UnaryHandler(Generic[Request, Response]):
         (canonical, notes), shape = await self._bodies.read(exchange, decode)
         call = attach(self._method, notes, exchange.known_key)(canonical, metadata=metadata(exchange, self._face))
         answer = await call
-        headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
+        headers = response_headers(await call.initial_metadata())
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
-            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+            return await answer_in_pieces(exchange, {hdrs.CONTENT_TYPE: JSON, **headers}, pieces, self._settings.turns)
         if answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:
             body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
-        return web.Response(headers=headers, body=body)
+        return WholeResponse(headers, body)

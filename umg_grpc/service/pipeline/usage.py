@@ -171,7 +171,7 @@ def _set_outcome(record: UsageRecord, facts: CallFacts, seconds: float) -> None:
 
 def _details(call: Call, failure: UmgError | None) -> CallDetails:
     seconds, report = call.facts.first_output_seconds, call.facts.report
-    dropped = report.entries() if report is not None else ()
+    dropped = report.entries() if report is not None and report.dropped else ()
     return CallDetails(
         attempts=call.facts.ended_attempts,
         message="" if failure is None else storable(failure.message),

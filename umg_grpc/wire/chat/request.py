@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
+from functools import partial
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import assert_never, get_args
 
 import msgspec
@@ -170,15 +172,15 @@ def _read(body: bytes) -> tuple[schema.ChatRequest, dict[str, msgspec.Raw]]:
 
 
 _KNOWN = msgspec.json.Decoder(schema.KnownChatRequest)
+_is_set = partial(is_not, None)
 
 
 def _decode_options(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    for name, value in zip(COPIED_FIELDS, _copied_fields(chat), strict=True):
-        if value is not None:
-            setattr(request, name, value)
-    for (name, target), number in zip(WHOLE_NUMBERS, _whole_numbers(chat), strict=True):
-        if number is not None:
-            setattr(request, target, whole(number, name))
+    copied, numbers = _copied_fields(chat), _whole_numbers(chat)
+    for name, value in compress(zip(COPIED_FIELDS, copied, strict=True), map(_is_set, copied)):
+        setattr(request, name, value)
+    for (name, target), number in compress(zip(WHOLE_NUMBERS, numbers, strict=True), map(_is_set, numbers)):
+        setattr(request, target, whole(number, name))
     if (seed := whole(chat.seed, "seed", INT64_MAX)) is not None:
         request.seed = seed
     if chat.stop:

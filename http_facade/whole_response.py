@@ -1,0 +1,84 @@
+"""Successful responses with one JSON body, whose head and body are written to the connection in one step.
+
+Nearly all calls end with such a response, and aiohttp takes longer to write one than the gateway takes to encode it.
+Any other response, and any on a connection that ends with it, is written by aiohttp.
+"""
+
+import time
+from email.utils import formatdate
+from typing import NamedTuple
+
+from aiohttp import HttpVersion11, hdrs, web
+
+from http_facade.exchange import REQUEST_ID_HEADERS, Exchange
+from http_facade.overload_refusals import SERVER
+
+JSON = "application/json"
+
+
+class WholeResponse(NamedTuple):
+    """Successful response to a call of a model."""
+
+    headers: dict[str, str]
+    """Headers of its own, without those that all responses have."""
+    body: bytes
+    status: int = 200
+
+    def for_aiohttp(self) -> web.Response:
+        """Return the response for aiohttp to write."""
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **self.headers}, body=self.body)
+
+
+class SentResponse(web.StreamResponse):
+    """Response that was written already, as aiohttp gets it from a handler: there is nothing left to send."""
+
+    @property
+    def keep_alive(self) -> bool:
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """Do nothing: the head was written."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: the body was written."""
+
+
+SENT = SentResponse()
+
+
+def is_plain(exchange: Exchange) -> bool:
+    """Return whether the response to the request has no headers that depend on the connection or on other origins."""
+    request = exchange.request
+    return (
+        request.version == HttpVersion11
+        and request.keep_alive
+        and exchange.cors is None
+        and not exchange.connection.is_draining
+    )
+
+
+def encode_whole(response: WholeResponse, request_id: str) -> bytes:
+    """Return the bytes of a response. Raise ValueError for a header with a line break."""
+    lines = [f"{name}: {value}" for name, value in response.headers.items()]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header has a line break in it")
+    lines += [f"{name}: {request_id}" for name in REQUEST_ID_HEADERS]
+    head = "\r\n".join(("HTTP/1.1 200 OK", f"Content-Type: {JSON}", f"Server: {SERVER}", *lines))
+    head += f"\r\nContent-Length: {len(response.body)}\r\nDate: {_DATE.now()}\r\n\r\n"
+    return head.encode("utf-8", "surrogateescape") + response.body
+
+
+class _Date:
+    """Date of responses, formatted once a second."""
+
+    def __init__(self) -> None:
+        self._second, self._text = 0, ""
+
+    def now(self) -> str:
+        """Return the date now."""
+        if (second := int(time.time())) != self._second:
+            self._second, self._text = second, formatdate(second, usegmt=True)
+        return self._text
+
+
+_DATE = _Date()
