@@ -1,6 +1,6 @@
 """Parsing of responses: the bytes of a connection -> status, headers and body."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar, overload
 
@@ -124,6 +124,8 @@ class ResponseParser:
     """Parser of a connection's bytes into its responses, one after the other. Does no I/O."""
 
     def __init__(self) -> None:
+        self._received = bytearray()  # parts of the body that `feed` has not taken yet
+        self.on_body: Callable[[bytes], None] = self._received.extend  # a stream has a part for each event
         self._parser = HttpResponseParser(self)
         # for providers that send malformed heads
         self._parser.set_dangerous_leniencies(
@@ -151,11 +153,13 @@ class ResponseParser:
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
+            self._take_body()
             response.received += len(data)
             response.keep = False
             if not response.complete and not response.refused:
                 raise broken(f"{error}") from None
             return True
+        self._take_body()
         if not had_head:
             response.received += len(data)
             if response.received > MAX_HEAD_BYTES:
@@ -164,6 +168,12 @@ class ResponseParser:
         if limit is not None and (response.size > limit or response.content_length > limit):
             return _end_at_limit(response, limit)
         return response.complete
+
+    def _take_body(self) -> None:
+        if received := self._received:
+            self.response.body += received
+            self.response.size += len(received)
+            received.clear()
 
     # callbacks of the parser
 
@@ -192,11 +202,6 @@ class ResponseParser:
         if b"content-encoding" in names:
             values = [value for name, value in response.fields if name.lower() == b"content-encoding"]
             response.encodings = tuple(part.strip().lower() for part in reversed(b",".join(values).split(b",")))
-
-    def on_body(self, body: bytes) -> None:
-        response = self.response
-        response.body.extend(body)
-        response.size += len(body)
 
     def on_message_complete(self) -> None:
         if self.response.has_head:
