@@ -6,6 +6,9 @@ import logging
 import sys
 import time
 from contextlib import suppress
+from functools import partial
+from itertools import compress
+from operator import is_not
 from typing import BinaryIO, Literal, Self
 
 import msgspec
@@ -105,6 +108,9 @@ class Timestamper:
         return f"{self._text}.{int((now - second) * 1000):03d}Z"
 
 
+_is_set = partial(is_not, None)
+
+
 class JsonLine:
     """Processor that encodes an event as one line of JSON, in one step for speed: every call has a line."""
 
@@ -115,7 +121,7 @@ class JsonLine:
         if event.get("exc_info"):
             event = structlog.processors.format_exc_info(logger, level, event)
         line = {"timestamp": self._timestamper.now(), "level": level}
-        line.update({key: value for key, value in event.items() if value is not None})
+        line.update(compress(event.items(), map(_is_set, event.values())))
         return msgspec.json.encode(line, enc_hook=repr)
 
 

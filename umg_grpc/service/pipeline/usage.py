@@ -8,7 +8,7 @@ from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
-from umg_grpc.prices import FREE, Quantities, Unit, estimated_quantities, quantities_of, unit_of
+from umg_grpc.prices import FREE, Quantities, Unit, Variant, estimated_quantities, quantities_of
 from umg_grpc.service.pipeline.call import Call, CallFacts
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
@@ -108,8 +108,9 @@ class UsageInFlight:
         """Set the estimated tokens and cost, with the names cut to the size of a slot."""
         facts, charges = self._call.facts, self._call.charges
         estimate = estimate_tokens(self._request, self._model, charges.output_limit)
-        _set_outcome(record, facts, time.perf_counter() - facts.began_at)
         record.model, record.channel = facts.model[:MAX_NAME_CHARACTERS], facts.channel[:MAX_NAME_CHARACTERS]
+        record.attempts, record.micro_credits = facts.attempts, 0
+        record.duration_micros = int((time.perf_counter() - facts.began_at) * 1e6)
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
         record.input_tokens, record.output_tokens = estimate
         quantities = estimated_quantities(*estimate)
@@ -137,8 +138,8 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
     if (usage := facts.usage) is not None and not facts.is_cached:
         record.estimated = usage.estimated
         record.micro_credits = charges.micro_credits
-        for item, count in quantities.items():
-            if (field := FIELDS.get(unit_of(item))) is not None:  # several variants of a unit have one field
+        for item, count in quantities.items():  # several variants of a unit have one field
+            if (field := FIELDS.get(item.unit if isinstance(item, Variant) else item)) is not None:
                 setattr(record, field, getattr(record, field) + count)
     log.add(record, slot)
 
