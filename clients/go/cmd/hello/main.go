@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log"
@@ -11,7 +12,7 @@ import (
 )
 
 func main() {
-	client, err := umg.Connect(os.Getenv("UMG_ADDRESS"), os.Getenv("UMG_API_KEY"), umg.Options{})
+	client, err := umg.Connect(cmp.Or(os.Getenv("UMG_ADDRESS"), "127.0.0.1:50051"), os.Getenv("UMG_API_KEY"), umg.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -21,4 +22,5 @@ func main() {
 		}
 		fmt.Print(text)
 	}
+	fmt.Println()
 }
