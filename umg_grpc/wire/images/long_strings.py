@@ -6,6 +6,8 @@ file is decoded from the body itself instead, in steps.
 
 from collections.abc import Iterator
 
+from msgspec import Raw
+
 LONG_BYTES = 64 << 10
 """Size in bytes from which a string is cut out."""
 _MARK = b"umg-long-string-"
@@ -27,12 +29,14 @@ class LongStrings:
         """Cut the long strings out of a JSON body; none if it has a string that looks like one of the short ones."""
         self.body = body
         self._contents: dict[str, memoryview] = {}
+        self._quoted: dict[bytes, memoryview] = {}
         if len(body) < LONG_BYTES:
             return
         view, pieces, position = memoryview(body), list[bytes | memoryview](), 0
         for start, end in _long_strings(body):
             name = b"%b%d" % (_MARK, len(self._contents))
             self._contents[name.decode()] = view[start:end]
+            self._quoted[b'"%b"' % name] = view[start - 1 : end + 1]
             pieces += [view[position:start], name]
             position = end
         short = b"".join([*pieces, view[position:]])
@@ -40,6 +44,7 @@ class LongStrings:
             self.body = short
         else:
             self._contents.clear()
+            self._quoted.clear()
 
     def __len__(self) -> int:
         return len(self._contents)
@@ -52,6 +57,11 @@ class LongStrings:
         long = LongText(text)
         long.content = content
         return long
+
+    def restore_raw(self, raw: Raw) -> Raw:
+        """Return the JSON of a long string for that of the one that stands for it, any other value unchanged."""
+        content = self._quoted.get(bytes(raw)) if self._quoted else None
+        return raw if content is None else Raw(content)
 
 
 def _long_strings(body: bytes) -> Iterator[tuple[int, int]]:

@@ -14,6 +14,7 @@ from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.classification import FILTERED
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.images.long_strings import LongStrings
 from umg_grpc.wire.images.providers.answer import OUTPUT_FORMATS, check_images, copy_size, is_text, set_bytes, set_time
 from umg_grpc.wire.images.providers.stream import EventDecoder
 
@@ -73,13 +74,16 @@ _ANSWER = msgspec.json.Decoder(Answer)
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
     """Return the answer. Raise UmgError(UPSTREAM_FAILED), or the error that a body with status 200 states."""
-    try:
-        answer = decode(_ANSWER, body)
-    except (ValueError, RecursionError):
-        raise unreadable() from None
+    strings = LongStrings(body)
+    answer, inner = _read(strings.body)
+    restored = 0
+    for item in inner.data or ():
+        short, item.b64_json = item.b64_json, strings.restore_raw(item.b64_json)
+        restored += item.b64_json is not short
+    if restored < len(strings):  # a long string that is no image
+        answer, inner = _read(body)
     if is_error(answer.error):
         raise stated_error(answer.error)
-    inner = answer.data if isinstance(answer.data, Inner) else Inner(data=answer.data)
     if inner.data is None:
         raise unreadable(NO_ANSWER)
     response = pb.GenerateImageResponse()
@@ -90,6 +94,15 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     set_head(result, inner)
     check_images(result, add_items(result, inner.data))
     return response
+
+
+def _read(body: bytes) -> tuple[Answer, Inner]:
+    """Return the answer, and the object with its images. Raise UmgError(UPSTREAM_FAILED)."""
+    try:
+        answer = decode(_ANSWER, body)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    return answer, answer.data if isinstance(answer.data, Inner) else Inner(data=answer.data)
 
 
 def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
