@@ -1,12 +1,9 @@
 """Python client against a real gRPC server with a scripted service."""
 
 import asyncio
-import re
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from grpclib.const import Status
@@ -15,8 +12,6 @@ from umg_client import Client, ErrorReason, UmgError, connect, user, v1
 from tests.clients.python.service import KEY, Served
 from umg_grpc.errors import UmgError as GatewayError
 from umg_grpc.v1 import pb
-
-README = Path(__file__).parents[3] / "clients" / "python" / "README.md"
 
 
 async def whole(stream: AsyncGenerator[str, None]) -> str:
@@ -196,13 +191,3 @@ async def test_an_address_without_host_or_port_is_refused(address: str) -> None:
 
 def test_the_schemas_comments_are_the_docstrings() -> None:
     assert "Cancelling the call" in (v1.GenerationServiceStub.stream_generate.__doc__ or "")
-
-
-async def test_the_readmes_first_example_runs(served: Served) -> None:
-    example = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
-    example = example.replace("127.0.0.1:50051", served.address)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", "-c", example, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    printed, complaints = await process.communicate()
-    assert (printed.decode(), complaints.decode()) == ("Say hello in five languages. \n", "")
