@@ -23,9 +23,10 @@ conformance_args ?=
 fuzz_args ?=
 lock_args ?=
 audit_args ?=
+clients_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clients clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -147,6 +148,9 @@ conformance: $(VENV)/.installed ## install two other gateways, run the conforman
 
 fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every format for an hour
 	$(BIN)/python -m tests.fuzz $(fuzz_args)
+
+clients: $(VENV)/.installed ## run the scenarios of the clients in all languages: some minutes
+	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/clients $(clients_args)
 
 clean: ## remove the files that install and the tests created
 	rm -rf $(VENV) gen clients/python/src/umg_client/v1 build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

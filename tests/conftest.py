@@ -18,7 +18,7 @@ pytest_plugins = ["tests.support.databases", "tests.support.redis", "tests.suppo
 settings.register_profile("without deadlines", deadline=None)  # a busy machine takes longer for an example
 settings.load_profile("without deadlines")
 
-LONGEST = ("agents", "soak", "memory", "bench", "linear", "faults", "cli", "docs")
+LONGEST = ("clients", "agents", "soak", "memory", "bench", "linear", "faults", "cli", "docs")
 """Directories whose files take longest. They run first: at the end, the other workers would wait for them."""
 
 THRESHOLDS = (10_000, 20, 2)

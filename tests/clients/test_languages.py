@@ -8,8 +8,10 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -53,16 +55,34 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pre
 async def lines(request: pytest.FixtureRequest, gateway: Prepared) -> dict[str, Any]:
     """Line of each scenario that the program of a language printed."""
     skip_unless_available(request.param)
+    printed = await output_of(request.param, gateway)
+    return {line["name"]: line for line in map(json.loads, printed.split("\n")[:-1])}
+
+
+async def output_of(language: str, gateway: Prepared, *arguments: str) -> str:
+    """Return the output of a language's program, which is built if needed."""
     process = await asyncio.create_subprocess_exec(
-        str(CLIENTS / request.param / "run"),
+        str(CLIENTS / language / "run"),
+        *arguments,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **gateway.environment, "PYTHON": sys.executable},
-        limit=2**26,
+        start_new_session=True,
     )
-    out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # a compiler too, when the time is over
     assert process.returncode == 0, err.decode(errors="replace")[-3000:]
-    return {line["name"]: line for line in map(json.loads, out.decode().split("\n")[:-1])}
+    return out.decode()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("language", TOOLS)
+async def test_a_first_answer_is_printed(language: str, gateway: Prepared) -> None:
+    skip_unless_available(language)
+    assert "You said: Say hello in five languages." in await output_of(language, gateway, "hello")
 
 
 @pytest.mark.asyncio(loop_scope="module")
