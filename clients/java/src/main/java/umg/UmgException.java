@@ -78,12 +78,16 @@ public final class UmgException extends RuntimeException {
   public String getMessage() {
     var status = ((StatusException) getCause()).getStatus();
     var text = ours ? status.getDescription() : switch (code) {
-      case UNAVAILABLE -> "the connection to the gateway failed: " + status.getDescription();
+      case UNAVAILABLE -> "the connection to the gateway failed: " + cause(status);
       case DEADLINE_EXCEEDED -> "the call took longer than its own deadline";
       case RESOURCE_EXHAUSTED -> "the answer is larger than this client accepts";
       default -> status.getDescription();
     };
     return text == null ? code.name() : text;
+  }
+
+  private static String cause(Status status) {
+    return status.getCause() == null ? status.getDescription() : status.getCause().getMessage();
   }
 
   @Override
