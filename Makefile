@@ -153,4 +153,4 @@ clients: $(VENV)/.installed ## run the scenarios of the clients in all languages
 	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/clients $(clients_args)
 
 clean: ## remove the files that install and the tests created
-	rm -rf $(VENV) gen clients/python/src/umg_client/v1 build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) gen clients/python/src/umg_client/v1 clients/java/target clients/rust/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
