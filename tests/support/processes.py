@@ -1,4 +1,4 @@
-"""Gateways as operators run them: `umg serve` in a process of its own."""
+"""Gateways as operators run them: `umg serve` in a process of its own, forked from one with its modules."""
 
 import asyncio
 import os
@@ -10,19 +10,21 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support import preloaded
 from tests.support.secrets import leaked
 from umg_grpc.access.bootstrap import VARIABLE
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 
 START_SECONDS = 60
 UMG = (sys.executable, "-m", "umg_grpc.cli")
+"""Command of a process that loads its modules itself."""
 
 
 @dataclass
 class Served:
     """Running gateway that printed its addresses."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | preloaded.Forked
     data: Path
     environment: dict[str, str]
     lines: list[str] = field(default_factory=list)  # of standard output
@@ -77,24 +79,29 @@ class Served:
 
 @asynccontextmanager
 async def serve(
-    data: Path, *arguments: str, environment: dict[str, str] | None = None, program: Sequence[str] = UMG
+    data: Path, *arguments: str, environment: dict[str, str] | None = None, program: Sequence[str] = ()
 ) -> AsyncGenerator[Served, None]:
     """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
     serves.
     """
+    process: asyncio.subprocess.Process | preloaded.Forked
     ports: Sequence[str] = [
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
     variables = {**os.environ, **(environment or {})}
     first_key = variables.get(VARIABLE, "")
     assert len(first_key) <= 1 or leaked([first_key]), "the first key has no form that is found in logs"
-    process = await asyncio.create_subprocess_exec(
-        *(*program, "serve", "--data", str(data), *ports, *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=variables,
-        start_new_session=True,
-    )
+    command = ("serve", "--data", str(data), *ports, *arguments)
+    if program:
+        process = await asyncio.create_subprocess_exec(
+            *(*program, *command),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=variables,
+            start_new_session=True,
+        )
+    else:
+        process = await preloaded.start(command, variables)
     served = Served(process, data, variables)
     reading = asyncio.create_task(_read_log(served))
     try:
@@ -106,6 +113,8 @@ async def serve(
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         await reading
+        if isinstance(process, preloaded.Forked):
+            process.close()
 
 
 async def _read_until_serving(served: Served) -> None:
@@ -128,13 +137,6 @@ async def _read_log(served: Served) -> None:
 
 async def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Run another `umg` command. Return its exit code, standard output and standard error."""
-    process = await asyncio.create_subprocess_exec(
-        *UMG,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **(environment or {})},
-    )
+    process = await preloaded.start(arguments, {**os.environ, **(environment or {})})
     out, err = await asyncio.wait_for(process.communicate(), START_SECONDS)
     return process.returncode or 0, out.decode(), err.decode()
