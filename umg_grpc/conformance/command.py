@@ -70,7 +70,7 @@ async def check(target: Target) -> list[Result]:
         http = HttpCaller(session, target.url, target.key, target.seconds)
         called = None
         if target.grpc:
-            channel = await stack.enter_async_context(grpc.aio.insecure_channel(target.grpc, options=RECEIVED))
+            channel = await stack.enter_async_context(_channel(target))
             called = GrpcCaller(channel, target.key, target.seconds)
         chosen = models.choose(await models.list_models(http), models.parse_options(target.models))
         runner = Runner(http, called, chosen, {**target.values, "key": target.key})
@@ -82,6 +82,13 @@ async def check(target: Target) -> list[Result]:
 
         done = await asyncio.gather(*map(face, files))
     return [result for results in done for result in results]
+
+
+def _channel(target: Target) -> grpc.aio.Channel:
+    """Return a connection to the gRPC address, with TLS if the URL has it."""
+    if target.url.startswith("https://"):
+        return grpc.aio.secure_channel(target.grpc, grpc.ssl_channel_credentials(), options=RECEIVED)
+    return grpc.aio.insecure_channel(target.grpc, options=RECEIVED)
 
 
 def listing(target: Target) -> str:
