@@ -1,5 +1,6 @@
 """The build of the TypeScript client generates its code as `buf.gen.yaml`, the template for all languages, does."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +32,11 @@ def test_both_name_the_same_version_of_the_generator() -> None:
     package = yaml.safe_load((CLIENT / "package.json").read_text(encoding="utf-8"))  # JSON is YAML
     version = package["devDependencies"]["@bufbuild/protoc-gen-es"]
     assert f"@bufbuild/protoc-gen-es@{version}" in (ROOT / "buf.gen.yaml").read_text(encoding="utf-8")
+
+
+def test_the_commands_for_a_copy_of_the_schema_name_the_same_versions() -> None:
+    package = yaml.safe_load((CLIENT / "package.json").read_text(encoding="utf-8"))
+    versions = {**package["dependencies"], **package["devDependencies"]}
+    named = re.findall(r"(@[\w-]+/[\w-]+)@([\d.]+)", (ROOT / "proto/README.md").read_text(encoding="utf-8"))
+    assert len(named) == 4
+    assert named == [(name, versions[name]) for name, _ in named]
