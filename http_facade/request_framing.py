@@ -25,6 +25,12 @@ class RequestFraming:
     def feed(self, data: bytes) -> int:
         """Return the number of requests whose headers end in the next bytes."""
         begun = 0
+        if self.is_between_requests and (end := data.find(HEADERS_END)) > 0 and data[:1] not in LINE_END:
+            self._read_headers(data[:end].lower())
+            if self._unread == len(data) - end - len(HEADERS_END) and not self._in_chunks:
+                self._unread = 0
+                return 1  # exactly one request, as nearly always
+            begun, data = 1, data[end + len(HEADERS_END) :]
         while data:
             if self._unread:
                 read = int(min(self._unread, len(data)))
