@@ -30,6 +30,9 @@ the oldest of them.
 MIN_ACCEPTED = 64
 """Connections accepted at once even at the limit; more would use up file descriptors before the excess is closed."""
 
+MAX_JOINED_BYTES = 64 << 10
+"""Largest body that is written together with its head; joining a larger one takes longer than a second write."""
+
 
 class Connections:
     """Open connections and their limit. A call makes the protocol of a new connection."""
@@ -163,11 +166,15 @@ class Connection(asyncio.Protocol):
         elif begun or not was_in_headers:
             self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
 
-    async def write(self, answer: bytes) -> None:
+    async def write(self, head: bytes, body: bytes) -> None:
         """Write a response, and wait until the client has read nearly all of it or is disconnected."""
         if self._transport is None:
             return
-        self._transport.write(answer)
+        if len(body) <= MAX_JOINED_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._transport.write(body)
         if self._write_timeout is not None:
             self._drained = self._loop.create_future()
             await self._drained

@@ -19,7 +19,7 @@ from http_facade.response_start import begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from http_facade.whole_response import SENT, WholeResponse, encode_whole, is_plain
+from http_facade.whole_response import SENT, WholeResponse, encode_head, is_plain
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.v1 import pb
@@ -142,7 +142,7 @@ async def _send(exchange: Exchange, answer: web.StreamResponse | WholeResponse) 
     if isinstance(answer, WholeResponse):
         if is_open and is_plain(exchange):
             exchange.is_begun = True
-            await exchange.connection.write(encode_whole(answer, exchange.request_id))
+            await exchange.connection.write(encode_head(answer, exchange.request_id), answer.body)
             return SENT
         answer = answer.for_aiohttp()
     if is_open:

@@ -12,10 +12,11 @@ from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
 from http_facade.grpc_calls import attach, metadata, opened, response_headers
-from http_facade.request_bodies import JSON, BodyReader
+from http_facade.request_bodies import BodyReader
 from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
 from http_facade.settings import Settings
+from http_facade.whole_response import WholeResponse
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import IMAGE_FORMATS
@@ -47,7 +48,7 @@ class GenerateImage:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the images in the documented shape or that of SDKs, or stream them as events."""
         request = await self._read(exchange)
         try:
@@ -56,7 +57,7 @@ class GenerateImage:
             generate = attach(self._stub.GenerateImage, request.notes, exchange.known_key)
             call = generate(request.canonical, metadata=metadata(exchange, self._face))
             answer = await call
-            headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
+            headers = response_headers(await call.initial_metadata())
         except grpc.aio.AioRpcError as failure:
             raise with_body_paths(failure, request.notes.opaque_paths) from None
         if self._codec.shape is None:

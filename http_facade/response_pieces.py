@@ -1,24 +1,25 @@
 """Large responses that are encoded and sent in pieces."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from http_facade.exchange import Exchange
 from http_facade.response_start import begin_response
+from http_facade.whole_response import JSON, WholeResponse
 
 
 async def answer_in_pieces(
-    exchange: Exchange, headers: Mapping[str, str], pieces: Iterator[bytes], turns: asyncio.Semaphore
-) -> web.StreamResponse:
+    exchange: Exchange, headers: dict[str, str], pieces: Iterator[bytes], turns: asyncio.Semaphore
+) -> web.StreamResponse | WholeResponse:
     """Return the response. One piece is its body; of several, each is encoded once the client has read the pieces
     before it, and in `turns`: one piece of all responses in an iteration of the event loop.
     """
     body, more = next(pieces), next(pieces, None)
     if more is None:
-        return web.Response(headers=headers, body=body)
-    response = web.StreamResponse(headers=headers)
+        return WholeResponse(headers, body)
+    response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: JSON, **headers})
     await begin_response(exchange, response)
     await response.write(body + more)
     while True:

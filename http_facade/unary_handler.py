@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import grpc
-from aiohttp import hdrs, web
+from aiohttp import web
 from google.protobuf.message import Message
 
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import attach, metadata, response_headers
-from http_facade.request_bodies import JSON, BodyReader
+from http_facade.request_bodies import BodyReader
 from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
 from http_facade.settings import Settings
@@ -53,7 +53,7 @@ class UnaryHandler(Generic[Request, Response]):
         headers = response_headers(await call.initial_metadata())
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
-            return await answer_in_pieces(exchange, {hdrs.CONTENT_TYPE: JSON, **headers}, pieces, self._settings.turns)
+            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
         if answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:

@@ -57,15 +57,15 @@ def is_plain(exchange: Exchange) -> bool:
     )
 
 
-def encode_whole(response: WholeResponse, request_id: str) -> bytes:
-    """Return the bytes of a response. Raise ValueError for a header with a line break."""
+def encode_head(response: WholeResponse, request_id: str) -> bytes:
+    """Return the head of a response. Raise ValueError for a header with a line break."""
     lines = [f"{name}: {value}" for name, value in response.headers.items()]
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("a header has a line break in it")
     lines += [f"{name}: {request_id}" for name in REQUEST_ID_HEADERS]
     head = "\r\n".join(("HTTP/1.1 200 OK", f"Content-Type: {JSON}", f"Server: {SERVER}", *lines))
     head += f"\r\nContent-Length: {len(response.body)}\r\nDate: {_DATE.now()}\r\n\r\n"
-    return head.encode("utf-8", "surrogateescape") + response.body
+    return head.encode("utf-8", "surrogateescape")
 
 
 class _Date:
