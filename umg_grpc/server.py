@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -33,7 +32,6 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metrics import (
-    BLOB_STORE,
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
     DATABASE_UP,
@@ -43,6 +41,7 @@ from umg_grpc.service.metrics import (
     Metrics,
     Values,
 )
+from umg_grpc.service.opening import closed, open_blob_store, open_memory, open_usage_log, started
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
 from umg_grpc.service.pipeline.generation import GenerationPipeline
@@ -69,19 +68,16 @@ from umg_grpc.service.tasks.tasks import Tasks
 from umg_grpc.service.telemetry.interface import Telemetry
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
-from umg_grpc.store.blob_places import blob_place
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis import Redis
-from umg_grpc.store.retained import Bounds
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, IMAGE_FORMATS, RERANK_FORMATS
-from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
 from umg_grpc.wire.video import ENTRIES
 
 SERVICES = [
@@ -295,31 +291,23 @@ async def open_service(
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)
         client = await stack.enter_async_context(Client.opened())
-        engine = WordLlamaEngine()
-        stack.push_async_callback(engine.aclose)
-        memory = await _memory(config, store, stack)
+        engine = closed(WordLlamaEngine(), stack)
+        memory = await open_memory(config, store, stack)
         redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
-        cache = ResponseCache(config.cache_bytes, redis)
-        stack.push_async_callback(cache.aclose)
+        cache = closed(ResponseCache(config.cache_bytes, redis), stack)
         dependencies = [Availability(DATABASE, store.check)]
         if redis is not None:
             dependencies.append(Availability(REDIS, redis.check))
         for each in dependencies:
-            each.start()
-            stack.push_async_callback(each.aclose)
-        limits = KeyLimits(redis=redis)
-        stack.push_async_callback(limits.aclose)
-        failures = ChannelFailures(data)
-        failures.start()
-        stack.push_async_callback(failures.aclose)
+            started(each, stack)
+        limits = closed(KeyLimits(redis=redis), stack)
+        failures = started(ChannelFailures(data), stack)
         load_shedder = load_shedder or LoadShedder(config.overload)
         metrics = metrics or Metrics()
-        usage = _usage_log(config, store, data, metrics, stack)
-        key_uses = KeyUses(Keys(store))
-        key_uses.start()
-        stack.push_async_callback(key_uses.aclose)
+        usage = open_usage_log(config, store, data, metrics, stack)
+        key_uses = started(KeyUses(Keys(store)), stack)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
-        blobs = _blob_store(config, data, metrics, stack)
+        blobs = open_blob_store(config, data, metrics, stack)
         answer_budget = AnswerBudget()
         secret = link_secret(config.secret, data)
         links = FileLinks(secret, config.blobs.ttl)
@@ -341,59 +329,6 @@ async def open_service(
         service.tasks.start()
         stack.push_async_callback(service.tasks.aclose)
         yield service
-
-
-async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
-    """Open the stores of conversations and reasoning. A key may use at most half of each limit of the config."""
-    storage = config.responses
-    conversations = threads = None
-    if storage.enabled:
-        bounds = Bounds(owner_bytes=storage.max_bytes // 2, total_bytes=storage.max_bytes)
-        conversations = Conversations(store, lifetime=timedelta(seconds=storage.ttl), bounds=bounds)
-        conversations.start()
-        stack.push_async_callback(conversations.aclose)
-        threads = Threads(store, bounds=bounds, max_bytes=config.body_limit)
-        threads.start()
-        stack.push_async_callback(threads.aclose)
-    reasoning_config = config.reasoning
-    # an answer larger than the storage limit is not aggregated at all
-    budget = Budget(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
-    if not reasoning_config.enabled:
-        return Memory(conversations, threads, budget=budget)
-    reasoning = ReasoningStore(
-        store,
-        lifetime=timedelta(seconds=reasoning_config.ttl),
-        memory_bytes=reasoning_config.max_bytes,
-        bounds=Bounds(owner_bytes=reasoning_config.max_bytes // 2, total_bytes=reasoning_config.max_bytes),
-    )
-    reasoning.start()
-    stack.push_async_callback(reasoning.aclose)
-    return Memory(conversations, threads, reasoning, budget)
-
-
-def _usage_log(config: Config, store: Store, data: Path, metrics: Metrics, stack: AsyncExitStack) -> UsageLog | None:
-    """Open the usage log; None if the operator disabled it."""
-    if not config.usage.enabled:
-        return None
-    usage = UsageLog(store, data, config.usage, lambda: datetime.now(UTC), metrics.count_lost_records)
-    usage.start()
-    stack.push_async_callback(usage.aclose)
-    return usage
-
-
-def _blob_store(config: Config, data: Path, metrics: Metrics, stack: AsyncExitStack) -> BlobStore | None:
-    """Open the store of result files; None if the operator disabled it. Raise StoreError for a bucket that cannot be
-    used.
-    """
-    storage = config.blobs
-    if not storage.enabled:
-        return None
-    place = blob_place(storage.url, storage.endpoint, data)
-    blobs = BlobStore(place, ttl=storage.ttl, max_bytes=storage.max_bytes, count=metrics.count_blob_bytes)
-    blobs.start()
-    stack.push_async_callback(blobs.aclose)
-    metrics.watch(BLOB_STORE, lambda: {(): float(blobs.size_bytes)})
-    return blobs
 
 
 CONNECTIONS = 8192

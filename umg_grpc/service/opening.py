@@ -1,0 +1,93 @@
+"""Opening of the parts of the service by the config. Each is closed with the stack of the process."""
+
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from umg_grpc.access.usage import UsageLog
+from umg_grpc.config import Config
+from umg_grpc.service.conversations.reasoning_store import ReasoningStore
+from umg_grpc.service.conversations.stored_responses import Conversations
+from umg_grpc.service.conversations.threads import Threads
+from umg_grpc.service.metrics import BLOB_STORE, Metrics
+from umg_grpc.service.pipeline.retention import Memory
+from umg_grpc.store import Store
+from umg_grpc.store.blob_places import blob_place
+from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.retained import Bounds
+from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
+
+
+class Closing(Protocol):
+    """Part of the service that has to be closed."""
+
+    async def aclose(self) -> None: ...
+
+
+class BackgroundPart(Closing, Protocol):
+    """Part of the service with background work."""
+
+    def start(self) -> None: ...
+
+
+ClosingT = TypeVar("ClosingT", bound=Closing)
+BackgroundT = TypeVar("BackgroundT", bound=BackgroundPart)
+
+
+def closed(part: ClosingT, stack: AsyncExitStack) -> ClosingT:
+    """Return the part, which is closed with the stack."""
+    stack.push_async_callback(part.aclose)
+    return part
+
+
+def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
+    """Start the background work of the part, until it is closed with the stack. Return the part."""
+    part.start()
+    return closed(part, stack)
+
+
+async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
+    """Open the stores of conversations and reasoning. A key may use at most half of each limit of the config."""
+    storage = config.responses
+    conversations = threads = None
+    if storage.enabled:
+        bounds = Bounds(owner_bytes=storage.max_bytes // 2, total_bytes=storage.max_bytes)
+        conversations = started(Conversations(store, lifetime=timedelta(seconds=storage.ttl), bounds=bounds), stack)
+        threads = started(Threads(store, bounds=bounds, max_bytes=config.body_limit), stack)
+    reasoning_config = config.reasoning
+    # an answer larger than the storage limit is not aggregated at all
+    budget = Budget(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
+    if not reasoning_config.enabled:
+        return Memory(conversations, threads, budget=budget)
+    reasoning = ReasoningStore(
+        store,
+        lifetime=timedelta(seconds=reasoning_config.ttl),
+        memory_bytes=reasoning_config.max_bytes,
+        bounds=Bounds(owner_bytes=reasoning_config.max_bytes // 2, total_bytes=reasoning_config.max_bytes),
+    )
+    return Memory(conversations, threads, started(reasoning, stack), budget)
+
+
+def open_usage_log(
+    config: Config, store: Store, data: Path, metrics: Metrics, stack: AsyncExitStack
+) -> UsageLog | None:
+    """Open the usage log; None if the operator disabled it."""
+    if not config.usage.enabled:
+        return None
+    return started(UsageLog(store, data, config.usage, lambda: datetime.now(UTC), metrics.count_lost_records), stack)
+
+
+def open_blob_store(config: Config, data: Path, metrics: Metrics, stack: AsyncExitStack) -> BlobStore | None:
+    """Open the store of result files; None if the operator disabled it. Raise StoreError for a bucket that cannot be
+    used.
+    """
+    storage = config.blobs
+    if not storage.enabled:
+        return None
+    place = blob_place(storage.url, storage.endpoint, data)
+    blobs = started(
+        BlobStore(place, ttl=storage.ttl, max_bytes=storage.max_bytes, count=metrics.count_blob_bytes), stack
+    )
+    metrics.watch(BLOB_STORE, lambda: {(): float(blobs.size_bytes)})
+    return blobs
