@@ -1,6 +1,6 @@
 """Successful responses with one JSON body, whose head and body are written to the connection in one step.
 
-Nearly all calls end with such a response, and aiohttp takes longer to write one than the gateway takes to encode it.
+Nearly all calls end with one of them, and aiohttp takes longer to write one than the gateway takes to encode it.
 Any other response, and any on a connection that ends with it, is written by aiohttp.
 """
 
@@ -20,7 +20,7 @@ class WholeResponse(NamedTuple):
     """Successful response to a call of a model."""
 
     headers: dict[str, str]
-    """Headers of its own, without those that all responses have."""
+    """Headers of its own, without the common ones of all responses."""
     body: bytes
     status: int = 200
 
