@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from http_facade.whole_response import WholeResponse, encode_head
 from tests.facade.conftest import CHAT, KEY, Face, body
 
 
@@ -78,3 +79,9 @@ async def test_a_stream_to_an_http_1_0_client_ends_with_its_connection(face: Fac
     assert answer.startswith(b"HTTP/1.0 200 OK\r\n")
     assert answer.endswith(b"data: [DONE]\n\n")
     writer.close()
+
+
+def test_a_header_with_a_line_break_is_not_sent() -> None:
+    response = WholeResponse({"x-umg-route": "channel=a\r\nset-cookie: x"}, b"{}")
+    with pytest.raises(ValueError, match="line break"):
+        encode_head(response, "mine")

@@ -1,0 +1,59 @@
+"""Models that keys may use: resolved once for a key, and again after a change of the key or of the config."""
+
+from dataclasses import replace
+
+import pytest
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.config import Channel, ChannelModel, Config
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import EMBED, GENERATE, Router
+from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.model_access import MAX_RESOLVED, ModelAccess
+from umg_grpc.v1 import pb
+
+ALL = Caller("key_1", "app", (), None, None)
+
+
+def router(*models: str) -> Router:
+    served = tuple(ChannelModel(model, model, None) for model in models)
+    return Router(Config(channels=(Channel(name="a", protocols=("chat",), models=served),)))
+
+
+def reason(access: ModelAccess, caller: Caller, name: str) -> int:
+    with pytest.raises(UmgError) as refused:
+        access.resolve(caller, name)
+    return refused.value.reason
+
+
+def test_a_model_is_resolved_once_for_a_key() -> None:
+    access = ModelAccess(Channels(router("m")), GENERATE)
+    assert access.resolve(ALL, "m") is access.resolve(ALL, "m")
+
+
+def test_a_changed_key_is_checked_again() -> None:
+    access = ModelAccess(Channels(router("m")), GENERATE)
+    access.resolve(ALL, "m")
+    assert reason(access, replace(ALL, model_patterns=("other",)), "m") == pb.ERROR_REASON_MODEL_NOT_FOUND
+    access.resolve(ALL, "m")
+
+
+def test_another_config_is_used_at_once() -> None:
+    channels = Channels(router("m"))
+    access = ModelAccess(channels, GENERATE)
+    access.resolve(ALL, "m")
+    channels.replace(Channels(router("n")))
+    assert reason(access, ALL, "m") == pb.ERROR_REASON_MODEL_NOT_FOUND
+    assert access.resolve(ALL, "n").model.id == "n"
+
+
+def test_a_model_that_cannot_do_the_operation_is_refused_each_time() -> None:
+    access = ModelAccess(Channels(router("m")), EMBED)
+    assert [reason(access, ALL, "m") for _ in range(2)] == [pb.ERROR_REASON_UNSUPPORTED_FIELD] * 2
+
+
+def test_the_memory_of_resolved_models_is_bounded() -> None:
+    access = ModelAccess(Channels(router("m")), GENERATE)
+    for number in range(MAX_RESOLVED + 1):
+        access.resolve(replace(ALL, key_id=f"key_{number}"), "m")
+    assert len(access._resolved) <= MAX_RESOLVED
