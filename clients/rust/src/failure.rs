@@ -26,7 +26,7 @@ pub struct Error {
     pub reason: ErrorReason,
     /// What varies in the message, by name.
     pub metadata: HashMap<String, String>,
-    pub message: String,
+    pub message: Box<str>,
     /// Id by which the operator finds the call.
     pub request_id: String,
     /// Time to wait before another attempt. None where the gateway does not state it.
@@ -78,7 +78,7 @@ impl From<Status> for Error {
         Self {
             reason,
             metadata: info.map(|info| info.metadata.clone()).unwrap_or_default(),
-            message,
+            message: message.into(),
             request_id: known.or(sent).unwrap_or_default().to_owned(),
             retry_after: details.retry_info().and_then(|info| info.retry_delay),
             status: Box::new(status),
