@@ -32,8 +32,8 @@ from umg_grpc.config import (
     yaml_document,
 )
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
-from umg_grpc.config.providers import PROVIDERS
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
+from umg_grpc.providers import PROVIDERS
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS

@@ -7,8 +7,8 @@ import pytest
 
 from umg_grpc.config import AccessKeyAuth, Channel, HeaderAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.config.channels import served_protocols
-from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.config.scalars import PRINTABLE
+from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 KEY = "access:secret"
 

@@ -1,6 +1,6 @@
 """Texts of `umg providers`."""
 
-from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 
 def table() -> str:

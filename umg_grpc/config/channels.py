@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.convert import any_of, read_entry, similar
-from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.config.scalars import PRINTABLE, family, url
 from umg_grpc.config.values import (
     AccessKeyAuth,
@@ -26,11 +25,13 @@ from umg_grpc.config.values import (
     Timeout,
 )
 from umg_grpc.config.yaml_document import Document, Path, Value
+from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, codec_of
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.protocol_names import OTHER_NAMES, call_path
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 OWN_PROTOCOLS = ("local", "sandbox")
@@ -65,32 +66,6 @@ def key_header(protocol: str) -> str:
     return codec.key_header if codec is not None else "authorization"
 
 
-OTHER_NAMES = {
-    "chat_completions": "chat",
-    "chat-completions": "chat",
-    "completions": "chat",
-    "claude": "messages",
-    "generatecontent": "native",
-    "google": "native",
-    "embed": "embeddings",
-    "reranker": "rerank",
-}
-"""Names that other programs and people use for protocols."""
-CALL_PATHS = {
-    "chat": re.compile(r"/(?:chat/)?completions$"),
-    "responses": re.compile(r"/responses$"),
-    "messages": re.compile(r"/messages$"),
-    "native": re.compile(r"/models(?:/[^/]+)?$"),
-    "embeddings": re.compile(r"/embeddings$"),
-    "native_embeddings": re.compile(r"/models(?:/[^/]+)?$"),
-    "rerank": re.compile(r"/rerank$"),
-    "images": re.compile(r"/images(?:/(?:generations|edits|variations))?$"),
-    "umg_images": re.compile(r"/images(?:/(?:generations|edits|variations))?$"),
-    "ark_images": re.compile(r"/images/generations$"),
-    "vidA": re.compile(r"/videos$"),
-    "umg_video": re.compile(r"/v1/video/generations$"),
-}
-"""Ends of URLs of calls, by protocol, which are no `base_url`."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
@@ -337,9 +312,8 @@ def _base_url(document: Document, path: Path, written: str | None, protocols: tu
         return ""
     base = url(document, path, written)
     for protocol in protocols:
-        ending = CALL_PATHS.get(protocol)
-        if ending is not None and (match := ending.search(base)) is not None:
-            document.problem(path, f"expected {base[: match.start()]}: `{protocol}` adds {match[0]} at each call")
+        if (added := call_path(protocol, base)) is not None:
+            document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")
     return base
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from umg_grpc.config.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.config.values import Config
+from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 HEAD = """\
 # Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.

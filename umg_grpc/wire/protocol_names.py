@@ -1,0 +1,45 @@
+"""Words that people write in a config in place of the name of a protocol or of its address."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "chat_completions": "chat",
+        "chat-completions": "chat",
+        "completions": "chat",
+        "claude": "messages",
+        "generatecontent": "native",
+        "google": "native",
+        "embed": "embeddings",
+        "reranker": "rerank",
+    }
+)
+"""Other name in lower case -> protocol."""
+
+_IMAGES = re.compile(r"/images(?:/(?:generations|edits|variations))?$")
+_MODELS = re.compile(r"/models(?:/[^/]+)?$")
+_CALL_PATHS: Mapping[str, re.Pattern[str]] = {
+    "chat": re.compile(r"/(?:chat/)?completions$"),
+    "responses": re.compile(r"/responses$"),
+    "messages": re.compile(r"/messages$"),
+    "native": _MODELS,
+    "embeddings": re.compile(r"/embeddings$"),
+    "native_embeddings": _MODELS,
+    "rerank": re.compile(r"/rerank$"),
+    "images": _IMAGES,
+    "umg_images": _IMAGES,
+    "ark_images": re.compile(r"/images/generations$"),
+    "vidA": re.compile(r"/videos$"),
+    "umg_video": re.compile(r"/v1/video/generations$"),
+}
+
+
+def call_path(protocol: str, url: str) -> str | None:
+    """Return the end of a URL that is the path of the protocol's calls, for example `/chat/completions`; None if the
+    URL has none, and so may be the `base_url` of a channel.
+    """
+    path = _CALL_PATHS.get(protocol)
+    match = path.search(url) if path is not None else None
+    return match[0] if match else None
