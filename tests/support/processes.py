@@ -18,6 +18,8 @@ from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 START_SECONDS = 60
 UMG = (sys.executable, "-m", "umg_grpc.cli")
 """Command of a process that loads its modules itself."""
+READ_AT_IMPORT = {"SSL_CERT_FILE", "SSL_CERT_DIR"}
+"""Variables that take effect while modules are loaded: aiohttp reads the authorities then."""
 
 
 @dataclass
@@ -92,6 +94,8 @@ async def serve(
     first_key = variables.get(VARIABLE, "")
     assert len(first_key) <= 1 or leaked([first_key]), "the first key has no form that is found in logs"
     command = ("serve", "--data", str(data), *ports, *arguments)
+    if not READ_AT_IMPORT.isdisjoint(environment or {}):
+        program = UMG
     if program:
         process = await asyncio.create_subprocess_exec(
             *(*program, *command),
@@ -137,6 +141,17 @@ async def _read_log(served: Served) -> None:
 
 async def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Run another `umg` command. Return its exit code, standard output and standard error."""
-    process = await preloaded.start(arguments, {**os.environ, **(environment or {})})
+    variables = {**os.environ, **(environment or {})}
+    process: asyncio.subprocess.Process | preloaded.Forked
+    if READ_AT_IMPORT.isdisjoint(environment or {}):
+        process = await preloaded.start(arguments, variables)
+    else:
+        process = await asyncio.create_subprocess_exec(
+            *(*UMG, *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=variables,
+        )
     out, err = await asyncio.wait_for(process.communicate(), START_SECONDS)
     return process.returncode or 0, out.decode(), err.decode()
