@@ -253,6 +253,7 @@ class Submissions:
             logger.error("a provider's task is lost: it was given up before", task=row.task_id, upstream=accepted.id)
             return await self._tasks.rows.get(row.task_id) or row
         self._tasks.changed(found)
+        self._tasks.wake_poller()  # which looks for due tasks less often without open ones
         return found
 
     async def _leave_unconfirmed(self, new: NewTask, error: UmgError) -> MediaTask:
