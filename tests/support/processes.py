@@ -18,8 +18,8 @@ from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 START_SECONDS = 60
 UMG = (sys.executable, "-m", "umg_grpc.cli")
 """Command of a process that loads its modules itself."""
-READ_AT_IMPORT = {"SSL_CERT_FILE", "SSL_CERT_DIR"}
-"""Variables that take effect while modules are loaded: aiohttp reads the authorities then."""
+READ_AT_IMPORT = {"PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+"""Variables that take effect while modules are loaded: aiohttp reads the authorities then. They need a new process."""
 
 
 @dataclass
