@@ -120,10 +120,10 @@ async def test_tasks_are_listed_shown_watched_and_cancelled(gateway: Running, tm
 async def test_a_queued_task_is_cancelled(gateway: Running) -> None:
     task_id = await create(gateway, "a crab [[slow]]")
     code, out, err = await umg(gateway, "tasks", "cancel", task_id)
-    if code == 0:  # else the machine was so slow that the task had started
+    if code == 0:  # else the machine was so slow that the task had started, maybe since the last poll
         assert out == f"{task_id}: cancelled\n"
     else:
-        assert "running" in err
+        assert "the task is running" in err or "its provider cannot cancel it now" in err
 
 
 async def test_ctrl_c_leaves_the_task_running_and_the_note_has_the_way_back(gateway: Running, tmp_path: Path) -> None:
