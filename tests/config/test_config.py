@@ -1129,3 +1129,8 @@ def test_aliases_that_repeat_billions_of_values_are_refused_early(monkeypatch: p
     with pytest.raises(ConfigError) as caught:
         parse(text, "umg.yaml", {})
     assert str(caught.value).endswith("expected at most 1,000 values; an alias counts with all values that it repeats")
+
+
+def test_a_word_directly_behind_the_host_may_be_the_address_of_a_proxy() -> None:
+    text = "channels:\n- {name: a, protocols: [messages], base_url: 'http://proxy/messages', models: [m]}"
+    assert parse(text, "umg.yaml", {}).channels[0].base_url == "http://proxy/messages"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 OTHER_NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -38,8 +39,11 @@ _CALL_PATHS: Mapping[str, re.Pattern[str]] = {
 
 def call_path(protocol: str, url: str) -> str | None:
     """Return the end of a URL that is the path of the protocol's calls, for example `/chat/completions`; None if the
-    URL has none, and so may be the `base_url` of a channel.
+    URL has none, and so may be the `base_url` of a channel. A path of one word directly behind the host may be that of
+    a proxy.
     """
     path = _CALL_PATHS.get(protocol)
     match = path.search(url) if path is not None else None
-    return match[0] if match else None
+    if match is None or (match[0].count("/") == 1 and urlsplit(url).path == match[0]):
+        return None
+    return match[0]
