@@ -3,10 +3,10 @@
 The structs describe the output of many providers: fields that are not needed may be absent or null.
 """
 
-import base64
 from typing import Annotated
 
 import msgspec
+import pybase64
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
@@ -185,7 +185,7 @@ def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
 
 def encode_audio(media: pb.MediaPart) -> JsonObject:
     """Encode audio as `message.audio`."""
-    data = base64.b64encode(media.data).decode()
+    data = pybase64.b64encode_as_string(media.data)
     return {"id": media.media_id, "data": data, "expires_at": media.expire_time.seconds, "transcript": media.transcript}
 
 

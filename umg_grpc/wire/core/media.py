@@ -1,8 +1,8 @@
 """Media inside JSON: data URLs and base64, in the variants that callers write."""
 
-import base64
-import binascii
 from urllib.parse import unquote_to_bytes
+
+import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import sniff_image
@@ -68,14 +68,14 @@ def decode_base64(text: str, field: str) -> bytes:
     """
     compact = text.translate(_STANDARD).rstrip("=")
     try:
-        return binascii.a2b_base64(compact + "=" * (-len(compact) % 4), strict_mode=True)
+        return pybase64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
     except ValueError:
         raise invalid(field, "the base64 cannot be decoded; encode the whole file once, as standard base64") from None
 
 
 def data_url(mime: str, data: bytes) -> str:
     """Return a data URL: the inverse of `parse_data_url`."""
-    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+    return f"data:{mime};base64,{pybase64.b64encode_as_string(data)}"
 
 
 def normal_mime(mime: str) -> str:
@@ -118,5 +118,5 @@ def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
     """
     if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:
         return None
-    audio = {"data": base64.b64encode(media.data).decode(), "format": _AUDIO_FORMATS[media.mime_type]}
+    audio = {"data": pybase64.b64encode_as_string(media.data), "format": _AUDIO_FORMATS[media.mime_type]}
     return {"type": "input_audio", "input_audio": audio}

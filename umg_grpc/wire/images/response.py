@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 import msgspec
+import pybase64
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.base64_steps import encode_step
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.unary_format import ClientShape
 
-STEP_BYTES = 96 << 10
-"""Bytes of a file that are encoded at once, in a fraction of a millisecond: one piece of all answers in each
+STEP_BYTES = 384 << 10
+"""Bytes of a file that are encoded at once, in a tenth of a millisecond: one piece of all answers in each
 iteration of the event loop. A multiple of 3, so that only the last step has padding.
 """
 _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
@@ -46,11 +46,6 @@ def encode_pieces(
         else:
             text += b'{"url":' + msgspec.json.encode(image.url) + _revised(image) + b"}"
     yield text + tail
-
-
-def base64_of(data: bytes) -> bytes:
-    """Return the base64 of a file, encoded in steps between which other threads may run."""
-    return b"".join(_steps(b"", data))
 
 
 def output_format(mime_type: str) -> str:
@@ -90,7 +85,7 @@ def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
     """Yield the text and the base64 of a file."""
     view = memoryview(data)
     for start in range(0, len(view), STEP_BYTES):
-        yield text + encode_step(view[start : start + STEP_BYTES])
+        yield text + pybase64.b64encode(view[start : start + STEP_BYTES])
         text = b""
     if text:
         yield text

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import assert_never
 
 import msgspec
+import pybase64
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.images.errors import error_frame
-from umg_grpc.wire.images.response import base64_of, encode_usage, output_format
+from umg_grpc.wire.images.response import encode_usage, output_format
 
 HEARTBEAT = b": keep-alive\n\n"
 _PLACE = b'"b64_json":"'
@@ -92,7 +93,7 @@ class StreamEncoder:
             return self._named(name, {"url": image.url, **described})
         # the file is inserted as bytes: JSON encoders would copy it several times
         encoded = self._named(name, {"b64_json": "", **described})
-        return encoded.replace(_PLACE, _PLACE + base64_of(image.data), 1)
+        return encoded.replace(_PLACE, _PLACE + pybase64.b64encode(image.data), 1)
 
     def _named(self, name: str, members: JsonObject) -> bytes:
         kind = f"{self._prefix}.{name}"

@@ -1,8 +1,9 @@
 """Canonical parts -> content blocks that are the same in a provider's request and in a caller's answer."""
 
-import base64
 from collections.abc import Iterator
 from typing import assert_never
+
+import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
@@ -56,7 +57,7 @@ def encode_image(media: pb.MediaPart) -> JsonObject | None:
 
 
 def _inline(data: bytes, mime: str) -> JsonObject:
-    return {"type": "base64", "media_type": mime, "data": base64.b64encode(data).decode()}
+    return {"type": "base64", "media_type": mime, "data": pybase64.b64encode_as_string(data)}
 
 
 def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:

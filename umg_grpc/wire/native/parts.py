@@ -1,10 +1,10 @@
 """Parts of a turn, both directions."""
 
-import base64
 import re
 from typing import assert_never
 
 import msgspec
+import pybase64
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
@@ -286,7 +286,7 @@ def encode_media(media: pb.MediaPart) -> JsonObject | None:
     match media.WhichOneof("source"):
         case "data":
             mime = media.mime_type or sniff(media.data) or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
-            return {"inlineData": {"mimeType": mime, "data": base64.b64encode(media.data).decode()}}
+            return {"inlineData": {"mimeType": mime, "data": pybase64.b64encode_as_string(media.data)}}
         case "uri":
             return {"fileData": _file(media.uri, media.mime_type)}
         case "file_id" if is_own_file(media.file_id):

@@ -1,8 +1,7 @@
 """Decoding of the items of an input or an output into parts and messages."""
 
-import base64
-
 import msgspec
+import pybase64
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
@@ -322,5 +321,5 @@ def image_item(media: pb.MediaPart, item_id: str) -> dict[str, object]:
         "id": item_id,
         "type": "image_generation_call",
         "status": "completed",
-        "result": base64.b64encode(media.data).decode(),
+        "result": pybase64.b64encode_as_string(media.data),
     }

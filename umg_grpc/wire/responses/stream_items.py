@@ -1,9 +1,9 @@
 """Output items of a streamed response: the events of each item, and the finished item."""
 
-import base64
 from abc import ABC, abstractmethod
 
 import msgspec
+import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
@@ -399,7 +399,7 @@ class Audio:
     def append_audio(self, data: bytes, transcript: str) -> None:
         """Write a piece of the audio and of its transcript."""
         if data:
-            self._writer.event("response.audio.delta", {"delta": base64.b64encode(data).decode()})
+            self._writer.event("response.audio.delta", {"delta": pybase64.b64encode_as_string(data)})
         if transcript:
             self._spoken = True
             self._writer.event("response.audio.transcript.delta", {"delta": transcript})

@@ -56,6 +56,14 @@ UNREADABLE = [
         for protocol in ("images", "umg_images", "ark_images")
         for text in ('{"data":[]}', '{"data":[{}]}', '{"data":[{"b64_json":""}]}', '{"data":[{"b64_json":"%"}]}')
     ),
+    *(
+        Unreadable(f"base64 with {name}", "images", json.dumps({"data": [{"b64_json": text}]}))
+        for name, text in (
+            ("padding before its end", f"{B64[:3]}={B64[4:]}"),
+            ("a letter of no alphabet", f"{B64[:5000]}!{B64[5001:]}"),
+            ("a character too few for a byte", f"{B64.rstrip('=')}AAAAA"[:101]),
+        )
+    ),
     Unreadable("an empty envelope", "umg_images", '{"code":200,"msg":"ok","data":{"data":null}}'),
     Unreadable("a number as an image", "images", '{"data":[{"b64_json":5}]}'),
     Unreadable("no choices", "dashscope_images", '{"output":{"choices":[]}}'),

@@ -1,15 +1,14 @@
 """Parts of providers' answers that several protocols decode alike."""
 
-import binascii
 from collections.abc import Sequence
 
 import msgspec
+import pybase64
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Raw
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.base64_steps import decode_in_steps
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 from umg_grpc.wire.core.media import decode_base64
 from umg_grpc.wire.core.numbers import count
@@ -50,8 +49,8 @@ def bytes_of(encoded: Raw) -> bytes:
     if bytes(inner[: len(_DATA_URL)]) == _DATA_URL or b"\\" in bytes(inner[:4096]):
         return _lenient(encoded)
     try:
-        return decode_in_steps(inner)
-    except (ValueError, binascii.Error):
+        return pybase64.b64decode(inner, validate=True)
+    except ValueError:
         return _lenient(encoded)
 
 

@@ -5,12 +5,12 @@ One call makes one image, and input images are inline.
 import re
 
 import msgspec
+import pybase64
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import PlacedImage, placed_images, ratio_of, tier_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.base64_steps import encode_in_steps
 from umg_grpc.wire.core.image_files import PNG
 from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid
 from umg_grpc.wire.core.numbers import count
@@ -100,7 +100,7 @@ def _contents(request: pb.GenerateImageRequest) -> list[JsonObject]:
 def _inline(placed: PlacedImage) -> JsonObject:
     if not placed.image.data:
         raise invalid(placed.path, "the image has no `data`; send its bytes")
-    data = Raw(b'"%b"' % encode_in_steps(placed.image.data))
+    data = Raw(b'"%b"' % pybase64.b64encode(placed.image.data))
     return {"inlineData": {"mimeType": mime_of(placed.image), "data": data}}
 
 

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 import msgspec
+import pybase64
 from msgspec import Raw
 
 from umg_grpc.image_families import PlacedImage, is_grouped, placed_images
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.base64_steps import encode_in_steps
 from umg_grpc.wire.core.image_files import PNG, sniff_image
 from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.core.media import normal_mime
@@ -97,7 +97,7 @@ def as_url(placed: PlacedImage) -> Raw:
         case "url":
             return Raw(msgspec.json.encode(image.url))
         case "data":
-            return Raw(b'"data:%b;base64,%b"' % (mime_of(image).encode(), encode_in_steps(image.data)))
+            return Raw(b'"data:%b;base64,%b"' % (mime_of(image).encode(), pybase64.b64encode(image.data)))
         case None:
             raise invalid(path, "the image has neither a `url` nor `data`; add one")
         case unhandled:

@@ -1,7 +1,8 @@
 """Input media of submissions: their addresses, and their bytes in the forms that providers take."""
 
-from base64 import b64encode
 from collections.abc import Collection
+
+from pybase64 import b64encode_as_string
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import data_url, sniff
@@ -67,7 +68,7 @@ def address_or_base64(media: pb.VideoMedia, position: int) -> str:
 
 def base64_of(media: pb.VideoMedia) -> str:
     """Return the bytes of a medium in standard base64."""
-    return b64encode(media.data).decode()
+    return b64encode_as_string(media.data)
 
 
 def inline(media: pb.VideoMedia, position: int) -> pb.VideoMedia:
