@@ -341,7 +341,8 @@ async def test_a_task_that_does_not_end_is_given_up_at_the_deadline(callers: flo
     async with channel("dashscope_images", provider=slow, deadlines=own) as made:
         with pytest.raises(UmgError) as caught:
             await made.send(pb.GenerateImageRequest(model="imgD-task", prompt="a"), callers)
-    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UPSTREAM_TIMEOUT, failure)
+    reason = pb.ERROR_REASON_UPSTREAM_TIMEOUT if failure else pb.ERROR_REASON_DEADLINE_EXCEEDED
+    assert (caught.value.reason, caught.value.failure) == (reason, failure)
 
 
 async def test_failed_queries_of_a_task_are_repeated() -> None:
