@@ -35,6 +35,11 @@ class Provider:
     """Documentation of the provider's API, which is the source of this preset."""
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """Return the environment variables of the credentials, of which the first one that is set is used."""
+        return (SERVICE_ACCOUNT_FILE,) if self.uses_service_account else self.keys
+
+    @property
     def is_complete(self) -> bool:
         """Return whether `base_url` is the same for each account."""
         return "<" not in self.base_url

@@ -1,6 +1,9 @@
 """Texts of `umg providers`."""
 
-from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+import msgspec
+
+from umg_grpc.config import Auth
+from umg_grpc.providers import PROVIDERS, Provider
 
 
 def table() -> str:
@@ -19,27 +22,24 @@ def details(name: str) -> str:
         f"protocols: [{', '.join(preset.protocols)}]",
         f"base_url: {preset.base_url}",
         f"api_key: # {_credentials(preset)}",
+        *([f"auth: {{{_auth(preset.auth)}}}"] if preset.auth is not None else []),
         "models:",
         *(_model(model.id, model.upstream, model.family) for model in preset.models),
     ]
-    if preset.auth is not None:
-        lines.insert(5, f"auth: {{{_auth(preset)}}}")
     if preset.max_inputs is not None:
         lines.append(f"max_inputs: {preset.max_inputs}")
     return "\n".join(lines)
 
 
 def _credentials(preset: Provider) -> str:
-    if preset.uses_service_account:
-        return SERVICE_ACCOUNT_FILE
-    variables = " or ".join(preset.keys)
-    return variables if preset.needs_key else f"{variables}, or none".removeprefix(", or ")
+    variables = " or ".join(preset.variables)
+    is_required = preset.needs_key or preset.uses_service_account
+    return variables if is_required else f"{variables}, or none".removeprefix(", or ")
 
 
-def _auth(preset: Provider) -> str:
-    kind = f"kind: {preset.auth.__struct_config__.tag}" if preset.auth is not None else ""
-    header = getattr(preset.auth, "header", None)
-    return f"{kind}, header: {header}" if header else kind
+def _auth(auth: Auth) -> str:
+    values = {"kind": auth.__struct_config__.tag, **msgspec.structs.asdict(auth)}
+    return ", ".join(f"{key}: {value}" for key, value in values.items())
 
 
 def _model(public: str, upstream: str, family: str | None) -> str:

@@ -206,7 +206,7 @@ def _key_of_environment(document: Document, path: Path, preset: Provider, auth: 
 def _service_account(document: Document, path: Path) -> ServiceAccountAuth | None:
     """Return the auth with the service account of the environment. Report that there is none."""
     if file := document.variable(SERVICE_ACCOUNT_FILE):
-        return ServiceAccountAuth(str(PurePath(file)))
+        return ServiceAccountAuth(file)
     document.problem((*path, "auth"), f"expected {{kind: service_account, file: FILE}}, or {SERVICE_ACCOUNT_FILE} set")
     return None
 
@@ -227,7 +227,7 @@ def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[st
 
 def _no_protocol(written: str) -> str:
     """Return the reason why a word is not a protocol, with the word that is probably meant."""
-    if (provider := similar(written, PROVIDERS)) is not None and provider.lower() == written.lower():
+    if (provider := written.lower()) in PROVIDERS:
         return f"`{written}` is a provider: set `provider: {provider}` in place of `protocols`"
     if (meant := OTHER_NAMES.get(written.lower()) or similar(written, served_protocols())) is not None:
         return f"`{written}` is not a protocol; did you mean `{meant}`?"

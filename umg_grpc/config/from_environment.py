@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from umg_grpc.config.values import Config
-from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.providers import PROVIDERS, Provider
 
 HEAD = """\
 # Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.
@@ -73,7 +73,7 @@ def config_text(environment: Mapping[str, str]) -> str:
 def _variable(name: str, preset: Provider, environment: Mapping[str, str]) -> str | None:
     """Return the variable whose presence shows that the provider is used; None if none is set."""
     address = ADDRESS_VARIABLES.get(name, "")
-    wanted = (SERVICE_ACCOUNT_FILE,) if preset.uses_service_account else preset.keys if preset.needs_key else (address,)
+    wanted = preset.variables if preset.needs_key or preset.uses_service_account else (address,)
     return next((variable for variable in wanted if environment.get(variable)), None)
 
 
@@ -127,8 +127,7 @@ def _channel(found: Found) -> str:
 
 
 def _comment(name: str, preset: Provider) -> str:
-    variables = (SERVICE_ACCOUNT_FILE,) if preset.uses_service_account else preset.keys
-    keys = f"  # {' or '.join(variables)}" if variables else ""
+    keys = f"  # {' or '.join(preset.variables)}" if preset.variables else ""
     address = "" if preset.is_complete else f", base_url: '{preset.base_url}'"
     value = f"{{provider: {name}{address}}}" if address else f"provider: {name}"
     return f"  # - {value}{keys}\n"
