@@ -149,9 +149,7 @@ class Authenticator:
         key is looked up in the background.
         """
         caller = known.caller
-        if not self._is_usable(known) or (caller.expires_at is not None and caller.expires_at <= self._now()):
-            return None
-        return caller
+        return caller if self._is_usable(known) and not self._is_expired(caller) else None
 
     def reference(self, secret: str) -> KeyReference | None:
         """Return the reference to the key with this secret, also to an expired or a revoked one, if it is in memory."""

@@ -8,7 +8,7 @@ from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
-from umg_grpc.prices import FREE, Quantities, Unit, Variant, estimated_quantities, quantities_of
+from umg_grpc.prices import FREE, Quantities, Unit, estimated_quantities, quantities_of, unit_of
 from umg_grpc.service.pipeline.call import Call, CallFacts
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
@@ -139,7 +139,7 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
         record.estimated = usage.estimated
         record.micro_credits = charges.micro_credits
         for item, count in quantities.items():  # several variants of a unit have one field
-            if (field := FIELDS.get(item.unit if isinstance(item, Variant) else item)) is not None:
+            if (field := FIELDS.get(unit_of(item))) is not None:
                 setattr(record, field, getattr(record, field) + count)
     log.add(record, slot)
 
