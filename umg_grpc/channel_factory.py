@@ -9,12 +9,15 @@ from umg_grpc.config import (
     AccessKeyAuth,
     BearerAuth,
     Channel,
+    CommandAuth,
     Config,
     HeaderAuth,
     JwtAuth,
     NoAuth,
+    QueryAuth,
     ServiceAccountAuth,
 )
+from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
@@ -26,6 +29,8 @@ from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel
 from umg_grpc.upstream.http.images import HttpImages
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
+from umg_grpc.upstream.http.signing.aws import AwsSigner
+from umg_grpc.upstream.http.signing.command import CommandSigner, find_program
 from umg_grpc.upstream.http.signing.service_account import (
     ServiceAccount,
     ServiceAccountSigner,
@@ -153,20 +158,21 @@ class ChannelFactory:
         """Return an endpoint for each key of the channel. Each format sends the key in its own way unless the config
         sets `auth`.
         """
-        base_url, headers = channel.base_url, channel.headers
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
                 account = _service_account(channel, file)
                 signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=channel.proxy, tls=tls)
-                return [Endpoint(base_url, headers, key_in_headers=account.key_id, signer=signer)]
+                return [_signed(channel, account.key_id, signer)]
+            case CommandAuth(command=command, ttl=ttl, timeout=timeout, header=header):
+                program = CommandSigner(command, ttl=ttl, timeout_seconds=timeout, header=header, channel=channel.name)
+                return [_signed(channel, "", program)]
             case JwtAuth():
                 return [_signed(channel, key, ShortTokenSigner(*_pair(key))) for key in channel.api_keys]
-            case AccessKeyAuth(region=region, service=service):
-                signers = [AccessKeySigner(*_pair(key), region=region, service=service) for key in channel.api_keys]
-                return [_signed(channel, key, signer) for key, signer in zip(channel.api_keys, signers, strict=True)]
-            case BearerAuth() | HeaderAuth() | NoAuth() as auth:
+            case AccessKeyAuth() as auth:
+                return [_signed(channel, key, _access_key_signer(channel, auth, key)) for key in channel.api_keys]
+            case BearerAuth() | HeaderAuth() | QueryAuth() | NoAuth() as auth:
                 if not channel.api_keys:
-                    return [Endpoint(base_url, headers)]
+                    return [Endpoint(channel.base_url, channel.headers, query=channel.query)]
                 return [_endpoint(channel, auth, key) for key in channel.api_keys]
             case unhandled:
                 assert_never(unhandled)
@@ -177,6 +183,11 @@ def check_files(channel: Channel) -> None:
     tls_context(channel)
     if isinstance(channel.auth, ServiceAccountAuth):
         _service_account(channel, channel.auth.file)
+    if isinstance(channel.auth, CommandAuth):
+        try:
+            find_program(channel.auth.command)
+        except OSError as error:
+            raise OSError(f"channel {channel.name}: auth.command: {error}") from None
 
 
 def tls_context(channel: Channel) -> ssl.SSLContext | None:
@@ -225,28 +236,36 @@ def _local_endpoint(local: LocalSource) -> EndpointSource:
     return endpoint
 
 
-def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | NoAuth, key: str) -> Endpoint:
+def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAuth, key: str) -> Endpoint:
     """Return the endpoint of the channel with one of its keys, which is sent as it is."""
+    base_url, headers, query = channel.base_url, channel.headers, channel.query
     if not channel.has_explicit_auth:
-        return Endpoint(channel.base_url, channel.headers, key)
-    return Endpoint(channel.base_url, {**channel.headers, **_credentials(auth, key)}, key_in_headers=key)
-
-
-def _credentials(auth: BearerAuth | HeaderAuth | NoAuth, key: str) -> Mapping[str, str]:
+        return Endpoint(base_url, headers, key, query=query)
     match auth:
         case BearerAuth():
-            return {"Authorization": f"Bearer {key}"}
+            return Endpoint(base_url, {**headers, "Authorization": f"Bearer {key}"}, key_in_headers=key, query=query)
         case HeaderAuth(header=header):
-            return {header: key}
+            return Endpoint(base_url, {**headers, header: key}, key_in_headers=key, query=query)
+        case QueryAuth(parameter=parameter):
+            return Endpoint(base_url, headers, key_in_headers=key, query={**query, parameter: key})
         case NoAuth():
-            return {}
+            return Endpoint(base_url, headers, query=query)
         case unhandled:
             assert_never(unhandled)
 
 
 def _signed(channel: Channel, key: str, signer: Signer) -> Endpoint:
     """Return the endpoint of the channel with one of its keys, which is never sent."""
-    return Endpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer)
+    return Endpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer, query=channel.query)
+
+
+def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signer:
+    """Return the signer of one access key, by the scheme of the vendor."""
+    region, service = signature_scope(auth, channel.base_url) or ("", "")  # the config has checked it
+    if auth.scheme == "volcengine":
+        return AccessKeySigner(*_pair(key), region=region, service=service)
+    access_key, secret, session_token = (*key.split(":", 2), "")[:3]
+    return AwsSigner(access_key, secret, session_token, region=region, service=service)
 
 
 def _pair(key: str) -> tuple[str, str]:

@@ -8,11 +8,13 @@ from redis.asyncio import ConnectionPool
 
 from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import (
+    AccessKeyAuth,
     Address,
     BearerAuth,
     BlobStorage,
     Breaker,
     ChannelModel,
+    CommandAuth,
     Config,
     ConfigError,
     Cors,
@@ -31,6 +33,7 @@ from umg_grpc.config import (
     parse,
     yaml_document,
 )
+from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 from umg_grpc.providers import PROVIDERS
@@ -314,7 +317,7 @@ class Mistake:
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
-SERVED_KEYS = "expected one of name, provider, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
+SERVED_KEYS = "expected one of name, provider, protocols, models, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
 FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
@@ -935,7 +938,9 @@ MISTAKES = [
     Mistake(
         "an unknown kind of auth",
         CHANNEL + "  auth: {kind: basic}",
-        ("6: channels[0].auth.kind: expected one of bearer, header, none, jwt, access_key, service_account",),
+        (
+            "6: channels[0].auth.kind: expected one of bearer, header, query, none, jwt, access_key, service_account, command",
+        ),
     ),
     Mistake(
         "an access key without its secret",
@@ -961,6 +966,47 @@ MISTAKES = [
         "auth without its header",
         CHANNEL + "  auth: {kind: header}",
         ("6: channels[0].auth: expected `header`, which is missing",),
+    ),
+    Mistake(
+        "auth by a parameter that is none",
+        CHANNEL + "  api_key: k\n  auth: {kind: query, parameter: a=b}",
+        ("7: channels[0].auth.parameter: expected the name of a parameter, e.g. key",),
+    ),
+    Mistake(
+        "a parameter that cannot be sent",
+        CHANNEL + "  query: {'a b': c, d: e f}",
+        (
+            "6: channels[0].query.a b: expected the name of a parameter, e.g. api-version",
+            "6: channels[0].query.d: expected printable ASCII without spaces, which the gateway encodes",
+        ),
+    ),
+    Mistake(
+        "a parameter that carries the key",
+        CHANNEL + "  api_key: k\n  auth: {kind: query, parameter: key}\n  query: {key: k}",
+        ("8: channels[0].query.key: expected another parameter: this one carries the key",),
+    ),
+    Mistake(
+        "a signature without a region",
+        CHANNEL + "  api_key: a:b\n  auth: {kind: access_key, scheme: aws}",
+        (
+            "7: channels[0].auth: expected `region` and `service`, e.g. us-east-1 and bedrock, which are not in the"
+            " host of `base_url`",
+        ),
+    ),
+    Mistake(
+        "an unknown scheme of signatures",
+        CHANNEL + "  api_key: a:b\n  auth: {kind: access_key, scheme: azure}",
+        ("7: channels[0].auth.scheme: expected volcengine or aws",),
+    ),
+    Mistake(
+        "auth by a program that is none",
+        CHANNEL + "  auth: {kind: command, command: []}",
+        ("6: channels[0].auth.command: expected a list of length >= 1",),
+    ),
+    Mistake(
+        "a key beside a program",
+        CHANNEL + "  api_key: k\n  auth: {kind: command, command: [print-token]}",
+        ("6: channels[0].api_key: expected no key beside `auth: {kind: command}`",),
     ),
     Mistake(
         "auth by a header that is none",
@@ -1134,3 +1180,27 @@ def test_aliases_that_repeat_billions_of_values_are_refused_early(monkeypatch: p
 def test_a_word_directly_behind_the_host_may_be_the_address_of_a_proxy() -> None:
     text = "channels:\n- {name: a, protocols: [messages], base_url: 'http://proxy/messages', models: [m]}"
     assert parse(text, "umg.yaml", {}).channels[0].base_url == "http://proxy/messages"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "auth", "scope"),
+    [
+        ("https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1", "", ("us-east-1", "bedrock")),
+        ("https://bedrock-runtime.cn-north-1.amazonaws.com.cn/openai/v1", "", ("cn-north-1", "bedrock")),
+        ("https://bedrock-mantle.us-west-2.api.aws/v1", "", ("us-west-2", "bedrock-mantle")),
+        ("https://proxy.example/v1", ", region: eu-west-1, service: bedrock", ("eu-west-1", "bedrock")),
+    ],
+)
+def test_region_and_service_of_aws_are_those_of_the_host(base_url: str, auth: str, scope: tuple[str, str]) -> None:
+    text = f"channels: [{{name: a, protocols: [chat], base_url: '{base_url}', api_key: 'a:b', models: [m], "
+    [channel] = parse(text + f"auth: {{kind: access_key, scheme: aws{auth}}}}}]", "umg.yaml", {}).channels
+    assert isinstance(channel.auth, AccessKeyAuth)
+    assert signature_scope(channel.auth, channel.base_url) == scope
+
+
+def test_a_program_with_a_slash_is_relative_to_the_directory_of_the_config() -> None:
+    auth = [
+        parse(CHANNEL + f"  auth: {{kind: command, command: [{name}, -x]}}", "/etc/umg/umg.yaml", {}).channels[0].auth
+        for name in ("./bin/token", "gcloud")
+    ]
+    assert auth == [CommandAuth(("/etc/umg/bin/token", "-x")), CommandAuth(("gcloud", "-x"))]

@@ -15,7 +15,14 @@ ROWS = {
     if line.startswith("| `") and "](" in line
 }
 SAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-KEYS = ("OPENAI_API_KEY", "MY_ANTHROPIC_KEY", "GROQ_API_KEY", "AZURE_OPENAI_API_KEY")
+KEYS = (
+    "OPENAI_API_KEY",
+    "MY_ANTHROPIC_KEY",
+    "GROQ_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+)
 
 
 def test_the_table_has_each_preset() -> None:
@@ -39,7 +46,10 @@ def test_a_row_has_the_values_of_its_preset(name: str) -> None:
     assert quoted(models) == [*(model.id for model in preset.models), *renamed]
 
 
-def test_the_sample_is_a_config() -> None:
-    [sample] = SAMPLE
-    config = parse(sample, "umg.yaml", dict.fromkeys(KEYS, "k"))
-    assert [channel.name for channel in config.channels] == ["openai", "anthropic", "groq", "ollama", "azure"]
+@pytest.mark.parametrize(
+    ("number", "names"),
+    [(0, ["openai", "anthropic", "groq", "ollama", "azure"]), (1, ["azure", "bedrock", "vertex"])],
+)
+def test_a_sample_is_a_config(number: int, names: list[str]) -> None:
+    config = parse(SAMPLE[number], "umg.yaml", dict.fromkeys(KEYS, "k"))
+    assert [channel.name for channel in config.channels] == names

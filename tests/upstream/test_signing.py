@@ -199,7 +199,7 @@ async def test_a_server_of_tokens_that_is_down_is_not_sent(tmp_path: Path) -> No
     assert error.failure is Failure.NOT_SENT
 
 
-async def test_a_token_that_the_provider_rejects_is_discarded(tmp_path: Path) -> None:
+async def test_a_token_that_the_provider_rejects_is_discarded_unless_it_is_new(tmp_path: Path) -> None:
     async with account(tmp_path, rejects={"token-1"}) as made:
         endpoint = Endpoint(made.server.url, {}, key_in_headers="k1", signer=made.signer)
         channel = HttpChannel(made.client, RotatingEndpoints([endpoint]), PATIENT)
@@ -209,6 +209,8 @@ async def test_a_token_that_the_provider_rejects_is_discarded(tmp_path: Path) ->
             return await channel.fetch(request, "authorization", decode_error, lambda body: body, 10)
 
         assert (await failed(call())).failure is Failure.DOWN
+        made.now[0] += 60
+        assert (await failed(call())).failure is Failure.OTHER_KEY
         assert await call() == b'{"token": "token-2"}'
 
 

@@ -8,18 +8,15 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
 from umg_grpc.config.convert import any_of, read_entry, similar
-from umg_grpc.config.scalars import PRINTABLE, family, url
+from umg_grpc.config.scalars import family, url
 from umg_grpc.config.values import (
-    AccessKeyAuth,
+    KEYLESS_AUTH,
     Auth,
-    BearerAuth,
     Channel,
     ChannelModel,
     ConfigEntry,
-    HeaderAuth,
-    JwtAuth,
-    NoAuth,
     Seconds,
     ServiceAccountAuth,
     Timeout,
@@ -69,10 +66,6 @@ def key_header(protocol: str) -> str:
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
-HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-PAIR = re.compile(r"[^:]+:.+")
-HEADER_VALUE = re.compile(r"[ -~\t]*")
-FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 
 
 class _ModelEntry(ConfigEntry, frozen=True):
@@ -110,6 +103,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     api_key: str | list[str] | None = None
     auth: Auth | None = None
     headers: dict[str, str] = msgspec.field(default_factory=dict)
+    query: dict[str, str] = msgspec.field(default_factory=dict)
     proxy: str | None = None
     ca_file: str | None = None
     priority: Annotated[int, msgspec.Meta(ge=-1_000_000, le=1_000_000)] = 0
@@ -195,7 +189,7 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
 
 def _key_of_environment(document: Document, path: Path, preset: Provider, auth: Auth | None) -> str | None:
     """Return the key in an environment variable of the provider. Report that none is set, if the provider needs one."""
-    if isinstance(auth, NoAuth | ServiceAccountAuth):
+    if isinstance(auth, KEYLESS_AUTH):
         return None
     key = next((value for name in preset.keys if (value := document.variable(name))), None)
     if key is None and preset.needs_key:
@@ -256,7 +250,7 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
 def _own_channel(
     document: Document, path: Path, entry: _ChannelEntry, own: str, models: tuple[ChannelModel, ...]
 ) -> Channel:
-    for key in ("base_url", "api_key", "auth", "headers", "proxy", "ca_file", "shared_objects"):
+    for key in ("base_url", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"):
         if getattr(entry, key):
             document.problem((*path, key), f"expected only for an upstream on the network; a `{own}` channel has none")
     return Channel(
@@ -282,15 +276,22 @@ def _http_channel(
 ) -> Channel:
     if entry.base_url is None:
         document.problem((*path, "base_url"), "expected a URL, e.g. https://provider.example/v1")
+    base_url = _base_url(document, (*path, "base_url"), entry.base_url, protocols)
+    auth = located(auth_of(entry.auth, entry.api_key), directory)
+    check_auth(document, (*path, "auth"), auth, base_url)
+    in_formats = [key_header(protocol) for protocol in protocols] if entry.auth is None else []
+    check_headers(document, (*path, "headers"), entry.headers, auth, in_formats)
+    check_query(document, (*path, "query"), entry.query, auth)
     return Channel(
         name=entry.name,
         protocols=protocols,
         models=models,
-        base_url=_base_url(document, (*path, "base_url"), entry.base_url, protocols),
-        api_keys=_api_keys(document, path, entry),
-        auth=_located(_auth(entry), directory),
+        base_url=base_url,
+        api_keys=api_keys(document, path, entry.api_key, auth),
+        auth=auth,
         has_explicit_auth=entry.auth is not None,
-        headers=MappingProxyType(_headers(document, (*path, "headers"), entry, protocols)),
+        headers=MappingProxyType(entry.headers),
+        query=MappingProxyType(entry.query),
         proxy=url(document, (*path, "proxy"), entry.proxy, user=True) if entry.proxy is not None else None,
         ca_file=str(directory / entry.ca_file) if entry.ca_file else None,
         priority=entry.priority,
@@ -315,55 +316,6 @@ def _base_url(document: Document, path: Path, written: str | None, protocols: tu
         if (added := call_path(protocol, base)) is not None:
             document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")
     return base
-
-
-def _auth(entry: _ChannelEntry) -> Auth:
-    """Return the configured `auth`, else bearer if there is a key. Without `auth`, `key_header` may override the
-    header.
-    """
-    return entry.auth or (NoAuth() if entry.api_key is None else BearerAuth())
-
-
-def _located(auth: Auth, directory: PurePath) -> Auth:
-    """Return the auth with the path of its file, which is relative to the directory of the config."""
-    if isinstance(auth, ServiceAccountAuth):
-        return msgspec.structs.replace(auth, file=str(directory / auth.file))
-    return auth
-
-
-def _api_keys(document: Document, path: Path, entry: _ChannelEntry) -> tuple[str, ...]:
-    keys = (entry.api_key,) if isinstance(entry.api_key, str) else tuple(entry.api_key or ())
-    auth = _auth(entry)
-    wants_key = not isinstance(auth, NoAuth | ServiceAccountAuth)
-    if wants_key and not keys:
-        document.problem((*path, "api_key"), "expected a key, or a list of at least one")
-    elif keys and not wants_key:
-        kind = auth.__struct_config__.tag
-        document.problem((*path, "api_key"), f"expected no key beside `auth: {{kind: {kind}}}`")
-    elif isinstance(auth, JwtAuth | AccessKeyAuth) and not all(PAIR.fullmatch(key) for key in keys):
-        document.problem((*path, "api_key"), "expected ACCESS_KEY:SECRET_KEY for this kind of `auth`")
-    if not all(PRINTABLE.fullmatch(key) for key in keys):
-        document.problem((*path, "api_key"), "expected printable characters without spaces or line ends")
-    return keys
-
-
-def _headers(document: Document, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...]) -> dict[str, str]:
-    auth = _auth(entry)
-    taken = {"authorization"} if not isinstance(auth, HeaderAuth | NoAuth) else set()
-    if entry.auth is None and taken:
-        taken = {key_header(protocol) for protocol in protocols}
-    if isinstance(auth, HeaderAuth):
-        taken = {auth.header.lower()}
-        if not HEADER_NAME.fullmatch(auth.header) or taken & FRAMING_HEADERS:
-            document.problem((*path[:-1], "auth", "header"), "expected the name of a header, e.g. x-api-key")
-    for name, value in entry.headers.items():
-        if not HEADER_NAME.fullmatch(name) or name.lower() in FRAMING_HEADERS:
-            document.problem((*path, name), "expected a header that is not HTTP's own framing")
-        elif name.lower() in taken:
-            document.problem((*path, name), "expected another header: this one carries the key")
-        elif not HEADER_VALUE.fullmatch(value):
-            document.problem((*path, name), "expected printable ASCII on one line")
-    return entry.headers
 
 
 def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:

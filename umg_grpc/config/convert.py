@@ -8,12 +8,13 @@ from typing import TypeVar, get_args, get_origin
 
 import msgspec
 
-from umg_grpc.config.values import Channel, ConfigEntry, Log
+from umg_grpc.config.values import AccessKeyAuth, Auth, Channel, ConfigEntry, Log
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.quirks import SearchWithFunctions
 
 CHOICES = {
-    "kind": ("bearer", "header", "none", "jwt", "access_key", "service_account"),
+    "kind": tuple(str(kind.__struct_config__.tag) for kind in get_args(Auth)),
+    "scheme": get_args(AccessKeyAuth.__annotations__["scheme"]),
     "level": get_args(Log.__annotations__["level"]),
     "format": get_args(Log.__annotations__["format"]),
     "other_dimensions": ("`any`", "a list of lengths"),

@@ -119,10 +119,16 @@ class JwtAuth(ConfigEntry, frozen=True, tag="jwt", tag_field="kind"):
 
 
 class AccessKeyAuth(ConfigEntry, frozen=True, tag="access_key", tag_field="kind"):
-    """Authentication by a signature of each request. A key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`."""
+    """Authentication by a signature of each request. A key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `scheme: aws`
+    optionally followed by the session token of temporary credentials.
+    """
 
-    region: str = "cn-north-1"
-    service: str = "cv"
+    region: str | None = None
+    """Region of the endpoint; None is `cn-north-1`, with `scheme: aws` the region in the host of `base_url`."""
+    service: str | None = None
+    """Name of the service in signatures; None is `cv`, with `scheme: aws` the service in the host of `base_url`."""
+    scheme: Literal["volcengine", "aws"] = "volcengine"
+    """Vendor whose scheme of signatures applies."""
 
 
 class ServiceAccountAuth(ConfigEntry, frozen=True, tag="service_account", tag_field="kind"):
@@ -133,7 +139,28 @@ class ServiceAccountAuth(ConfigEntry, frozen=True, tag="service_account", tag_fi
     scope: str = "https://www.googleapis.com/auth/cloud-platform"
 
 
-Auth = BearerAuth | HeaderAuth | NoAuth | JwtAuth | AccessKeyAuth | ServiceAccountAuth
+class QueryAuth(ConfigEntry, frozen=True, tag="query", tag_field="kind"):
+    """Authentication by a parameter in the query of each URL whose value is the key."""
+
+    parameter: str
+
+
+class CommandAuth(ConfigEntry, frozen=True, tag="command", tag_field="kind"):
+    """Authentication by a token that a program prints, which runs without a shell."""
+
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    """Program and its arguments."""
+    ttl: Seconds = 300
+    """Seconds after which a token is replaced that does not state its own end."""
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=60)] = 10
+    """Most seconds of a run."""
+    header: str | None = None
+    """Header whose value is the bare token; None sends `authorization: Bearer TOKEN`."""
+
+
+Auth = BearerAuth | HeaderAuth | QueryAuth | NoAuth | JwtAuth | AccessKeyAuth | ServiceAccountAuth | CommandAuth
+KEYLESS_AUTH = (NoAuth, ServiceAccountAuth, CommandAuth)
+"""Kinds of `auth` that have no `api_key` beside them."""
 
 
 @dataclass(frozen=True)
@@ -159,13 +186,15 @@ class Channel:
     base_url: str = ""
     """URL in front of the paths of the wire format, without a trailing slash."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
-    """Keys that are used in turn; empty with `NoAuth` and `ServiceAccountAuth`, else at least one."""
+    """Keys that are used in turn; empty with the kinds of `KEYLESS_AUTH`, else at least one."""
     auth: Auth = field(default_factory=NoAuth)
     """Way of sending the key. If `has_explicit_auth` is false, a key is sent in the header of the wire format."""
     has_explicit_auth: bool = False
     """Whether `auth` is configured, and so applies to every wire format."""
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """Headers sent with every request; none of them carries the key."""
+    query: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """Parameters that are added to the query of every URL; none of them is the key."""
     proxy: str | None = field(default=None, repr=False)
     """URL of an HTTP proxy, optionally with credentials."""
     ca_file: str | None = None

@@ -97,7 +97,8 @@ class FailoverLoop(Generic[AttemptT]):
         if failure in FINAL:
             return False
         if failure is Failure.OTHER_KEY:
-            if self._failures.count_refused_key(channel.name) < len(channel.api_keys):  # else every key was tried
+            keys = max(len(channel.api_keys), 2)  # a token that is rejected is replaced once
+            if self._failures.count_refused_key(channel.name) < keys:  # else every key was tried
                 plan.try_immediately(attempt)
         elif failure is Failure.CONTEXT:
             plan.skip_model(attempt.target.model)

@@ -6,11 +6,13 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from ssl import SSLContext
+from types import MappingProxyType
 from typing import Protocol, TypeVar
+from urllib.parse import quote, urlencode
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
@@ -47,6 +49,8 @@ class Endpoint:
     """The key that `headers` contains, or with which `signer` makes credentials."""
     signer: Signer | None = None
     """Source of credentials that each request needs of its own."""
+    query: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Parameters that are added to the query of every URL, with the key where the provider expects it there."""
 
     @property
     def secret(self) -> str:
@@ -59,8 +63,19 @@ class Endpoint:
         return sha256(self.secret.encode()).hexdigest()[:KEY_ID_CHARACTERS] if self.secret else ""
 
     @cached_property
+    def query_string(self) -> str:
+        """`query` as a part of a URL."""
+        return urlencode(self.query, quote_via=quote)
+
+    @cached_property
     def _headers_by_key_header(self) -> dict[str, dict[str, str]]:
         return {}
+
+    def url(self, path: str) -> str:
+        """Return the URL of a request with this path, which may have a query."""
+        if not self.query:
+            return self.base_url + path
+        return f"{self.base_url}{path}{'&' if '?' in path else '?'}{self.query_string}"
 
     def request_headers(self, key_header: str) -> dict[str, str]:
         """Return the headers of every request, given the header in which the format's providers expect the key. The
@@ -219,7 +234,7 @@ class HttpChannel:
             if content_type is not None:
                 headers[CONTENT_TYPE] = content_type
         outgoing = Outgoing(
-            url=endpoint.base_url + encoded.path,
+            url=endpoint.url(encoded.path),
             headers=headers,
             body=encoded.body,
             deadlines=self._deadlines.within(left),
@@ -259,8 +274,9 @@ class HttpChannel:
         arrived.
         """
         add_facts(error, endpoint, path, status, headers)
-        if status == UNAUTHORIZED and endpoint.signer is not None:
-            endpoint.signer.discard()
+        if status == UNAUTHORIZED and endpoint.signer is not None and endpoint.signer.discard():
+            error.with_failure(Failure.OTHER_KEY)
+            return
         if error.reason in BROKEN:
             self._broken = endpoint
         if self._in_turn is not None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
@@ -20,6 +20,8 @@ MIN_KEY_CHARACTERS = 12
 """Shortest key whose last characters are shown; of a shorter key they would be too large a part."""
 MIN_SECRET_CHARACTERS = 6
 """Shortest header value that is masked: a shorter one would mask ordinary words."""
+PUBLIC_PARAMETERS = frozenset({"api-version"})
+"""Parameters of the query whose values are no secrets."""
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "x-amzn-requestid")
 _REQUEST_ID_KEYS = frozenset(name.encode() for name in REQUEST_ID_HEADERS)
 _REQUEST_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
@@ -59,9 +61,14 @@ def _mask(message: str, endpoint: "Endpoint") -> str:
 
 
 def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
-    """Return the text with the key and the values of the configured headers masked where a provider repeats them."""
+    """Return the text with the key, the token, and the values of the configured headers and query masked where a
+    provider repeats them.
+    """
     words = (word for value in endpoint.headers.values() for word in value.split())
-    for secret in (endpoint.secret, *endpoint.secret.split(":"), *words):  # a key may be a pair
+    token = endpoint.signer.token if endpoint.signer is not None else ""
+    values = (value for name, value in endpoint.query.items() if name not in PUBLIC_PARAMETERS)
+    parameters = (form for value in values for form in (value, quote(value, safe="")))
+    for secret in (endpoint.secret, *endpoint.secret.split(":"), token, *words, *parameters):  # a key may be a pair
         if len(secret) >= MIN_SECRET_CHARACTERS:
             text = text.replace(secret, "[key]")
     return text

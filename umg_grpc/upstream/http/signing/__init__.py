@@ -13,6 +13,13 @@ class Signer(Protocol):
         """Return the headers that authenticate the request, which is sent unchanged otherwise. Raise UmgError."""
         ...
 
-    def discard(self) -> None:
-        """Discard cached credentials, which the provider has rejected."""
+    def discard(self) -> bool:
+        """Discard cached credentials, which the provider has rejected. Return whether others will be made, so that
+        another attempt may succeed.
+        """
+        ...
+
+    @property
+    def token(self) -> str:
+        """Cached token, which is masked where a provider repeats it; "" without one."""
         ...

@@ -19,6 +19,8 @@ CONTENT_TYPE = "Content-Type"
 class AccessKeySigner:
     """Signer with an access key and its secret."""
 
+    token = ""  # the secret is never sent
+
     def __init__(
         self,
         access_key: str,
@@ -59,8 +61,9 @@ class AccessKeySigner:
             "Authorization": credential,
         }
 
-    def discard(self) -> None:
-        """Do nothing: each request has a signature of its own."""
+    def discard(self) -> bool:
+        """Return False: each request has a signature of its own."""
+        return False
 
     def _key(self, date: str) -> bytes:
         """Return the key of a day, for the region and the service."""

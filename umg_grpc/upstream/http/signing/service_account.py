@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from ssl import SSLContext
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.upstream.http.signing.cached_token import CachedTokenSigner, Token, seconds_of_use, unavailable
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing
@@ -22,8 +23,6 @@ from umg_grpc.v1 import pb
 
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION_SECONDS = 3600
-RENEWED_SECONDS = 300.0
-"""Time before the end of a token at which it is renewed."""
 REFUSALS = frozenset({400, 401, 403, 404})
 EXPECTED = "expected the JSON key of a service account, with `client_email`, `private_key` and `token_uri`"
 
@@ -64,8 +63,8 @@ def read_service_account(path: str) -> ServiceAccount:
     return ServiceAccount(found.client_email, found.private_key_id or found.client_email, found.token_uri, key)
 
 
-class ServiceAccountSigner:
-    """Signer with the token of a service account. One token is requested at a time, and the calls wait for it."""
+class ServiceAccountSigner(CachedTokenSigner):
+    """Signer with the token of a service account."""
 
     def __init__(
         self,
@@ -78,34 +77,15 @@ class ServiceAccountSigner:
         now: Callable[[], float] = time.time,
     ) -> None:
         """Create a signer. `proxy` and `tls`: of the channel, for the requests of tokens."""
+        super().__init__(now)
         self._account = account
         self._client = client
         self._scope = scope
         self._proxy = proxy
         self._tls = tls
-        self._now = now
-        self._token = ""
-        self._renewal = 0.0
-        self._refreshing = asyncio.Lock()
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the header with the token, a new one if necessary. Raise UmgError if no token can be got: nothing was
-        sent to the provider.
-        """
-        if self._now() >= self._renewal:
-            try:
-                async with asyncio.timeout(outgoing.deadlines.total), self._refreshing:
-                    if self._now() >= self._renewal:
-                        await self._refresh(outgoing.deadlines)
-            except TimeoutError:
-                raise _unavailable("no token within the time of the call") from None
-        return {"Authorization": f"Bearer {self._token}"}
-
-    def discard(self) -> None:
-        """Discard the cached token."""
-        self._renewal = 0.0
-
-    async def _refresh(self, deadlines: Deadlines) -> None:
+    async def new_token(self, deadlines: Deadlines) -> Token:
+        """Return a new token from the provider's server of tokens. Raise UmgError if it issues none."""
         now = int(self._now())
         claims = {
             "iss": self._account.email,
@@ -127,7 +107,7 @@ class ServiceAccountSigner:
         try:
             status, _, body = await self._client.fetch(request)
         except UmgError as error:
-            raise _unavailable(error.cause or error.message) from None
+            raise unavailable(error.cause or error.message) from None
         if status in REFUSALS:
             message = "the provider refused the gateway's service account; the operator has to check the channel"
             refusal = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status))
@@ -136,13 +116,5 @@ class ServiceAccountSigner:
         try:
             token = msgspec.json.decode(body, type=_Token)
         except ValueError:
-            raise _unavailable(f"the answer to the request of a token has status {status} and no token") from None
-        self._token = token.access_token
-        self._renewal = self._now() + max(token.expires_in - RENEWED_SECONDS, 0)
-
-
-def _unavailable(cause: str) -> UmgError:
-    """Return the error of a token that cannot be got, after which another channel may be tried."""
-    message = "the provider's token could not be got; try again"
-    error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
-    return error.with_failure(Failure.NOT_SENT, cause).with_facts(ProviderFailure(FailureKind.UNREACHABLE))
+            raise unavailable(f"the answer to the request of a token has status {status} and no token") from None
+        return Token(token.access_token, seconds_of_use(token.expires_in))

@@ -16,6 +16,8 @@ slow.
 class ShortTokenSigner:
     """Signer with an access key and its secret key. Each request has a token of its own."""
 
+    token = ""  # each is different, and valid for a short time
+
     def __init__(self, access_key: str, secret: str, now: Callable[[], float] = time.time) -> None:
         self._access_key = access_key
         self._secret = secret
@@ -25,8 +27,9 @@ class ShortTokenSigner:
         """Return the header with a new token."""
         return {"Authorization": f"Bearer {short_token(self._access_key, self._secret, int(self._now()))}"}
 
-    def discard(self) -> None:
-        """Do nothing: no token is cached."""
+    def discard(self) -> bool:
+        """Return False: no token is cached."""
+        return False
 
 
 def short_token(access_key: str, secret: str, now: int) -> str:

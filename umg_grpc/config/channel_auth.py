@@ -1,0 +1,132 @@
+"""Credentials of channels in the config: `api_key`, `auth`, `headers` and `query`."""
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import PurePath
+from urllib.parse import urlsplit
+
+import msgspec
+
+from umg_grpc.config.scalars import PRINTABLE
+from umg_grpc.config.values import (
+    KEYLESS_AUTH,
+    AccessKeyAuth,
+    Auth,
+    BearerAuth,
+    CommandAuth,
+    HeaderAuth,
+    JwtAuth,
+    NoAuth,
+    QueryAuth,
+    ServiceAccountAuth,
+)
+from umg_grpc.config.yaml_document import Document, Path
+
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_VALUE = re.compile(r"[ -~\t]*")
+PARAMETER_NAME = re.compile(r"[A-Za-z0-9._~$-]{1,64}")
+PAIR = re.compile(r"[^:]+:.+")
+AWS_KEY = re.compile(r"[^:]+:[^:]+(?::[^:]+)?")
+AWS_HOST = re.compile(
+    r"(?:[a-z0-9-]+\.)*?(?P<service>[a-z][a-z0-9-]*)\.(?P<region>[a-z]{2,}(?:-[a-z]+)+-[0-9]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
+)
+AWS_SIGNED_NAMES: Mapping[str, str] = {"bedrock-runtime": "bedrock", "bedrock-runtime-fips": "bedrock"}
+"""Service in a host -> its name in signatures, where they differ."""
+VOLCENGINE_SCOPE = ("cn-north-1", "cv")
+FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
+
+
+def auth_of(written: Auth | None, api_key: str | list[str] | None) -> Auth:
+    """Return the configured `auth`, else bearer if there is a key. Without `auth`, the format may name another header
+    for the key.
+    """
+    return written or (NoAuth() if api_key is None else BearerAuth())
+
+
+def located(auth: Auth, directory: PurePath) -> Auth:
+    """Return the auth with its paths, which are relative to the directory of the config. A program without a slash is
+    searched for as in a shell.
+    """
+    if isinstance(auth, ServiceAccountAuth):
+        return msgspec.structs.replace(auth, file=str(directory / auth.file))
+    if isinstance(auth, CommandAuth) and "/" in auth.command[0]:
+        return msgspec.structs.replace(auth, command=(str(directory / auth.command[0]), *auth.command[1:]))
+    return auth
+
+
+def signature_scope(auth: AccessKeyAuth, base_url: str) -> tuple[str, str] | None:
+    """Return region and service of the signatures of a channel; None if they are neither configured nor in the host."""
+    region, service = VOLCENGINE_SCOPE if auth.scheme == "volcengine" else ("", "")
+    if auth.scheme == "aws" and (match := AWS_HOST.fullmatch(urlsplit(base_url).hostname or "")) is not None:
+        region, service = match["region"], AWS_SIGNED_NAMES.get(match["service"], match["service"])
+    region, service = auth.region or region, auth.service or service
+    return (region, service) if region and service else None
+
+
+def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> None:
+    """Report the values of an `auth` at the path that cannot be used."""
+    header = auth.header if isinstance(auth, HeaderAuth | CommandAuth) else None
+    if header is not None and (not HEADER_NAME.fullmatch(header) or header.lower() in FRAMING_HEADERS):
+        document.problem((*path, "header"), "expected the name of a header, e.g. x-api-key")
+    if isinstance(auth, QueryAuth) and not PARAMETER_NAME.fullmatch(auth.parameter):
+        document.problem((*path, "parameter"), "expected the name of a parameter, e.g. key")
+    if isinstance(auth, CommandAuth) and not all(word and "\0" not in word for word in auth.command[:1]):
+        document.problem((*path, "command"), "expected a program and its arguments, e.g. [gcloud, auth, print-token]")
+    if isinstance(auth, AccessKeyAuth) and signature_scope(auth, base_url) is None:
+        expected = (
+            "expected `region` and `service`, e.g. us-east-1 and bedrock, which are not in the host of `base_url`"
+        )
+        document.problem(path, expected)
+
+
+def api_keys(document: Document, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:
+    """Return the keys of the channel at the path. Report missing, superfluous and malformed ones."""
+    keys = (api_key,) if isinstance(api_key, str) else tuple(api_key or ())
+    wants_key = not isinstance(auth, KEYLESS_AUTH)
+    if wants_key and not keys:
+        document.problem((*path, "api_key"), "expected a key, or a list of at least one")
+    elif keys and not wants_key:
+        kind = auth.__struct_config__.tag
+        document.problem((*path, "api_key"), f"expected no key beside `auth: {{kind: {kind}}}`")
+    elif isinstance(auth, AccessKeyAuth) and auth.scheme == "aws":
+        if not all(AWS_KEY.fullmatch(key) for key in keys):
+            document.problem((*path, "api_key"), "expected ACCESS_KEY_ID:SECRET_ACCESS_KEY, optionally :SESSION_TOKEN")
+    elif isinstance(auth, JwtAuth | AccessKeyAuth) and not all(PAIR.fullmatch(key) for key in keys):
+        document.problem((*path, "api_key"), "expected ACCESS_KEY:SECRET_KEY for this kind of `auth`")
+    if not all(PRINTABLE.fullmatch(key) for key in keys):
+        document.problem((*path, "api_key"), "expected printable characters without spaces or line ends")
+    return keys
+
+
+def check_headers(
+    document: Document, path: Path, headers: Mapping[str, str], auth: Auth, format_headers: Collection[str]
+) -> None:
+    """Report headers at the path that cannot be sent, or that carry the key. `format_headers`: headers in which the
+    formats of a channel without `auth` send the key.
+    """
+    match auth:
+        case HeaderAuth(header=header) | CommandAuth(header=str(header)):
+            taken = {header.lower()}
+        case NoAuth() | QueryAuth():
+            taken = set[str]()
+        case _:
+            taken = set(format_headers) or {"authorization"}
+    for name, value in headers.items():
+        if not HEADER_NAME.fullmatch(name) or name.lower() in FRAMING_HEADERS:
+            document.problem((*path, name), "expected a header that is not HTTP's own framing")
+        elif name.lower() in taken:
+            document.problem((*path, name), "expected another header: this one carries the key")
+        elif not HEADER_VALUE.fullmatch(value):
+            document.problem((*path, name), "expected printable ASCII on one line")
+
+
+def check_query(document: Document, path: Path, query: Mapping[str, str], auth: Auth) -> None:
+    """Report parameters at the path that cannot be sent, or that carry the key."""
+    taken = auth.parameter if isinstance(auth, QueryAuth) else None
+    for name, value in query.items():
+        if not PARAMETER_NAME.fullmatch(name):
+            document.problem((*path, name), "expected the name of a parameter, e.g. api-version")
+        elif name == taken:
+            document.problem((*path, name), "expected another parameter: this one carries the key")
+        elif not PRINTABLE.fullmatch(value):
+            document.problem((*path, name), "expected printable ASCII without spaces, which the gateway encodes")

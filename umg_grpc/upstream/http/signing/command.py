@@ -1,0 +1,186 @@
+"""Tokens that a program prints: bare, or as JSON with the time of their end."""
+
+import asyncio
+import base64
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+import structlog
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.upstream.http.signing.cached_token import CachedTokenSigner, Token, seconds_of_use
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.redact import clean
+
+MAX_OUTPUT_BYTES = 64 * 1024
+RETRY_SECONDS = 5.0
+"""Seconds after a failed run in which the program is not run again."""
+TOKEN_NAMES = ("access_token", "accessToken", "token", "id_token")
+"""Names of the token in JSON: those of OAuth and of the command lines of cloud vendors."""
+SECONDS_NAMES = ("expires_in", "expiresIn")
+END_NAMES = ("expires_on", "expires_at", "expirationTimestamp", "expiration", "expiry")
+"""Names of the end of the token, in Unix seconds or as an ISO 8601 time."""
+
+logger = structlog.get_logger()
+
+
+class CommandSigner(CachedTokenSigner):
+    """Signer with the token that a program prints."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        ttl: float,
+        timeout_seconds: float,
+        header: str | None = None,
+        channel: str = "",
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Create a signer. `ttl`: seconds for which a token serves that does not state its end; `header`: header of the
+        bare token, None for `Authorization: Bearer`; `channel`: name for the log.
+        """
+        super().__init__(now)
+        self._command = tuple(command)
+        self._ttl = ttl
+        self._timeout = timeout_seconds
+        self._header = header
+        self._channel = channel
+        self._reason = ""  # of the last run, if it failed
+        self._failed_at = 0.0
+
+    def header(self, token: str) -> Mapping[str, str]:
+        """Return the header with the token."""
+        return super().header(token) if self._header is None else {self._header: token}
+
+    async def new_token(self, deadlines: Deadlines) -> Token:
+        """Run the program and return its token. Raise UmgError if it fails, prints none or takes too long. Calls of the
+        next RETRY_SECONDS then fail without a run.
+        """
+        if self._reason and self._now() - self._failed_at < RETRY_SECONDS:
+            raise _no_token(self._reason)
+        self._reason = ""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # so that its own children end with it
+            )
+        except OSError as error:
+            raise self._failed(f"cannot be run: {error.strerror}") from None
+        try:
+            async with asyncio.timeout(min(self._timeout, deadlines.total)):
+                output, problems = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+                code = await process.wait()
+        except TimeoutError:
+            raise self._failed(f"printed no token within {self._timeout:g} s") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        if code != 0:
+            raise self._failed(f"exit code {code}", problems)
+        if (token := token_in(output, self._now(), self._ttl)) is None:
+            raise self._failed("printed no token", problems)
+        return token
+
+    def _failed(self, reason: str, problems: bytes = b"") -> UmgError:
+        """Return the error of a run without a token, and log it: its standard error is for the operator alone."""
+        printed = clean(problems.decode("utf-8", "replace"))
+        logger.warning(
+            "the command of a channel made no token", channel=self._channel, reason=reason, stderr=printed or None
+        )
+        self._reason, self._failed_at = reason, self._now()
+        return _no_token(reason)
+
+
+def _no_token(reason: str) -> UmgError:
+    message = "the provider's token could not be got; the operator has to check the channel"
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
+    facts = ProviderFailure(FailureKind.WRONG_KEY, message=f"auth.command: {reason}")
+    return error.with_failure(Failure.NOT_SENT, f"auth.command: {reason}").with_facts(facts)
+
+
+def find_program(command: Sequence[str]) -> None:
+    """Raise OSError if the program of a command does not exist or cannot be run."""
+    if shutil.which(command[0]) is None:
+        raise OSError(f"{command[0]} is no program that can be run here")
+
+
+def token_in(output: bytes, now: float, ttl: float) -> Token | None:
+    """Return the token in the output of a program; None if there is none. `ttl`: seconds for which it is valid if it
+    does not state its end.
+    """
+    text = output.decode("utf-8", "replace").strip()
+    end: float | None = None
+    if text.startswith("{"):
+        try:
+            fields = msgspec.json.decode(text, type=dict[str, object])
+        except ValueError:
+            return None
+        status = fields.get("status")
+        fields = status if isinstance(status, dict) else fields  # an ExecCredential of Kubernetes
+        text = next((value for name in TOKEN_NAMES if isinstance(value := fields.get(name), str)), "")
+        end = _end(fields, now)
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        return None
+    end = end if end is not None else _jwt_end(text)
+    if end is None:
+        return Token(text, ttl)
+    return Token(text, seconds_of_use(end - now)) if end > now else None
+
+
+def _end(fields: Mapping[str, object], now: float) -> float | None:
+    """Return the end of the token in Unix seconds; None if the fields do not state it."""
+    for name in SECONDS_NAMES:
+        if (seconds := _number(fields.get(name))) is not None:
+            return now + seconds
+    return next((end for name in END_NAMES if (end := _time(fields.get(name))) is not None), None)
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float | str) else None
+    except ValueError:
+        return None
+
+
+def _time(value: object) -> float | None:
+    if (seconds := _number(value)) is not None or not isinstance(value, str):
+        return seconds
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _jwt_end(token: str) -> float | None:
+    """Return the end of a JSON web token, which is not verified; None for a token of another kind."""
+    parts = token.split(".")
+    if len(parts) != 3 or not token.startswith("ey"):
+        return None
+    try:
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=="), type=dict[str, object])
+    except ValueError:
+        return None
+    return _number(claims.get("exp"))
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """Return the output of a program, at most MAX_OUTPUT_BYTES; read and drop the rest."""
+    kept = b""
+    while stream is not None and (chunk := await stream.read(MAX_OUTPUT_BYTES)):
+        kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]
+    return kept
