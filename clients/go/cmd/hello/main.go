@@ -8,19 +8,24 @@ import (
 	"log"
 	"os"
 
+	v1 "umg.example/clients/go/gen/umg/v1"
 	"umg.example/clients/go/umg"
 )
 
 func main() {
-	client, err := umg.Connect(cmp.Or(os.Getenv("UMG_ADDRESS"), "127.0.0.1:50051"), os.Getenv("UMG_API_KEY"), umg.Options{})
+	client, err := umg.Connect(cmp.Or(os.Getenv("UMG_ADDRESS"), "127.0.0.1:50051"), os.Getenv("UMG_API_KEY"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	for text, err := range client.Chat(context.Background(), "famO-5", "Say hello in five languages.") {
+	messages := []*v1.Message{umg.User("Say hello in five languages.")}
+	request := &v1.StreamGenerateRequest{Request: &v1.GenerateRequest{Model: "famO-5", Messages: messages}}
+	for answer, err := range umg.All(context.Background(), v1.NewGenerationServiceClient(client).StreamGenerate, request) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Print(text)
+		for _, event := range answer.GetEvents() {
+			fmt.Print(event.GetTextDelta())
+		}
 	}
 	fmt.Println()
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -132,19 +133,20 @@ func runStep(call string, given any) object {
 var clients = map[string]*umg.Client{}
 
 func client(args arguments) (*umg.Client, error) {
-	key, options := os.Getenv("UMG_API_KEY"), umg.Options{NoRetries: args.Retries != nil && *args.Retries == 0}
+	key, noRetries := os.Getenv("UMG_API_KEY"), args.Retries != nil && *args.Retries == 0
 	if args.Key != nil {
 		key = *args.Key
 	}
 	if key == "admin" {
 		key = os.Getenv("UMG_ADMIN_KEY")
 	}
-	id := fmt.Sprint(key, options.NoRetries)
+	id := fmt.Sprint(key, noRetries)
 	if clients[id] == nil {
-		client, err := umg.Connect(os.Getenv("UMG_ADDRESS"), key, options)
+		client, err := umg.Connect(os.Getenv("UMG_ADDRESS"), key)
 		if err != nil {
 			return nil, err
 		}
+		client.NoRetries = noRetries
 		clients[id] = client
 	}
 	return clients[id], nil
@@ -190,23 +192,23 @@ func lengthen(request proto.Message, size int) {
 }
 
 func unary(ctx context.Context, client *umg.Client, args arguments) (object, error) {
-	path, request, output, err := method(args)
+	name, request, output, err := method(args)
 	if err != nil {
 		return nil, err
 	}
 	answer := output.New().Interface()
-	if err := client.Invoke(ctx, path, request, answer); err != nil {
+	if err := client.Invoke(ctx, name, request, answer); err != nil {
 		return nil, err
 	}
 	return object{"answer": encoded(answer)}, nil
 }
 
 func stream(ctx context.Context, client *umg.Client, args arguments) (object, error) {
-	path, request, output, err := method(args)
+	name, request, output, err := method(args)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := client.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, path)
+	stream, err := client.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, name)
 	if err != nil {
 		return nil, err
 	}
@@ -229,16 +231,19 @@ func stream(ctx context.Context, client *umg.Client, args arguments) (object, er
 }
 
 func chat(ctx context.Context, client *umg.Client, args arguments) (object, error) {
-	var instructions []string
+	request := &v1.GenerateRequest{Model: args.Model, Messages: []*v1.Message{umg.User(args.Text)}}
 	if args.Instructions != "" {
-		instructions = []string{args.Instructions}
+		request.Instructions = umg.User(args.Instructions).Parts
 	}
 	text := ""
-	for piece, err := range client.Chat(ctx, args.Model, args.Text, instructions...) {
+	method := v1.NewGenerationServiceClient(client).StreamGenerate
+	for answer, err := range umg.All(ctx, method, &v1.StreamGenerateRequest{Request: request}) {
 		if err != nil {
 			return nil, err
 		}
-		text += piece
+		for _, event := range answer.GetEvents() {
+			text += event.GetTextDelta()
+		}
 	}
 	return object{"value": text}, nil
 }
@@ -248,9 +253,9 @@ func toolLoop(ctx context.Context, client *umg.Client, args arguments) (object, 
 	if err := protojson.Unmarshal(args.Request, request); err != nil {
 		return nil, err
 	}
-	answer, err := client.RunTools(ctx, request, func(name, arguments string) (string, error) {
+	answer, err := client.RunTools(ctx, request, func(call *v1.ToolCall) (string, error) {
 		var weather struct{ City string }
-		err := json.Unmarshal([]byte(arguments), &weather)
+		err := json.Unmarshal([]byte(call.GetArgumentsJson()), &weather)
 		return "sunny in " + weather.City, err
 	})
 	if err != nil {
@@ -264,7 +269,7 @@ func floats(ctx context.Context, client *umg.Client, args arguments) (object, er
 	if err := protojson.Unmarshal(args.Request, request); err != nil {
 		return nil, err
 	}
-	answer, err := client.Embeddings.Embed(ctx, request)
+	answer, err := v1.NewEmbeddingServiceClient(client).Embed(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -274,42 +279,61 @@ func floats(ctx context.Context, client *umg.Client, args arguments) (object, er
 func download(ctx context.Context, client *umg.Client, args arguments) (object, error) {
 	var data bytes.Buffer
 	var last [2]int64
-	count, mimeType := 0, ""
+	count := 0
 	progress := func(received, total int64) { count, last = count+1, [2]int64{received, total} }
+	var mimeType string
+	var err error
 	if args.TaskID != "" {
-		var err error
-		if mimeType, err = client.DownloadVideo(ctx, args.TaskID, &data, progress); err != nil {
-			return nil, err
-		}
+		request := &v1.DownloadVideoRequest{TaskId: args.TaskID}
+		mimeType, err = umg.Download(umg.All(ctx, v1.NewVideoServiceClient(client).DownloadVideo, request), &data, progress)
 	} else {
-		request := &v1.GenerateImageRequest{}
-		if err := protojson.Unmarshal(args.Image, request); err != nil {
-			return nil, err
-		}
-		answer, err := client.Images.GenerateImage(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		if mimeType, err = client.DownloadImage(ctx, answer.Result.Images[0], &data, progress); err != nil {
-			return nil, err
-		}
+		mimeType, err = downloadImage(ctx, client, args, &data, progress)
+	}
+	if err != nil {
+		return nil, err
 	}
 	digest := fmt.Sprintf("%x", sha256.Sum256(data.Bytes()))
 	return object{"value": object{"size": data.Len(), "mime_type": mimeType, "sha256": digest, "progress": count, "last": last}}, nil
 }
 
+// downloadImage makes an image and writes its bytes, which are in its message or in a file of the gateway.
+func downloadImage(ctx context.Context, client *umg.Client, args arguments, to io.Writer, progress func(received, total int64)) (string, error) {
+	request := &v1.GenerateImageRequest{}
+	if err := protojson.Unmarshal(args.Image, request); err != nil {
+		return "", err
+	}
+	answer, err := v1.NewImageServiceClient(client).GenerateImage(ctx, request)
+	if err != nil {
+		return "", err
+	}
+	image := answer.GetResult().GetImages()[0]
+	if url := image.GetUrl(); url != "" {
+		request := &v1.DownloadFileRequest{Token: path.Base(url)}
+		return umg.Download(umg.All(ctx, v1.NewFileServiceClient(client).DownloadFile, request), to, progress)
+	}
+	size := int64(len(image.GetData()))
+	_, err = to.Write(image.GetData())
+	progress(size, size)
+	return image.GetMimeType(), err
+}
+
+// watch submits a video and returns the last state of its task.
 func watch(ctx context.Context, client *umg.Client, args arguments) (object, error) {
 	request := &v1.CreateVideoTaskRequest{}
 	if err := protojson.Unmarshal(args.Request, request); err != nil {
 		return nil, err
 	}
-	var last *v1.VideoTask
-	updates := 0
-	for task, err := range client.MakeVideo(ctx, request) {
+	videos := v1.NewVideoServiceClient(client)
+	created, err := videos.CreateVideoTask(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	last, updates := created.GetTask(), 0
+	for update, err := range umg.All(ctx, videos.WatchVideoTask, &v1.WatchVideoTaskRequest{TaskId: last.GetTaskId()}) {
 		if err != nil {
 			return nil, err
 		}
-		last, updates = task, updates+1
+		last, updates = update.GetTask(), updates+1
 	}
 	return object{"answer": encoded(last), "updates": updates}, nil
 }
