@@ -71,7 +71,9 @@ MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\
 class _ModelEntry(ConfigEntry, frozen=True):
     id: str
     upstream: str | None = None
+    """Id at the provider, with a `*` for the match of the `*` in `id`; the same as `id` if unset."""
     family: str | None = None
+    """Family whose rules apply, for example `famG`; derived from the id if unset."""
 
 
 Characters = Annotated[int, msgspec.Meta(ge=1, le=4096)]
@@ -79,7 +81,7 @@ Tokens = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
 
 
 class QuirksEntry(ConfigEntry, frozen=True):
-    """Quirks of the channel's models in the config: fields of `Quirks`."""
+    """Restrictions of the channel's models, which override the built-in table of them."""
 
     min_user_characters: Characters | None = None
     max_user_characters: Annotated[int, msgspec.Meta(ge=16, le=4096)] | None = None
@@ -96,12 +98,17 @@ class QuirksEntry(ConfigEntry, frozen=True):
 
 class _ChannelEntry(ConfigEntry, frozen=True):
     name: str = ""
+    """Name in logs, metrics and keys: letters, digits, `.`, `_`, `-`; the name of its `provider` if unset."""
     provider: str | None = None
+    """Preset that fills in the keys that are unset; `umg providers` lists all."""
     protocols: Annotated[list[str], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=list)
     models: Annotated[list[str | _ModelEntry], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=list)
+    """Models and patterns of models; a text is the `id`. Those of its `provider` if unset."""
     base_url: str | None = None
     api_key: str | list[str] | None = None
+    """Key of the provider, or keys that are used in turn; that in the variable of its `provider` if unset."""
     auth: Auth | None = None
+    """Way of sending the key; that of the wire format if unset."""
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     query: dict[str, str] = msgspec.field(default_factory=dict)
     proxy: str | None = None

@@ -71,6 +71,7 @@ class _TasksEntry(ConfigEntry, frozen=True):
 
 class _File(ConfigEntry, frozen=True):
     channels: Annotated[list[object], msgspec.Meta(min_length=1)]
+    """Connections to providers and to the models of the gateway itself."""
     models: dict[str, object] = msgspec.field(default_factory=dict)
     aliases: dict[str, str] = msgspec.field(default_factory=dict)
     public_url: str | None = None

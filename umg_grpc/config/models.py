@@ -57,36 +57,65 @@ _CAPABILITY_FIELDS = (
 
 
 class _CapabilitiesEntry(ConfigEntry, frozen=True):
+    """Capabilities of a model. Operations and lengths of vectors are enforced; others inform callers."""
+
     operations: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
+    """Operations that it is used for: `generate`, `embed`, `rerank`, `images`, `videos`."""
     inputs: list[str] | None = None
+    """Kinds of input besides text, e.g. `image`, `file`."""
     outputs: list[str] | None = None
+    """Kinds of output, e.g. `text`."""
     tools: bool | None = None
+    """Whether it calls functions."""
     parallel_tools: bool | None = None
+    """Whether it calls several functions in one turn."""
     structured_output: bool | None = None
+    """Whether its answer can follow a JSON schema."""
     search: bool | None = None
+    """Whether it can search the web."""
     reasoning: str | None = None
+    """Control of its reasoning: `switch`, `budget` or `level`."""
     max_reasoning_tokens: Count | None = None
+    """Largest budget of reasoning tokens."""
     min_cached_tokens: Count | None = None
+    """Length of the shortest prompt that the provider caches."""
     input_tokens: Count | None = None
+    """Most input tokens of a call."""
     output_tokens: Count | None = None
+    """Most output tokens of a call."""
     dimensions: Length | None = None
+    """Length of its vectors."""
     other_dimensions: Literal["any"] | list[Length] | None = None
+    """Other lengths that callers may request; `any` is each length up to `dimensions`."""
     task_types: list[str] | None = None
+    """Task types of the native format that change its vectors, e.g. `RETRIEVAL_QUERY`."""
 
 
 class _ModelEntry(ConfigEntry, frozen=True):
     owned_by: str | None = None
+    """Owner in the model lists; the name of its first channel if unset."""
     display_name: str | None = None
+    """Name for people in the model lists; the id if unset."""
     description: str | None = None
+    """Description in the model lists."""
     created: str | None = None
+    """Release time in the model lists: a date, an ISO 8601 time or Unix seconds."""
     family: str | None = None
+    """Family whose rules apply, for example `famG`; derived from the id if unset."""
     tokenizer: str | None = None
+    """Vocabulary that counts its tokens; that of its family if unset."""
     lifecycle: str | None = None
+    """`active`, `deprecated` or `retired`; the model is served in any case."""
     retires: str | None = None
+    """Time at which it is retired: a date, an ISO 8601 time or Unix seconds."""
     price: dict[str, object] | None = None
+    """Prices by unit, e.g. `{input: 1.25, output: 10}` in credits for a million tokens; its public price if unset."""
     capabilities: _CapabilitiesEntry | None = None
     hedge: Seconds | None = None
     cache: str | None = None
+    """Time for which an answer is cached for equal requests of the same key, e.g. `10m`; if unset, answers are cached
+    where the caller wants it.
+    """
     limits: ModelLimits | None = None
 
 

@@ -32,6 +32,7 @@ class Log(ConfigEntry, frozen=True):
     """Level and format of the log, which goes to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severity of the events that are logged."""
     format: Literal["auto", "text", "json"] = "auto"
     """`auto` is text on a terminal and JSON elsewhere."""
 
@@ -40,6 +41,7 @@ class Timeout(ConfigEntry, frozen=True):
     """Timeouts of upstream calls, in seconds. A plain number in the file is `first_byte`."""
 
     connect: Seconds = 5
+    """Time until a connection is open, with TLS."""
     first_byte: Seconds = 60
     """Time from the sent request to the first byte of a stream."""
     idle: Seconds = 60
@@ -60,6 +62,7 @@ class Retries(ConfigEntry, frozen=True):
     random between half of it and all of it, so that calls that failed together do not retry together.
     """
     max_backoff: Seconds = 2
+    """Longest wait in seconds before any repeated attempt."""
     budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
     """Retry budget: share of the recent calls that may repeat an attempt, so that retries do not multiply the load of a
     failing provider.
@@ -74,9 +77,11 @@ class Breaker(ConfigEntry, frozen=True):
     share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     """Share of failures among the calls of the last `window` seconds, at least 20 calls, that opens it, too."""
     window: Seconds = 30
+    """Seconds of the past whose calls `share` applies to."""
     rest: Seconds = 5
     """Seconds for which it stays open before one call probes the channel; doubled after each failed probe."""
     max_rest: Seconds = 300
+    """Longest time in seconds for which it stays open."""
 
 
 class Overload(ConfigEntry, frozen=True):
@@ -108,6 +113,7 @@ class HeaderAuth(ConfigEntry, frozen=True, tag="header", tag_field="kind"):
     """Authentication by a header whose value is the bare key."""
 
     header: str
+    """Name of the header."""
 
 
 class NoAuth(ConfigEntry, frozen=True, tag="none", tag_field="kind"):
@@ -137,12 +143,14 @@ class ServiceAccountAuth(ConfigEntry, frozen=True, tag="service_account", tag_fi
     file: str
     """JSON file with the key of the account."""
     scope: str = "https://www.googleapis.com/auth/cloud-platform"
+    """Scope of the tokens that are requested."""
 
 
 class QueryAuth(ConfigEntry, frozen=True, tag="query", tag_field="kind"):
     """Authentication by a parameter in the query of each URL whose value is the key."""
 
     parameter: str
+    """Name of the parameter."""
 
 
 class CommandAuth(ConfigEntry, frozen=True, tag="command", tag_field="kind"):
