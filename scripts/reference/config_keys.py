@@ -1,0 +1,267 @@
+"""Keys of the config file: their values, ranges, defaults and descriptions, from the structs that read the file."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from scripts.reference.docstrings import attributes
+from scripts.reference.markdown import code, paragraph, table
+from umg_grpc.config import Config, channels, file_schema, models, parse
+from umg_grpc.config.values import (
+    BlobStorage,
+    Channel,
+    ChannelModel,
+    ConfigEntry,
+    MetricsAccess,
+    ModelInfo,
+    Retention,
+    VideoTaskConfig,
+)
+from umg_grpc.egress import EgressRules
+from umg_grpc.quirks import Quirks
+
+VALUES: Mapping[type[ConfigEntry], type] = {
+    file_schema._File: Config,
+    file_schema._RetentionEntry: Retention,
+    file_schema._BlobsEntry: BlobStorage,
+    file_schema._MetricsEntry: MetricsAccess,
+    file_schema._EgressEntry: EgressRules,
+    file_schema._TasksEntry: VideoTaskConfig,
+    channels._ChannelEntry: Channel,
+    channels._ModelEntry: ChannelModel,
+    channels.QuirksEntry: Quirks,
+    models._ModelEntry: ModelInfo,
+}
+"""Class of the value that is made from an entry of the file; its docstrings describe the keys that have none."""
+ELEMENTS: Mapping[tuple[type[ConfigEntry], str], type[ConfigEntry]] = {
+    (file_schema._File, "channels"): channels._ChannelEntry,
+    (file_schema._File, "models"): models._ModelEntry,
+}
+"""Entries that a list or a mapping contains whose declared type is open."""
+SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"
+SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`", object: "any value"}
+SIZES = ("bytes", "limit")
+"""Last words of the keys whose text is a size; all other text that is read as a number is a duration."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Key of the config file."""
+
+    section: str
+    """Path of the mapping that has the key; "" for the whole file."""
+    name: str
+    value: str
+    """Kind of its value, in Markdown."""
+    default: str
+    description: str
+
+    @property
+    def path(self) -> str:
+        """Path in the file, e.g. `channels[].timeout.idle`."""
+        return f"{self.section}.{self.name}".lstrip(".")
+
+
+@dataclass(frozen=True)
+class Section:
+    """Mapping of the config file with keys of its own."""
+
+    path: str
+    description: str
+    keys: tuple[Key, ...]
+
+
+def sections() -> Iterator[Section]:
+    """Yield the whole file, and every mapping in it, in the order of the definitions."""
+    defaults = parse(SHORTEST, "shortest.yaml", {})
+    yield from _sections(file_schema._File, "", "Whole file.", defaults)
+
+
+def all_keys() -> list[Key]:
+    """Return all keys of the file."""
+    return [key for section in sections() for key in section.keys]
+
+
+def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: object) -> Iterator[Section]:
+    """Yield the section of an entry, then those below it. `defaults`: the value without the keys; None if unknown."""
+    hints = get_type_hints(entry, include_extras=True)
+    fields = msgspec.structs.fields(entry)
+    described = _descriptions(entry)
+    made = {
+        field.name: Key(
+            path,
+            field.encode_name,
+            "mappings"
+            if (entry, field.name) in ELEMENTS
+            else _value(hints[field.name], getattr(defaults, field.name, None), field.name),
+            _default(field, getattr(defaults, field.name, None)),
+            described.get(field.name)
+            or " ".join({_docstring(below): None for below, _ in _entries(entry, field.name, hints[field.name])}),
+        )
+        for field in fields
+    }
+    tag = entry.__struct_config__.tag
+    kind = [Key(path, tag_field(entry), code(tag), "required", "Selects this kind.")] if tag else []
+    yield Section(path, description, (*kind, *made.values()))
+    for field in fields:
+        for below, place in _entries(entry, field.name, hints[field.name]):
+            own = _docstring(below) or made[field.name].description
+            name = below.__struct_config__.tag
+            child = f"{made[field.name].path}{place}" + (f": {{{tag_field(below)}: {name}}}" if name else "")
+            is_given = place == "" and not name
+            yield from _sections(
+                below, child, own, getattr(defaults, field.name, None) if is_given else VALUES.get(below)
+            )
+
+
+def tag_field(entry: type[ConfigEntry]) -> str:
+    """Return the key whose value selects one of several kinds of entries."""
+    return entry.__struct_config__.tag_field or ""
+
+
+def _docstring(entry: type[ConfigEntry]) -> str:
+    """Return the docstring of an entry, or of the value that is made from it; "" without one."""
+    own = entry.__dict__.get("__doc__") or getattr(VALUES.get(entry), "__doc__", None) or ""
+    return _for_readers(own)
+
+
+def _for_readers(docstring: str) -> str:
+    """Return a docstring on one line, in the words of the file: an absent value is no None."""
+    return re.sub(r"\bNone\b", "no value", re.sub(r"(?<=[.] )None\b", "No value", paragraph(docstring)))
+
+
+def _descriptions(entry: type[ConfigEntry]) -> dict[str, str]:
+    """Return the docstrings of the keys: those of the entry before those of the value that is made from it."""
+    value = VALUES.get(entry)
+    found = {**(attributes(value) if value is not None else {}), **attributes(entry)}
+    return {name: _for_readers(text) for name, text in found.items()}
+
+
+def _entries(parent: type[ConfigEntry], name: str, hint: object) -> Iterator[tuple[type[ConfigEntry], str]]:
+    """Yield the entries in a key's value, each with the step of the path that leads to it."""
+    if (element := ELEMENTS.get((parent, name))) is not None:
+        yield element, "[]" if get_origin(_bare(hint)) is list else ".ID"
+        return
+    for kind in _kinds(hint):
+        if isinstance(kind, type) and issubclass(kind, ConfigEntry):
+            yield kind, ""
+        elif get_origin(kind) in (list, tuple):
+            yield from ((each, "[]") for each in _kinds(get_args(kind)[0]) if _is_entry(each))
+
+
+def _is_entry(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, ConfigEntry)
+
+
+def _bare(hint: object) -> Any:  # noqa: ANN401  any type
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _kinds(hint: object) -> list[Any]:
+    """Return the members of a union, without None and annotations of the union."""
+    bare = _bare(hint)
+    if get_origin(bare) in (Union, UnionType):
+        return [kind for member in get_args(bare) if member is not NoneType for kind in _kinds_or_annotated(member)]
+    return [bare]
+
+
+def _kinds_or_annotated(member: object) -> list[Any]:
+    return [member] if get_origin(member) is Annotated else _kinds(member)
+
+
+def _value(hint: object, default: object, name: str) -> str:
+    """Return the kind of a value with its range."""
+    if hint == str | None or hint is str:
+        if isinstance(default, int | float):
+            return "size, e.g. `64MiB`" if name.rpartition("_")[2] in SIZES else "duration, e.g. `12h`"
+        return "text"
+    described = [text for kind in _written(hint) if (text := _kind(kind))]
+    return " or ".join(dict.fromkeys(described))
+
+
+def _written(hint: object) -> list[Any]:
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
+    return [member for member in members if member is not NoneType]
+
+
+def _kind(hint: Any) -> str:  # noqa: ANN401  any type
+    ranges = [meta for meta in get_args(hint)[1:] if isinstance(meta, msgspec.Meta)] if _is_annotated(hint) else []
+    bare = _bare(hint)
+    origin = get_origin(bare)
+    if origin is Literal:
+        return ", ".join(code(value) for value in get_args(bare))
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(_kind(each) for each in _written(bare)))
+    if origin in (list, tuple):
+        return f"list of {_kind(get_args(bare)[0])}"
+    if origin is dict:
+        return f"mapping of names to {_kind(get_args(bare)[1])}"
+    if _is_entry(bare):
+        return "mapping"
+    return " ".join([SCALARS[bare], *(text for meta in ranges if (text := _range(meta)))])
+
+
+def _is_annotated(hint: object) -> bool:
+    return get_origin(hint) is Annotated
+
+
+def _range(meta: msgspec.Meta) -> str:
+    """Return the range of a number or the least length of a text."""
+    if meta.min_length is not None:
+        return f"of at least {meta.min_length} characters"
+    low = f"{_number(meta.ge)}" if meta.ge is not None else f"more than {_number(meta.gt)}"
+    high = _number(meta.le if meta.le is not None else meta.lt)
+    return f"from {low} to {high}" if meta.ge is not None else f"{low}, at most {high}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def _default(field: msgspec.structs.FieldInfo, effective: object) -> str:
+    """Return the default in the syntax of the file; "" where no value is the default."""
+    if field.required:
+        return "required"
+    default = effective if isinstance(effective, bool | int | float | str | tuple) else field.default
+    match default:
+        case bool():
+            return code(str(default).lower())
+        case int() | float():
+            return code(_measure(field.name, int(default)) if str in _kinds(field.type) else f"{default:g}")
+        case str() if default:
+            return code(default)
+        case _:
+            return ""
+
+
+def _measure(name: str, value: int) -> str:
+    """Return a number of bytes or seconds as the file has it, e.g. `64MiB` or `30d`."""
+    units = (
+        (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
+        if name.rpartition("_")[2] in SIZES
+        else (("d", 86400), ("h", 3600), ("m", 60))
+    )
+    return next((f"{value // size}{unit}" for unit, size in units if value % size == 0), str(value))
+
+
+HEAD = """# Keys of the config
+
+Every key of the config file, from the definitions that read it. [The configuration](../operating.md#configuration)
+has an example of a whole file and the syntax; `umg check FILE` checks one. `[]` is an entry of a list, `ID` the public
+id of a model.
+"""
+
+
+def page() -> str:
+    """Return the page of all keys."""
+    text = HEAD
+    for section in sections():
+        title = code(section.path) if section.path else "The file"
+        rows = [[code(key.name), key.value, key.default, key.description] for key in section.keys]
+        text += f"\n## {title}\n\n" + (f"{section.description}\n\n" if section.path else "")
+        text += table(("key", "value", "default", "meaning"), rows) if rows else ""
+    return text

@@ -1,0 +1,65 @@
+"""Fields of the log line of a call, with the meaning of each."""
+
+import ast
+import inspect
+
+from scripts.reference.markdown import code, table
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.service.pipeline import call_log
+
+MEANINGS = {
+    "timestamp": "Time of the line in UTC, in milliseconds.",
+    "level": "Severity: `info` for each call.",
+    "event": "`call`.",
+    "method": "Method of the schema, e.g. `GenerationService/StreamGenerate`.",
+    "face": "Wire format of the caller over HTTP; absent over gRPC.",
+    "request_id": "Id of the call, which every answer has as `x-request-id`.",
+    "trace_id": "Id of the trace, from `traceparent` or made by the gateway's telemetry.",
+    "outcome": "`OK`, or the [reason](errors.md) of the error.",
+    "cause": "Cause of the error, where several have the same reason.",
+    "ms": "Milliseconds to the end of the answer.",
+    "first_ms": "Milliseconds to the first output of a stream.",
+    "key": "Id of the key, also of a rejected one.",
+    "key_prefix": "First characters of the key.",
+    "model": "Public id of the model.",
+    "channel": "Last channel that was called.",
+    "attempts": "Number of attempts.",
+    "abandoned": "Channels whose attempts were given up for another channel's answer.",
+    "input_tokens": "Input tokens.",
+    "output_tokens": "Output tokens.",
+    "estimated": "`true` where the gateway counted the tokens itself.",
+    "cost": "Cost in credits.",
+    "kind": "[Kind of failure](../operating.md#failures-of-providers) of the provider.",
+    "upstream_status": "HTTP status of the provider.",
+    "upstream_code": "Code of the provider's error.",
+    "upstream_message": "Message of the provider's error.",
+    "upstream_request_id": "The provider's own id of the call.",
+    "upstream_model": "Id of the model at the provider.",
+    "upstream_host": "Host of the provider.",
+    "upstream_path": "Path at the provider.",
+    "upstream_content_type": "Content type of the provider's answer.",
+    "upstream_key": "Last four characters of the provider key.",
+}
+"""Meaning of each field, in the order of a line."""
+
+
+def written() -> set[str]:
+    """Return the fields that the program writes, from its source."""
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(call_log))) if isinstance(node, ast.Call)]
+    [line] = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "info"]
+    named = {keyword.arg for keyword in line.keywords if keyword.arg is not None}
+    every_line = {"timestamp", "level", "event"}
+    failure = ProviderFailure(FailureKind.WRONG_KEY, 401).log_fields().keys()
+    return named | every_line | {call_log.KEY, call_log.KEY_PREFIX} | failure
+
+
+HEAD = """# Fields of the log
+
+Each call has one line on standard error, with these fields; fields without a value are absent. The line is JSON, unless
+standard error is a terminal or `log.format` in the config selects text.
+"""
+
+
+def page() -> str:
+    """Return the page of the fields."""
+    return f"{HEAD}\n{table(('field', 'meaning'), [[code(name), meaning] for name, meaning in MEANINGS.items()])}"
