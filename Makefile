@@ -26,7 +26,7 @@ audit_args ?=
 clients_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clients clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clients docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,15 @@ ifeq ($(LOCKED),true)
 	@$(BIN)/python -m pip install $(PINNED) -r requirements/plot.lock
 else
 	@$(BIN)/python -m pip install --quiet --group plot
+endif
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	@echo "==> installing Sphinx"
+ifeq ($(LOCKED),true)
+	@$(BIN)/python -m pip install $(PINNED) -r requirements/docs.lock
+else
+	@$(BIN)/python -m pip install --quiet --group docs
 endif
 	@touch $@
 
@@ -151,6 +160,11 @@ fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every fo
 
 clients: $(VENV)/.installed ## run the scenarios of the clients in all languages: some minutes
 	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/clients $(clients_args)
+
+docs: $(VENV)/.docs ## build the website of the documents in build/site; a broken link is an error
+	@$(BIN)/python -m scripts.docs_site build/site-pages
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html build/site-pages build/site
+	@echo "==> open build/site/index.html"
 
 clean: ## remove the files that install and the tests created
 	rm -rf $(VENV) gen clients/python/src/umg_client/v1 clients/java/target clients/rust/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -75,6 +75,7 @@ def python_locks(root: Path) -> list[PythonLock]:
         PythonLock("requirements/serve.lock", serve, oldest, within="requirements/develop.lock"),
         PythonLock("requirements/build.lock", build, oldest, within="requirements/develop.lock"),
         PythonLock("requirements/plot.lock", tuple(groups["plot"]), oldest, within="requirements/develop.lock"),
+        PythonLock("requirements/docs.lock", tuple(groups["docs"]), oldest, within="requirements/develop.lock"),
         PythonLock("tests/sdk/apart/requirements.lock", wanted, oldest),
         PythonLock("tests/agents/aider.lock", tuple(f"{name}=={version}" for name, version in PYPI.items()), oldest),
     ]

@@ -1,0 +1,152 @@
+"""Write the pages of the website: `python -m scripts.docs_site FOLDER`, from which `make docs` builds it with Sphinx.
+
+The pages are those of `docs/README.md`, whose sections are the navigation, and the generated reference. Links between
+them are changed to the paths in the folder; files of the repository that they link to are copied.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+
+from scripts.reference import (
+    commands,
+    config_keys,
+    error_reasons,
+    http_operations,
+    log_fields,
+    metric_definitions,
+    schema,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTENTS = "docs/README.md"
+GENERATED: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "reference/config.md": ("Keys of the config", config_keys.page),
+    "reference/commands.md": ("Commands", commands.page),
+    "reference/http.md": ("HTTP", http_operations.page),
+    "reference/grpc.md": ("gRPC", schema.page),
+    "reference/errors.md": ("Reasons of errors", error_reasons.page),
+    "reference/metrics.md": ("Metrics", metric_definitions.page),
+    "reference/log.md": ("Fields of the log", log_fields.page),
+}
+"""Path in the folder -> title and text of a generated page. Its links are relative to `docs/reference`."""
+GENERATED_SECTION = "Reference"
+FOLDERS = {"proto/umg/v1": "docs/reference/grpc.md"}
+"""Folders of the repository without a page of their own -> the page about them."""
+STYLE = """.main > .content { width: 60em; max-width: 100%; }
+table.docutils { font-size: var(--font-size--small--2); display: block; overflow-x: auto; }
+"""
+
+LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
+"""Text, path and anchor of a link to a file."""
+FENCE = re.compile(r"^(?: {0,3})```.*?^ {0,3}```[^\n]*$", re.DOTALL | re.MULTILINE)
+NO_NAVIGATION = "---\norphan: true\n---\n\n"
+"""Mark of a page that is not in the navigation."""
+BULLET = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\)", re.MULTILINE)
+
+
+def sections() -> dict[str, list[str]]:
+    """Return the paths in the repository of the pages of each section of the navigation."""
+    text = (ROOT / CONTENTS).read_text(encoding="utf-8")
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
+    return {
+        title: [normpath(f"docs/{target}") for _, target in BULLET.findall(body)]
+        for title, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def place(path: str) -> str:
+    """Return the path in the folder of a file of the repository."""
+    if path == CONTENTS:
+        return "index.md"
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"
+
+
+def page_of(path: str) -> str:
+    """Return the page that a link to a path of the repository opens: of a folder, its README."""
+    if (ROOT / path / "README.md").is_file():
+        return f"{path}/README.md"
+    return FOLDERS.get(path, path)
+
+
+def linked(text: str, path: str) -> str:
+    """Return the text of a page at a path of the repository, with its links as they are in the folder."""
+    folder = str(PurePosixPath(path).parent)
+
+    def link(found: re.Match[str]) -> str:
+        target = page_of(normpath(f"{folder}/{found[2]}"))
+        if (ROOT / target).is_dir():
+            return found[1]
+        to = relpath(place(target), str(PurePosixPath(place(path)).parent))
+        return f"[{found[1]}]({to}{found[3] or ''})"
+
+    return "".join(part if is_code else LINK.sub(link, part) for is_code, part in _parts(text))
+
+
+def targets(text: str, path: str) -> Iterator[tuple[str, str]]:
+    """Yield (path in the repository, anchor) of each link of a page to a file."""
+    for is_code, part in _parts(text):
+        for found in LINK.finditer("" if is_code else part):
+            yield normpath(f"{PurePosixPath(path).parent}/{found[2]}"), (found[3] or "")[1:]
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield the text in parts: (whether it is a block of code, part)."""
+    end = 0
+    for fence in FENCE.finditer(text):
+        yield False, text[end : fence.start()]
+        yield True, fence[0]
+        end = fence.end()
+    yield False, text[end:]
+
+
+def index() -> str:
+    """Return the first page: the contents, with the navigation."""
+    text = linked((ROOT / CONTENTS).read_text(encoding="utf-8"), CONTENTS)
+    generated = "".join(f"- [{title}]({path})\n" for path, (title, _) in GENERATED.items())
+    for title, paths in sections().items():
+        pages = [place(path) for path in paths]
+        if title == GENERATED_SECTION:
+            text = re.sub(rf"(^## {title}\n\n)", rf"\1{generated}", text, flags=re.MULTILINE)
+            pages = [*GENERATED, *pages]
+        text += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(pages) + "\n```\n"
+    return text
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by its path in the repository: generated pages in `docs/reference`, the pages of the
+    navigation, and the pages that these link to, which are marked.
+    """
+    made = {f"docs/{path}": text() for path, (_, text) in GENERATED.items()}
+    waiting = [(path, "") for paths in sections().values() for path in paths]
+    for path, mark in waiting:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        made[path] = mark + text
+        below = {page for target, _ in targets(text, path) if (page := page_of(target)).endswith(".md")}
+        known = {CONTENTS, *made, *(other for other, _ in waiting)}
+        waiting += [(page, NO_NAVIGATION) for page in sorted(below - known)]
+    return made
+
+
+def write(folder: Path) -> None:
+    """Write the pages and everything that they link to into the folder."""
+    made = pages()
+    shutil.rmtree(folder, ignore_errors=True)
+    files = {place(path): linked(text, path).encode() for path, text in made.items()}
+    files |= {"index.md": index().encode(), "_static/wide.css": STYLE.encode()}
+    files["conf.py"] = (ROOT / "docs/conf.py").read_bytes()
+    for path, text in made.items():
+        for target, _ in targets(text, path):
+            page = page_of(target)
+            if page not in made and (ROOT / page).is_file() and page != CONTENTS:
+                files[place(page)] = (ROOT / page).read_bytes()
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

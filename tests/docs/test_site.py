@@ -1,0 +1,72 @@
+"""Website of the documents: its navigation has every page, and its links lead to pages, files and headings."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from scripts import docs_site
+
+PAGES = docs_site.pages()
+
+
+def anchors(page: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub and the website make them."""
+    text = docs_site.FENCE.sub("", page)
+    slugs = Counter[str]()
+    found = set()
+    for title in re.findall(r"^#{1,6} +(.+?) *$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        found.add(f"{slug}-{slugs[slug]}" if slugs[slug] else slug)
+        slugs[slug] += 1
+    return found
+
+
+def test_every_document_is_in_the_navigation_once() -> None:
+    """A new page needs a line in one section of docs/README.md."""
+    named = [path for paths in docs_site.sections().values() for path in paths]
+    documents = {f"docs/{path.name}" for path in (docs_site.ROOT / "docs").glob("*.md")}
+    assert sorted(path for path in named if path.startswith("docs/")) == sorted(documents - {docs_site.CONTENTS})
+    assert len(named) == len(set(named))
+    assert list(docs_site.sections()) == ["Guide", "How-to", "Reference", "Explanation"]
+
+
+def test_every_link_between_the_pages_leads_to_a_page_or_a_file_and_its_heading() -> None:
+    pages = {**PAGES, docs_site.CONTENTS: (docs_site.ROOT / docs_site.CONTENTS).read_text()}
+    headings = {path: anchors(text) for path, text in pages.items()}
+    broken = []
+    for path, text in pages.items():
+        own = [(path, found) for found in re.findall(r"\]\(#([^)]+)\)", docs_site.FENCE.sub("", text))]
+        for target, anchor in [*docs_site.targets(text, path), *own]:
+            page = docs_site.page_of(target)
+            exists = page in pages or (docs_site.ROOT / page).exists()
+            if not exists or (anchor and anchor not in headings.get(page, ())):
+                broken.append((path, target, anchor))
+    assert broken == []
+
+
+def test_the_folder_of_the_website_has_every_target_of_its_links(tmp_path: Path) -> None:
+    docs_site.write(tmp_path)
+    texts = {path: path.read_text() for path in tmp_path.rglob("*.md")}
+    assert len(texts) == len(PAGES) + 1
+    absent = [
+        (str(path.relative_to(tmp_path)), target)
+        for path, text in texts.items()
+        for target, _ in docs_site.targets(text, path.as_posix())
+        if not Path(target).exists()
+    ]
+    assert absent == []
+
+
+def test_the_first_page_of_the_website_has_all_pages_in_its_navigation() -> None:
+    navigation = "".join(re.findall(r"```\{toctree\}(.*?)```", docs_site.index(), re.DOTALL)).splitlines()
+    shown = {path for path, text in PAGES.items() if not text.startswith(docs_site.NO_NAVIGATION)}
+    assert {docs_site.place(path) for path in shown} <= set(navigation)
+    assert "repository/clients/go/README.md" in {docs_site.place(path) for path in PAGES.keys() - shown}
+
+
+def test_a_link_to_a_folder_without_a_page_becomes_text() -> None:
+    assert docs_site.linked("a [link](../tests) and [proto](../proto/umg/v1)", "docs/operating.md") == (
+        "a link and [proto](reference/grpc.md)"
+    )
+    assert docs_site.linked("```\n[x](../tests)\n```", "docs/operating.md") == "```\n[x](../tests)\n```"
