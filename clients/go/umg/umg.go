@@ -73,10 +73,10 @@ func Floats(embedding *v1.Embedding) []float32 {
 	return numbers
 }
 
-// RunTools returns the first answer without tool calls. It runs the calls of the answers before it, and appends them and
-// their results to request.Messages. The error of a tool is a result too.
+// RunTools returns the first answer without tool calls, or the twentieth. It runs the calls of the answers before it, and
+// appends them and their results to request.Messages. The error of a tool is a result too.
 func (c *Client) RunTools(ctx context.Context, request *v1.GenerateRequest, run func(*v1.ToolCall) (string, error)) (*v1.GenerateResponse, error) {
-	for {
+	for count := 1; ; count++ {
 		answer, err := v1.NewGenerationServiceClient(c).Generate(ctx, request)
 		results := &v1.Message{Role: v1.Role_ROLE_TOOL}
 		for _, part := range message(answer).GetParts() {
@@ -90,7 +90,7 @@ func (c *Client) RunTools(ctx context.Context, request *v1.GenerateRequest, run 
 					CallId: call.CallId, Name: call.Name, Parts: User(output).Parts, IsError: &isError}}})
 			}
 		}
-		if err != nil || len(results.Parts) == 0 {
+		if err != nil || len(results.Parts) == 0 || count == 20 {
 			return answer, err
 		}
 		request.Messages = append(request.Messages, message(answer), results)

@@ -1,30 +1,30 @@
 // Calls of the generated clients with a key, a request id, a deadline, retries, and errors that have a reason.
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { type CallOptions, type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { type CallOptions, type Client, Code, ConnectError, createClient, makeAnyClient } from "@connectrpc/connect";
+import type { Transport } from "@connectrpc/connect";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.js";
-import { ErrorReason } from "../gen/umg/v1/error_reason_pb.js";
+import type { ErrorReason } from "../gen/umg/v1/error_reason_pb.js";
+import type { Protocol } from "./transport.node.js";
 
-const MAX_WAIT_MS = 30_000;
 const READS = /^(Get|List|Count|Watch|Download)/;
-const LIMITS = new Set([ErrorReason.RATE_LIMITED, ErrorReason.UPSTREAM_RATE_LIMITED]);
-const NOT_DONE = new Set([...LIMITS, ErrorReason.UNAVAILABLE, ErrorReason.UPSTREAM_UNREACHABLE]);
-const NO_CONNECTION = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+const REFUSED = /^(UNAVAILABLE|UPSTREAM_UNREACHABLE|.*RATE_LIMITED)$/;
+const PASSING = /^(UPSTREAM_TIMEOUT|.*RATE_LIMITED)$/;
+const NO_CONNECTION = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/;
 /** Reasons of a status without details, which the library or a proxy has made. */
-const BARE: { [code in Code]?: ErrorReason } = {
-  [Code.Unavailable]: ErrorReason.UNAVAILABLE,
-  [Code.DeadlineExceeded]: ErrorReason.DEADLINE_EXCEEDED,
-  [Code.ResourceExhausted]: ErrorReason.BODY_TOO_LARGE,
-  [Code.Canceled]: ErrorReason.CANCELLED,
-  [Code.Unimplemented]: ErrorReason.NOT_IMPLEMENTED,
+const BARE: { [code in Code]?: keyof typeof ErrorReason } = {
+  [Code.Unavailable]: "UNAVAILABLE",
+  [Code.DeadlineExceeded]: "DEADLINE_EXCEEDED",
+  [Code.ResourceExhausted]: "BODY_TOO_LARGE",
+  [Code.Canceled]: "CANCELLED",
+  [Code.Unimplemented]: "NOT_IMPLEMENTED",
 };
 
-/** Error of a failed call. Its `cause` is the ConnectError, which it must not extend: every ConnectError would be an
- * `instanceof` it. */
+/** Error of a failed call. It must not extend its cause: every ConnectError would be an `instanceof` it. */
 export class UmgError extends Error {
   override readonly name = "UmgError";
   readonly code: Code;
-  /** A reason that is newer than this client is UNSPECIFIED. */
-  readonly reason: ErrorReason;
+  /** Reason by its name in the schema, UNSPECIFIED for a failure that the gateway did not make. */
+  readonly reason: keyof typeof ErrorReason;
   /** Details, whose keys depend on the reason, as the schema documents. */
   readonly metadata: { [key: string]: string };
   /** Path of the field that the error is about, "" for none. */
@@ -41,114 +41,75 @@ export class UmgError extends Error {
     const info = cause.findDetails(ErrorInfoSchema).find(({ domain }) => domain === "umg");
     const late = !info && cause.code === Code.DeadlineExceeded;
     super(late ? "the call's own deadline passed before the answer; give it more time" : cause.rawMessage, { cause });
-    const reason = info ? ErrorReason[info.reason as keyof typeof ErrorReason] : BARE[cause.code];
     const delay = cause.findDetails(RetryInfoSchema)[0]?.retryDelay;
     this.code = cause.code;
-    this.reason = reason ?? ErrorReason.UNSPECIFIED;
+    this.reason = (info?.reason as keyof typeof ErrorReason) ?? BARE[cause.code] ?? "UNSPECIFIED";
     this.metadata = info?.metadata ?? {};
     this.field = this.metadata["field"] ?? "";
     this.retryAfter = delay && Number(delay.seconds) + delay.nanos / 1e9;
-    this.retryable =
-      this.code === Code.Unavailable || LIMITS.has(this.reason) || this.reason === ErrorReason.UPSTREAM_TIMEOUT;
-    this.notDone = info ? NOT_DONE.has(this.reason) : NO_CONNECTION.has((cause.cause as { code?: string })?.code ?? "");
-  }
-
-  override toString(): string {
-    return `${this.name}: ${ErrorReason[this.reason]}: ${this.message} (request id ${this.requestId})`;
+    this.retryable = this.code === Code.Unavailable || PASSING.test(this.reason);
+    const system = cause.cause as { code?: string } | undefined; // an error of Node
+    this.notDone = info ? REFUSED.test(this.reason) : NO_CONNECTION.test(system?.code ?? "");
   }
 }
 
-/** Options of all calls of a client. */
-export interface Defaults {
-  /** How often a failed call is repeated where that is safe: a read, and a call of which nothing was done. Default 2. */
+/** Options of a client. */
+export interface Options {
+  /** How often a failed call is repeated if it is a read, or if nothing of it was done. Default 2. */
   retries?: number;
   /** Deadline of calls that have none, in milliseconds; none by default. */
   timeoutMs?: number;
+  /** `grpc`, the default of Node, or `connect`, the default of browsers, with the HTTP address of the gateway. */
+  protocol?: Protocol;
+  /** Options of Node's `tls.connect`, e.g. `ca` for an authority of your own. */
+  tls?: object;
 }
-
-type Unary = (request: unknown, options: CallOptions) => Promise<unknown>;
-type Stream = (request: unknown, options: CallOptions) => AsyncIterable<unknown>;
 
 /** Return the generated client of a service, with the key and the retries. */
-export function calls<S extends DescService>(service: S, transport: Transport, key: string, defaults: Defaults) {
-  const client = createClient(service, transport) as Record<string, unknown>;
-  for (const method of service.methods) {
-    const call = client[method.localName];
-    client[method.localName] = method.methodKind === "unary"
-      ? (request: unknown, options?: CallOptions) => unary(call as Unary, request, new Call(method, key, defaults, options))
-      : (request: unknown, options?: CallOptions) => stream(call as Stream, request, new Call(method, key, defaults, options));
-  }
-  return client as Client<S>;
-}
+export function calls<S extends DescService>(
+  service: S, transport: Transport, key: string, defaults: Options,
+): Client<S> {
+  const stubs = createClient(service, transport) as { [name: string]: (request: unknown, options: object) => unknown };
 
-async function unary(method: Unary, request: unknown, call: Call): Promise<unknown> {
-  for (;;) {
-    try {
-      return await method(request, call.options());
-    } catch (error) {
-      await call.again(error);
-    }
-  }
-}
-
-async function* stream(method: Stream, request: unknown, call: Call): AsyncGenerator<unknown> {
-  try {
-    for (;;) {
+  /** Yield the messages of a call, which is one for a unary call. */
+  async function* answers(method: DescMethod, request: unknown, options: CallOptions = {}): AsyncGenerator<unknown> {
+    const headers = new Headers(options.headers);
+    if (key && !headers.has("authorization")) headers.set("authorization", `Bearer ${key}`);
+    const id = headers.get("x-request-id") ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
+    headers.set("x-request-id", id);
+    const limit = options.timeoutMs ?? defaults.timeoutMs;
+    const end = performance.now() + (limit ?? Infinity);
+    let left = defaults.retries ?? 2;
+    for (let pauseMs = 200; ; pauseMs *= 2) {
+      const stopped = new AbortController();
+      const signal = AbortSignal.any([stopped.signal, ...(options.signal ? [options.signal] : [])]);
+      const timeoutMs = limit && Math.max(1, Math.ceil(end - performance.now()));
       try {
-        for await (const message of method(request, call.options())) {
-          call.left = 0; // half an answer cannot be taken back
+        const answer = stubs[method.localName]!(request, { ...options, headers, signal, timeoutMs });
+        if (method.methodKind === "unary") return yield await answer;
+        for await (const message of answer as AsyncIterable<unknown>) {
+          left = 0; // half an answer cannot be taken back
           yield message;
         }
         return;
       } catch (error) {
-        await call.again(error);
+        const failed = new UmgError(ConnectError.from(error), id);
+        const isSafe = failed.notDone || (failed.code === Code.Unavailable && READS.test(method.name));
+        const waitMs = failed.retryAfter === undefined ? pauseMs * (0.5 + Math.random()) : failed.retryAfter * 1000;
+        const isTooLong = waitMs > 30_000 || performance.now() + waitMs >= end;
+        if (left-- <= 0 || !failed.retryable || !isSafe || isTooLong || signal.aborted) throw failed;
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+      } finally {
+        stopped.abort(); // the call of a stream that was left
       }
     }
-  } finally {
-    call.end();
-  }
-}
-
-/** One call with all its attempts. */
-class Call {
-  left: number;
-  private readonly headers: Headers;
-  private readonly deadline: number;
-  private readonly stopped = new AbortController();
-  private waitMs = 200;
-
-  constructor(private readonly method: DescMethod, key: string, defaults: Defaults, private readonly given: CallOptions = {}) {
-    this.left = defaults.retries ?? 2;
-    this.deadline = performance.now() + (given.timeoutMs ?? defaults.timeoutMs ?? Infinity);
-    this.headers = new Headers(given.headers);
-    if (key && !this.headers.has("authorization")) this.headers.set("authorization", `Bearer ${key}`);
-    if (!this.headers.has("x-request-id")) this.headers.set("x-request-id", randomId());
   }
 
-  /** Return the options of the next attempt. */
-  options(): CallOptions {
-    const signal = AbortSignal.any([this.stopped.signal, ...(this.given.signal ? [this.given.signal] : [])]);
-    const left = this.deadline === Infinity ? {} : { timeoutMs: Math.max(1, Math.ceil(this.deadline - performance.now())) };
-    return { ...this.given, ...left, headers: this.headers, signal };
-  }
-
-  /** Wait for the next attempt after an error, or throw it as an UmgError. */
-  async again(error: unknown): Promise<void> {
-    const failed = new UmgError(ConnectError.from(error), this.headers.get("x-request-id") ?? "");
-    const isSafe = failed.notDone || (failed.code === Code.Unavailable && READS.test(this.method.name));
-    const waitMs = failed.retryAfter === undefined ? this.waitMs * (0.5 + Math.random()) : failed.retryAfter * 1000;
-    const isTooLong = waitMs > MAX_WAIT_MS || performance.now() + waitMs >= this.deadline;
-    if (this.left-- <= 0 || !failed.retryable || !isSafe || isTooLong || this.given.signal?.aborted) throw failed;
-    this.waitMs *= 2;
-    await new Promise((resolve) => setTimeout(resolve, waitMs));
-  }
-
-  /** Cancel the call if it is still open. */
-  end(): void {
-    this.stopped.abort();
-  }
-}
-
-function randomId(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const first = async (messages: AsyncIterable<unknown>) => {
+    for await (const message of messages) return message;
+  };
+  return makeAnyClient(service, (method) => (request: unknown, options?: CallOptions) => {
+    const messages = answers(method, request, options);
+    return method.methodKind === "unary" ? first(messages) : messages;
+  }) as Client<S>;
 }

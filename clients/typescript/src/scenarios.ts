@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { type DescMethod, type DescService, fromJson, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import type { CallOptions } from "@connectrpc/connect";
 import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
+import type { ToolCall } from "../gen/umg/v1/content_pb.js";
 import { EmbeddingService, EmbedRequestSchema } from "../gen/umg/v1/embedding_service_pb.js";
 import { FileService } from "../gen/umg/v1/file_service_pb.js";
 import { GenerateRequestSchema } from "../gen/umg/v1/generation_pb.js";
@@ -16,7 +17,7 @@ import { ModelService } from "../gen/umg/v1/model_service_pb.js";
 import { RerankService } from "../gen/umg/v1/rerank_service_pb.js";
 import { VideoTaskSchema } from "../gen/umg/v1/video_pb.js";
 import { CreateVideoTaskRequestSchema, VideoService } from "../gen/umg/v1/video_service_pb.js";
-import { Code, connect, ErrorReason, floats, text, type Umg, UmgError } from "./client.js";
+import { chat, Code, connect, download, floats, runTools, text, type Umg, UmgError, user } from "./client.js";
 
 type Json = { [name: string]: JsonValue };
 
@@ -87,14 +88,15 @@ const CALLS: { [name: string]: (umg: Umg, args: Arguments, options: CallOptions)
     }
     return { events, ended: "done" };
   },
-  async chat(umg, { model, text, instructions = "" }, options) {
+  async chat(umg, { model, text, instructions }, options) {
+    const request = { model, messages: [user(text)], instructions: instructions ? user(instructions).parts : [] };
     let value = "";
-    for await (const piece of umg.chat(model, text, { ...options, instructions })) value += piece;
+    for await (const piece of chat(umg, request, options)) value += piece;
     return { value };
   },
   async tool_loop(umg, { request }) {
-    const weather = ({ city }: { city: string }): string => `sunny in ${city}`;
-    return { value: text(await umg.runTools(fromJson(GenerateRequestSchema, request), { weather })) };
+    const weather = ({ input }: ToolCall): string => `sunny in ${(JSON.parse(String(input.value)) as { city: string }).city}`;
+    return { value: text(await runTools(umg, fromJson(GenerateRequestSchema, request), weather)) };
   },
   async floats(umg, { request }, options) {
     const { embeddings } = await umg.embeddings.embed(fromJson(EmbedRequestSchema, request), options);
@@ -103,19 +105,29 @@ const CALLS: { [name: string]: (umg: Umg, args: Arguments, options: CallOptions)
   async download(umg, { task_id, image }) {
     const progress: (number | null)[][] = [];
     const record = (received: number, total: number | undefined): unknown => progress.push([received, total ?? null]);
-    const { data, mimeType } = task_id === undefined
-      ? await umg.downloadImage(
-          (await umg.images.generateImage(fromJson(GenerateImageRequestSchema, image))).result!.images[0]!, record)
-      : await umg.downloadVideo(task_id, record);
-    const sha256 = createHash("sha256").update(data).digest("hex");
-    return { value: { size: data.length, mime_type: mimeType, sha256, progress: progress.length, last: progress.at(-1)! } };
+    const content = await (task_id === undefined
+      ? downloadImage(umg, image, record)
+      : download(umg.videos.downloadVideo({ taskId: task_id }), record));
+    const sha256 = createHash("sha256").update(new Uint8Array(await content.arrayBuffer())).digest("hex");
+    const { size, type } = content;
+    return { value: { size, mime_type: type, sha256, progress: progress.length, last: progress.at(-1)! } };
   },
   async watch(umg, { request }) {
+    let { task } = await umg.videos.createVideoTask(fromJson(CreateVideoTaskRequestSchema, request));
     let updates = 0;
-    const task = await umg.makeVideo(fromJson(CreateVideoTaskRequestSchema, request), () => updates++);
+    for await (const update of umg.videos.watchVideoTask({ taskId: task!.taskId })) [task, updates] = [update.task, updates + 1];
     return { answer: toJson(VideoTaskSchema, task!), updates };
   },
 };
+
+/** Make an image and return its bytes, which are in its message or in a file of the gateway. */
+async function downloadImage(umg: Umg, request: Json, record: (received: number, total: number | undefined) => void): Promise<Blob> {
+  const { result } = await umg.images.generateImage(fromJson(GenerateImageRequestSchema, request));
+  const { content, mimeType } = result!.images[0]!;
+  if (content.case !== "data") return download(umg.files.downloadFile({ token: content.value!.split("/").at(-1)! }), record);
+  record(content.value.length, content.value.length);
+  return new Blob([content.value as Uint8Array<ArrayBuffer>], { type: mimeType });
+}
 
 function described(error: unknown): Json {
   if (!(error instanceof UmgError)) return { failure: String(error) };
@@ -123,7 +135,7 @@ function described(error: unknown): Json {
   const name = code === Code.Canceled ? "CANCELLED" : Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
   return {
     error: {
-      reason: ErrorReason[reason], field, code: name, status: code, retryable, retry_after: retryAfter ?? null,
+      reason, field, code: name, status: code, retryable, retry_after: retryAfter ?? null,
       request_id: requestId, metadata, message,
     },
   };

@@ -1,5 +1,5 @@
 import { createConnectTransport } from "@connectrpc/connect-web";
-import type { Connection, Protocol } from "./transport.js";
+import type { Connection, Protocol } from "./transport.node.js";
 
 /** Connect by the Connect protocol, the only one that browsers can call. */
 export function open(baseUrl: string, protocol: Protocol = "connect"): Connection {

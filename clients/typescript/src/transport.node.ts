@@ -1,13 +1,17 @@
+import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { type Connection, MAX_ANSWER_BYTES, type Protocol } from "./transport.js";
+
+/** gRPC needs HTTP/2 and Node. The Connect protocol works by HTTP/1.1 and in browsers. */
+export type Protocol = "grpc" | "connect";
+
+/** A way to a gateway, and the function that ends its connections. */
+export type Connection = { transport: Transport; close: () => void };
 
 /** Connect by gRPC, or by the Connect protocol if it is selected. */
 export function open(baseUrl: string, protocol: Protocol = "grpc", nodeOptions: object = {}): Connection {
-  if (protocol === "connect") {
-    const options = { baseUrl, httpVersion: "1.1", readMaxBytes: MAX_ANSWER_BYTES, nodeOptions } as const;
-    return { transport: createConnectTransport(options), close: () => {} };
-  }
+  const options = { baseUrl, readMaxBytes: 64 * 2 ** 20 };
+  if (protocol === "connect")
+    return { transport: createConnectTransport({ ...options, httpVersion: "1.1", nodeOptions }), close: () => {} };
   const sessionManager = new Http2SessionManager(baseUrl, undefined, nodeOptions);
-  const transport = createGrpcTransport({ baseUrl, readMaxBytes: MAX_ANSWER_BYTES, sessionManager });
-  return { transport, close: () => sessionManager.abort() };
+  return { transport: createGrpcTransport({ ...options, sessionManager }), close: () => sessionManager.abort() };
 }
