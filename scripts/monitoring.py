@@ -332,6 +332,15 @@ PANELS = [
     Panel("Channels", "Paused keys", "short", (("max by (channel) (umg_channel_keys_resting)", "{{channel}}"),)),
     Panel(
         "Channels",
+        "Model lists",
+        "short",
+        (
+            ("min by (channel) (umg_model_list_success)", "{{channel}} success"),
+            ("max by (channel) (umg_model_list_age_seconds)", "{{channel}} seconds ago"),
+        ),
+    ),
+    Panel(
+        "Channels",
         "Hedges",
         "reqps",
         (("sum by (model, won) (rate(umg_hedges_total[$__rate_interval]))", "{{model}} won: {{won}}"),),

@@ -133,6 +133,7 @@ class ChannelFactory:
         tls = tls_context(channel)
         source = RotatingEndpoints(self._endpoints(channel, tls))
         http = HttpChannel(self._client, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
+        channels.providers[channel.name] = http
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
             channels.text[channel.name] = HttpText(http, text)

@@ -25,7 +25,7 @@ from umg_grpc.config import Config
 from umg_grpc.config.changes import Changes, changes
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import InProcessChannel, InProcessServer
-from umg_grpc.routing import EMBED, RERANK
+from umg_grpc.routing import EMBED, RERANK, Router
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
@@ -41,9 +41,11 @@ from umg_grpc.service.metrics import (
     Metrics,
     Values,
 )
+from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.opening import closed, open_blob_store, open_memory, open_usage_log, started
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
+from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.images import ImagePipeline
@@ -70,6 +72,7 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.channel_failures import ChannelFailures
+from umg_grpc.store.model_lists import ModelListFiles
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis import Redis
 from umg_grpc.upstream.answer_budget import AnswerBudget
@@ -114,6 +117,7 @@ class ProcessContext(NamedTuple):
     task_locks: ProcessLocks
     task_process: str
     """Name of this process as the holder of leases on tasks."""
+    model_lists: ModelListFiles
     counts_alone: bool
     """Whether other processes serve the same callers without a common Redis."""
 
@@ -143,6 +147,8 @@ class Service:
         self._channel_factory = channel_factory
         self._local = local
         self._channels = channels = channel_factory.channels(config)
+        self._discovery = ModelDiscovery(process.model_lists, self.metrics)
+        self._add_discovered(config, channels)
         self._shared = shared = Resilience(config, self.metrics, process.failures)
         cache = CacheLookup(process.cache, self.metrics, channels)
         context = PipelineContext(channels, process.limits, config.body_limit, shared, cache, process.usage)
@@ -224,12 +230,34 @@ class Service:
         """Apply the channels and models of another config to calls that start later. Return the changes, of which some
         need a restart. Raise OSError if a file of the config cannot be read.
         """
-        self._channels.replace(self._channel_factory.channels(config))
+        channels = self._channel_factory.channels(config)
+        self._add_discovered(config, channels)
+        self._channels.replace(channels)
         self._shared.take(config)
         self.fetcher.configure(config.egress)
         found = changes(self._started_config, self._config, config)
         self._config = config
         return found
+
+    async def start(self) -> None:
+        """Start the background work of the service, until `aclose`. Wait a bounded time for the model lists."""
+        self.tasks.start()
+        await self._discovery.start(self._take_models)
+
+    async def aclose(self) -> None:
+        """End the background work."""
+        await self._discovery.aclose()
+        await self.tasks.aclose()
+
+    def _add_discovered(self, config: Config, channels: Channels) -> None:
+        """Add the models to the channels of the config that are known from the lists of their providers."""
+        extended = self._discovery.configure(config, channels.providers)
+        if extended is not config:
+            channels.router = Router(extended)
+
+    def _take_models(self) -> None:
+        """Serve the models of the current lists to calls that start later."""
+        self._channels.router = Router(self._discovery.extended())
 
     def cut_off(self) -> None:
         """Cancel the gRPC calls that outlast the drain, each with the error of a shutdown."""
@@ -322,12 +350,13 @@ async def open_service(
             signatures=CallbackSignatures(secret),
             task_locks=task_locks,
             task_process=task_process,
+            model_lists=ModelListFiles(data),
             counts_alone=counts_alone,
         )
         factory = ChannelFactory(client, engine, local, answer_budget, fetcher)
         service = Service(config, store, authenticator, factory, memory, local, process)
-        service.tasks.start()
-        stack.push_async_callback(service.tasks.aclose)
+        stack.push_async_callback(service.aclose)
+        await service.start()
         yield service
 
 

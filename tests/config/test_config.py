@@ -317,9 +317,9 @@ class Mistake:
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
-SERVED_KEYS = "expected one of name, provider, protocols, models, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
+SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, tls, log, metrics, egress, responses, reasoning, usage, blobs"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
 STANDS_FOR = "expected the id of a model that some channel serves, or one with a suffix"
@@ -968,6 +968,26 @@ MISTAKES = [
         ("6: channels[0].auth: expected `header`, which is missing",),
     ),
     Mistake(
+        "discovery at a provider without a list",
+        "channels: [{name: a, protocols: [vidE], base_url: http://a, models: discover}]",
+        ("1: channels[0].models: expected one of the protocols chat, responses, embeddings, images, vidA",),
+    ),
+    Mistake(
+        "discovery without a pattern",
+        CHANNEL + "  discover: true",
+        ("6: channels[0].discover: expected a pattern in `models`, e.g. `*`, for the models of the provider's list",),
+    ),
+    Mistake(
+        "discovery of the sandbox",
+        "channels: [{name: a, protocols: [sandbox], models: [m], discover: true}]",
+        ("1: channels[0].discover: expected only for an upstream on the network; a `sandbox` channel has none",),
+    ),
+    Mistake(
+        "an interval of discovery that is none",
+        CHANNEL + "discovery: {interval: soon}",
+        ("6: discovery.interval: expected a time like 30d, 12h, 15m or seconds, at most 3650d",),
+    ),
+    Mistake(
         "auth by a parameter that is none",
         CHANNEL + "  api_key: k\n  auth: {kind: query, parameter: a=b}",
         ("7: channels[0].auth.parameter: expected the name of a parameter, e.g. key",),
@@ -1204,3 +1224,25 @@ def test_a_program_with_a_slash_is_relative_to_the_directory_of_the_config() -> 
         for name in ("./bin/token", "gcloud")
     ]
     assert auth == [CommandAuth(("/etc/umg/bin/token", "-x")), CommandAuth(("gcloud", "-x"))]
+
+
+@pytest.mark.parametrize(
+    ("written", "discovery", "models"),
+    [
+        ("protocols: [chat], models: discover", "only", ["*"]),
+        ("protocols: [chat], models: ['a*'], discover: true", "beside", ["a*"]),
+        ("protocols: [chat], models: ['a*']", "off", ["a*"]),
+        ("protocols: [chat], models: ['*']", "beside", ["*"]),
+        ("protocols: [chat], models: ['*'], discover: false", "off", ["*"]),
+        ("protocols: [vidE], models: ['*']", "off", ["*"]),
+        ("protocols: [chat], models: [discover]", "off", ["discover"]),
+        ("provider: groq, models: discover", "only", ["groq/*"]),
+        ("provider: groq", "off", ["groq/*"]),
+    ],
+)
+def test_the_models_of_a_list_are_wanted_by_name_or_by_a_pattern_for_all(
+    written: str, discovery: str, models: list[str]
+) -> None:
+    text = f"channels: [{{name: a, base_url: http://a, {written}}}]"
+    [channel] = parse(text, "umg.yaml", {"GROQ_API_KEY": "k"}).channels
+    assert (channel.discovery, [model.id for model in channel.models]) == (discovery, models)

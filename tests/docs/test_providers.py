@@ -22,6 +22,8 @@ KEYS = (
     "AZURE_OPENAI_API_KEY",
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
+    "OPENROUTER_API_KEY",
+    "PROVIDER_KEY",
 )
 
 
@@ -48,7 +50,11 @@ def test_a_row_has_the_values_of_its_preset(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "names"),
-    [(0, ["openai", "anthropic", "groq", "ollama", "azure"]), (1, ["azure", "bedrock", "vertex"])],
+    [
+        (0, ["openai", "anthropic", "groq", "ollama", "azure"]),
+        (1, ["openrouter", "ollama", "any"]),
+        (2, ["azure", "bedrock", "vertex"]),
+    ],
 )
 def test_a_sample_is_a_config(number: int, names: list[str]) -> None:
     config = parse(SAMPLE[number], "umg.yaml", dict.fromkeys(KEYS, "k"))

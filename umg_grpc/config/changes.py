@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.config.values import Config
 
-RELOADED = frozenset({"channels", "models", "aliases", "retries", "breaker", "egress", "shipped_prices"})
+RELOADED = frozenset({"channels", "models", "aliases", "retries", "breaker", "egress", "shipped_prices", "discovery"})
 """Keys that a reload applies."""
 RELOADED_OF_CHANNELS = frozenset({"overload.queue", "overload.wait"})
 """Keys that a reload applies to the queues of channels, and only a restart to the queue of the process."""

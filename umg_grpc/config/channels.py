@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -28,6 +29,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, codec_of
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.models.provider_lists import MODEL_LISTS, model_list
 from umg_grpc.wire.protocol_names import OTHER_NAMES, call_path
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
@@ -63,6 +65,8 @@ def key_header(protocol: str) -> str:
     return codec.key_header if codec is not None else "authorization"
 
 
+DISCOVER, ANY_MODEL = "discover", "*"
+"""Value of `models` for those of the provider's list, and the pattern for every model."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
@@ -103,7 +107,13 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     """Preset that fills in the keys that are unset; `umg providers` lists all."""
     protocols: Annotated[list[str], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=list)
     models: Annotated[list[str | _ModelEntry], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=list)
-    """Models and patterns of models; a text is the `id`. Those of its `provider` if unset."""
+    """Models and patterns of models; a text is the `id`. Those of its `provider` if unset; `discover` in place of the
+    list for all that the provider lists.
+    """
+    discover: bool | None = None
+    """Whether the models that the provider lists, and that a pattern matches, are listed too; if unset, only with the
+    pattern `*`.
+    """
     base_url: str | None = None
     api_key: str | list[str] | None = None
     """Key of the provider, or keys that are used in turn; that in the variable of its `provider` if unset."""
@@ -129,10 +139,14 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
         path: Path = ("channels", position)
-        written = read_entry(document, path, value, _ChannelEntry)
+        only = isinstance(value, dict) and value.get("models") == DISCOVER
+        without = {key: child for key, child in value.items() if key != "models"} if isinstance(value, dict) else value
+        written = read_entry(document, path, without if only else value, _ChannelEntry)
         entry = _with_preset(document, path, written) if written is not None else None
         if entry is None:
             continue
+        if only and not entry.models:
+            entry = msgspec.structs.replace(entry, models=[ANY_MODEL])
         if not NAME.fullmatch(entry.name):
             document.problem((*path, "name"), "expected up to 64 letters, digits, `.`, `_` or `-`")
         elif entry.name in names:
@@ -145,19 +159,48 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
                 document.problem((*path, "protocols"), problem)
         own = next((name for name in OWN_PROTOCOLS if name in entry.protocols), None)
         models = tuple(_channel_models(document, (*path, "models"), entry.models))
-        if entry.pace is not None and own != "sandbox":
-            document.problem((*path, "pace"), "expected only of a `sandbox` channel")
-        if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
-            document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
-        marked = [name for name, codec in FORMATS.items() if codec.has_cache_marks]
-        if entry.prompt_caching is not None and protocols and set(marked).isdisjoint(protocols):
-            document.problem((*path, "prompt_caching"), f"expected only with {any_of(marked)}")
-        if entry.quirks != QuirksEntry() and protocols and not set(TEXT_PROTOCOLS) & set(protocols):
-            document.problem((*path, "quirks"), f"expected only with {any_of(TEXT_PROTOCOLS)}")
+        _check_keys(document, path, entry, protocols, own)
         if own is not None:
             yield _own_channel(document, path, entry, own, models)
         else:
-            yield _http_channel(document, path, entry, protocols, models, directory)
+            made = _http_channel(document, path, entry, protocols, models, directory)
+            yield replace(made, discovery=_discovery(document, path, made, entry.discover, only=only))
+
+
+def _check_keys(
+    document: Document, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...], own: str | None
+) -> None:
+    """Report keys that none of the protocols has. `own`: protocol inside the gateway; None for one on the network."""
+    if entry.pace is not None and own != "sandbox":
+        document.problem((*path, "pace"), "expected only of a `sandbox` channel")
+    if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
+        document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
+    marked = [name for name, codec in FORMATS.items() if codec.has_cache_marks]
+    if entry.prompt_caching is not None and protocols and set(marked).isdisjoint(protocols):
+        document.problem((*path, "prompt_caching"), f"expected only with {any_of(marked)}")
+    if entry.quirks != QuirksEntry() and protocols and not set(TEXT_PROTOCOLS) & set(protocols):
+        document.problem((*path, "quirks"), f"expected only with {any_of(TEXT_PROTOCOLS)}")
+
+
+def _discovery(
+    document: Document, path: Path, channel: Channel, wanted: bool | None, *, only: bool
+) -> Literal["off", "beside", "only"]:
+    """Return which models of the provider's list a channel serves: by default those of a channel for every model.
+    `only`: `models` is `discover`. Report a channel without a list or without a pattern.
+    """
+    if wanted is None and not only:
+        has_all = any(model.id == model.upstream == ANY_MODEL for model in channel.models)
+        return "beside" if has_all and model_list(channel.protocols) is not None else "off"
+    if wanted is False:
+        return "off"
+    key = (*path, "models" if only else "discover")
+    if channel.protocols and model_list(channel.protocols) is None:
+        document.problem(
+            key, f"expected one of the protocols {', '.join(MODEL_LISTS)}, whose providers list their models"
+        )
+    elif not any("*" in model.id and "*" in model.upstream for model in channel.models):
+        document.problem(key, "expected a pattern in `models`, e.g. `*`, for the models of the provider's list")
+    return "only" if only else "beside"
 
 
 def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
@@ -257,7 +300,7 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
 def _own_channel(
     document: Document, path: Path, entry: _ChannelEntry, own: str, models: tuple[ChannelModel, ...]
 ) -> Channel:
-    for key in ("base_url", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"):
+    for key in ("discover", "base_url", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"):
         if getattr(entry, key):
             document.problem((*path, key), f"expected only for an upstream on the network; a `{own}` channel has none")
     return Channel(

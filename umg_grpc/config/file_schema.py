@@ -21,6 +21,7 @@ from umg_grpc.config.values import (
     Config,
     ConfigEntry,
     Cors,
+    Discovery,
     Limits,
     Log,
     MetricsAccess,
@@ -69,6 +70,11 @@ class _TasksEntry(ConfigEntry, frozen=True):
     polls_per_second: Annotated[float, msgspec.Meta(gt=0, le=100_000)] = VideoTaskConfig.polls_per_second
 
 
+class _DiscoveryEntry(ConfigEntry, frozen=True):
+    interval: str | None = None
+    wait: Annotated[float, msgspec.Meta(ge=0, le=300)] = Discovery.wait
+
+
 class _File(ConfigEntry, frozen=True):
     channels: Annotated[list[object], msgspec.Meta(min_length=1)]
     """Connections to providers and to the models of the gateway itself."""
@@ -88,6 +94,7 @@ class _File(ConfigEntry, frozen=True):
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     drain_delay: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
     shipped_prices: bool = True
+    discovery: _DiscoveryEntry = _DiscoveryEntry()
     tls: Tls | None = None
     log: Log = Log()
     metrics: _MetricsEntry = _MetricsEntry()
@@ -156,6 +163,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         drain=file.drain,
         drain_delay=file.drain_delay,
         shipped_prices=file.shipped_prices,
+        discovery=_discovery(document, file.discovery),
         tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,
         metrics=_metrics(document, file.metrics),
@@ -187,6 +195,12 @@ def _tls(entry: Tls, directory: PurePath) -> Tls:
         key=str(directory / entry.key),
         client_ca=str(directory / entry.client_ca) if entry.client_ca is not None else None,
     )
+
+
+def _discovery(document: Document, entry: _DiscoveryEntry) -> Discovery:
+    if entry.interval is None:
+        return Discovery(wait=entry.wait)
+    return Discovery(interval=duration(document, ("discovery", "interval"), entry.interval), wait=entry.wait)
 
 
 def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:

@@ -230,6 +230,10 @@ class Channel:
     """Concurrency limit: most calls in flight at the upstream; None is unlimited. Further calls use another channel, or
     wait.
     """
+    discovery: Literal["off", "beside", "only"] = "off"
+    """Whether the models that the provider lists are served where a pattern matches: `beside` all others that match, or
+    `only` they, as soon as the list is known.
+    """
 
 
 class ModelLimits(ConfigEntry, frozen=True):
@@ -322,6 +326,16 @@ class VideoTaskConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Discovery:
+    """Refreshes of the model lists of providers."""
+
+    interval: int = 3600
+    """Seconds between two refreshes, up to a tenth shorter at random."""
+    wait: float = 5
+    """Most seconds that a start waits for the lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricsAccess:
     """Address of `/metrics` and key of the scrapers. Without either the HTTP face serves it without a key."""
 
@@ -367,6 +381,7 @@ class Config:
     """
     shipped_prices: bool = True
     """Whether models of providers without a `price` have their public price (`umg_grpc.shipped_prices`)."""
+    discovery: Discovery = Discovery()
     tls: Tls | None = None
     """Files of the TLS listeners; None serves both faces without TLS."""
     log: Log = field(default_factory=Log)

@@ -89,6 +89,15 @@ DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", 
 REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
 WRITES_WAITING = Level("umg_writes_waiting", "Writes that the database or Redis has not taken yet.", ("store",))
 KNOWN_KEYS = Level("umg_known_keys", "Callers' keys in memory, valid without the database.", (), "livemin")
+MODEL_LIST_SUCCESS = Level(
+    "umg_model_list_success",
+    "1 if the last read of the provider's model list succeeded, else 0.",
+    ("channel",),
+    "livemin",
+)
+MODEL_LIST_AGE = Level(
+    "umg_model_list_age_seconds", "Seconds since the provider's model list was read.", ("channel",), "livemax"
+)
 RELOAD_SUCCESS = Level("umg_reload_success", "1 if the last reload of the config succeeded, else 0.", (), "livemin")
 RELOAD_TIME = Level("umg_reload_time_seconds", "Unix time of the last reload, or of the start.", (), "livemin")
 TLS_EXPIRY = Level("umg_tls_certificate_expiry_time_seconds", "Unix time of its expiry.", (), "livemin")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from umg_grpc.routing import Router
+from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.interface import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
 from umg_grpc.v1 import pb
 
@@ -18,6 +19,8 @@ class Channels:
     rerank: dict[str, UnaryUpstream[pb.RerankRequest, pb.RerankResponse]] = field(default_factory=dict)
     images: dict[str, ImageUpstream] = field(default_factory=dict)
     videos: dict[str, VideoUpstream] = field(default_factory=dict)
+    providers: dict[str, HttpChannel] = field(default_factory=dict)
+    """Channel -> connection to its provider; without those inside the gateway."""
     suspended_keys: dict[str, Callable[[], int]] = field(default_factory=dict)
     """Channel -> function that returns the number of its keys that are suspended now."""
 
@@ -25,4 +28,4 @@ class Channels:
         """Replace the channels with those of another config, for calls that start later."""
         self.router, self.text, self.embedding, self.rerank = other.router, other.text, other.embedding, other.rerank
         self.images, self.videos = other.images, other.videos
-        self.suspended_keys = other.suspended_keys
+        self.providers, self.suspended_keys = other.providers, other.suspended_keys

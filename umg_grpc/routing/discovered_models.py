@@ -1,0 +1,75 @@
+"""Models that providers list, as models of the channels of a config."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC
+from types import MappingProxyType
+
+from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo
+from umg_grpc.config.channels import MODEL_ID
+from umg_grpc.v1 import pb
+
+Lists = Mapping[str, Sequence[pb.Model]]
+"""Channel -> models by the provider's ids; without the channels whose list is not known yet."""
+
+
+def with_discovered(config: Config, lists: Lists) -> Config:
+    """Return the config with the listed models that the channels serve, and with their properties where the config
+    does not set them. A channel with `discovery` of `only` then has no other models than those of its list.
+    """
+    if not lists:
+        return config
+    infos = dict(config.models)
+    channels = []
+    for channel in config.channels:
+        if channel.discovery == "off" or (listed := lists.get(channel.name)) is None:
+            channels.append(channel)
+            continue
+        found = {model.id: (model, details) for model, details in _served(channel, listed)}
+        for name, (_, details) in found.items():
+            infos[name] = _info(infos.get(name), details, has_prices=config.shipped_prices)
+        channels.append(replace(channel, models=_merged(channel, [model for model, _ in found.values()])))
+    return replace(config, channels=tuple(channels), models=MappingProxyType(infos))
+
+
+def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelModel, ...]:
+    """Return the models of the config, without patterns if only the list counts, and then those found."""
+    kept = [model for model in channel.models if channel.discovery != "only" or "*" not in model.id]
+    named = {model.id for model in kept}
+    return (*kept, *(model for model in found if model.id not in named))
+
+
+def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[ChannelModel, pb.Model]]:
+    """Yield the models of the list that a pattern of the channel matches, by the ids of callers."""
+    patterns = [model for model in channel.models if "*" in model.id and "*" in model.upstream]
+    patterns.sort(key=lambda model: len(model.upstream), reverse=True)  # the most specific first
+    for details in listed:
+        for pattern in patterns:
+            prefix, _, suffix = pattern.upstream.partition("*")
+            name = details.id
+            is_long_enough = len(name) >= len(prefix) + len(suffix)
+            if not (is_long_enough and name.startswith(prefix) and name.endswith(suffix)):
+                continue
+            public = pattern.id.replace("*", name[len(prefix) : len(name) - len(suffix)])
+            if MODEL_ID.fullmatch(public):
+                yield ChannelModel(public, name, pattern.family), details
+            break
+
+
+def _info(configured: ModelInfo | None, details: pb.Model, *, has_prices: bool) -> ModelInfo:
+    """Return the properties of a model: those of the config, else those of the list."""
+    described = pb.Model()
+    described.MergeFrom(details)
+    for name in ("id", "display_name", "create_time", *(() if has_prices else ("prices",))):
+        described.ClearField(name)
+    base = configured or ModelInfo()
+    for field, _ in base.described.ListFields():  # replaces whole fields: lists are not merged
+        described.ClearField(field.name)  # type: ignore[arg-type]  # its stub lists the names
+    described.MergeFrom(base.described)
+    created = details.create_time.ToDatetime(UTC) if details.HasField("create_time") else None
+    return replace(
+        base,
+        display_name=base.display_name or details.display_name or None,
+        create_time=base.create_time or created,
+        described=described,
+    )

@@ -1,0 +1,166 @@
+"""Discovery of models: the lists of providers, read at the start and then periodically in the background."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from umg_grpc.config import Channel, Config
+from umg_grpc.errors import UmgError
+from umg_grpc.routing.discovered_models import with_discovered
+from umg_grpc.service.metrics import MODEL_LIST_AGE, MODEL_LIST_SUCCESS, Metrics, Values
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.model_lists import ModelListFiles
+from umg_grpc.upstream.http.channel import HttpChannel
+from umg_grpc.upstream.http.provider_models import fetch_models
+from umg_grpc.v1 import pb
+from umg_grpc.wire.models.provider_lists import ModelList, model_list
+
+FETCH_SECONDS = 30.0
+"""Most seconds for the list of one provider."""
+JITTER = 0.1
+"""Part of the interval by which it varies, so that replicas do not read together."""
+RETRY_SECONDS = 60.0
+"""Longest interval after a refresh in which a list failed."""
+CLOSE_SECONDS = 1.0
+
+logger = structlog.get_logger()
+
+
+class ModelDiscovery:
+    """Lists of the channels with discovery, and their refreshes from `start` to `aclose`."""
+
+    def __init__(
+        self,
+        files: ModelListFiles,
+        metrics: Metrics,
+        now: Callable[[], float] = time.time,
+        vary: Callable[[], float] = random.random,
+    ) -> None:
+        """Create the discovery without channels, see `configure`."""
+        self._files = files
+        self._now = now
+        self._vary = vary
+        self._config = Config(channels=())
+        self._providers: Mapping[str, HttpChannel] = {}
+        self._lists: dict[str, Sequence[pb.Model]] = {}
+        self._addresses: dict[str, str] = {}  # base URL of each list
+        self._times: dict[str, float] = {}
+        self._failed: set[str] = set()
+        self._changed: Callable[[], None] = lambda: None
+        self._first = asyncio.Event()
+        """Set after the first refresh."""
+        self._refreshes: Background | None = None
+        metrics.watch(MODEL_LIST_SUCCESS, self._successes)
+        metrics.watch(MODEL_LIST_AGE, self._ages)
+
+    @property
+    def _channels(self) -> list[Channel]:
+        return [channel for channel in self._config.channels if channel.discovery != "off"]
+
+    def configure(self, config: Config, providers: Mapping[str, HttpChannel]) -> Config:
+        """Use another config with its connections by channel. Return it with the models that are known of its
+        channels; a stored list is used until the first read.
+        """
+        self._config, self._providers = config, providers
+        addresses = {channel.name: channel.base_url for channel in self._channels}
+        kept = {name for name in self._lists if addresses.get(name) == self._addresses.get(name)}
+        self._lists = {name: models for name, models in self._lists.items() if name in kept}
+        self._times = {name: moment for name, moment in self._times.items() if name in kept}
+        self._failed &= addresses.keys()
+        self._addresses = addresses
+        for channel in self._channels:
+            if (
+                channel.name not in self._lists
+                and (stored := self._files.read(channel.name, channel.base_url)) is not None
+            ):
+                self._lists[channel.name] = stored
+        if self._refreshes is not None:
+            self._refreshes.wake()
+        return self.extended()
+
+    def extended(self) -> Config:
+        """Return the config with all models that are known of its channels."""
+        return with_discovered(self._config, self._lists)
+
+    async def start(self, changed: Callable[[], None]) -> None:
+        """Read all lists now, and then periodically in the background. Wait at most as long as the config allows for
+        those of which none is stored. `changed` is called after each refresh with another list.
+        """
+        self._changed = changed
+        self._refreshes = Background("refreshing the model lists of providers", self._step)
+        if self._channels:
+            self._refreshes.wake()
+        if any(channel.name not in self._lists for channel in self._channels):
+            try:
+                async with asyncio.timeout(self._config.discovery.wait):
+                    await self._first.wait()
+            except TimeoutError:
+                waiting = [channel.name for channel in self._channels if channel.name not in self._times]
+                logger.warning("serving while the model lists of providers are not read yet", channels=waiting)
+
+    async def aclose(self) -> None:
+        """End the refreshes."""
+        if self._refreshes is not None:
+            await self._refreshes.aclose(CLOSE_SECONDS)
+            self._refreshes = None
+
+    async def _step(self) -> None:
+        """Read all lists at the same time, each of which is used as soon as it is read."""
+        pending = [(channel, listing) for channel in self._channels if (listing := model_list(channel.protocols))]
+        await asyncio.gather(*(self._refresh(channel, listing) for channel, listing in pending))
+        self._first.set()
+        if self._refreshes is not None:
+            interval = float(self._config.discovery.interval)
+            interval = min(interval, RETRY_SECONDS) if self._failed else interval
+            self._refreshes.every = interval * (1 - JITTER * self._vary()) if pending else None
+
+    async def _refresh(self, channel: Channel, listing: ModelList) -> None:
+        """Read the list of one channel. Keep the last one if it fails or is empty."""
+        name = channel.name
+        if (provider := self._providers.get(name)) is None:
+            return
+        try:
+            models = await fetch_models(provider, listing, FETCH_SECONDS)
+        except UmgError as error:
+            self._fail(name, error.cause or error.message, error.facts.log_fields() if error.facts else {})
+            return
+        if self._providers.get(name) is not provider:  # a reload replaced the channel
+            return
+        if not models:
+            self._fail(name, "the list is empty", {})
+            return
+        if name in self._failed:
+            logger.info("the model list of a channel can be read again", channel=name)
+            self._failed.discard(name)
+        self._times[name] = self._now()
+        if list(self._lists.get(name, ())) != models:
+            self._lists[name] = models
+            self._changed()
+            await asyncio.to_thread(self._files.write, name, channel.base_url, models)
+
+    def _fail(self, name: str, reason: str, facts: Mapping[str, str | int | None]) -> None:
+        """Log the first failure of a channel in a row, and count it as failing."""
+        if name not in self._failed:
+            has_list = name in self._lists
+            logger.warning(
+                "the model list of a channel could not be read; "
+                + ("the last one stays" if has_list else "it is retried"),
+                channel=name,
+                reason=reason,
+                **facts,
+            )
+        self._failed.add(name)
+
+    def _successes(self) -> Values:
+        return {(channel.name,): float(channel.name not in self._failed) for channel in self._channels}
+
+    def _ages(self) -> Values:
+        now = self._now()
+        return {
+            (channel.name,): now - self._times[channel.name]
+            for channel in self._channels
+            if channel.name in self._times
+        }

@@ -1,0 +1,247 @@
+"""Lists of models as providers return them: one shape for each family of protocols, read leniently.
+
+A field that a provider writes in another way than expected counts as absent: the list of ids is worth more than its
+details.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from urllib.parse import urlencode
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+
+Fields = Mapping[str, object]
+PAGE_SIZE = 1000
+MICRO = 1_000_000
+MAX_MICRO_CREDITS = 10**15
+"""Highest price that is taken over; a higher one is an error of the provider's list."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a list."""
+
+    models: list[pb.Model]
+    """Models by the provider's ids, with the properties that the list states."""
+    next_query: str
+    """Query of the next page; "" for the last one."""
+
+
+@dataclass(frozen=True)
+class ModelList:
+    """List of models of a provider."""
+
+    path: str
+    """Path below the base URL of a channel."""
+    decode: Callable[[bytes], Page]
+    """Decoder of a page. Raises ValueError for a body that is no list of models."""
+    key_header: str = "authorization"
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    first_query: str = ""
+
+
+def decode_openai(body: bytes) -> Page:
+    """Decode the list of OpenAI's shape: an object with `data`, or the bare array of some providers."""
+    decoded = msgspec.json.decode(body)
+    rows = decoded.get("data") if isinstance(decoded, dict) else decoded
+    return Page([_openai_model(row, name) for row, name in _rows(rows, "id")], "")
+
+
+def decode_anthropic(body: bytes) -> Page:
+    """Decode a page of the messages vendor's list."""
+    decoded = msgspec.json.decode(body, type=dict[str, object])
+    models = []
+    for row, name in _rows(decoded.get("data"), "id"):
+        model = pb.Model(id=name, display_name=_text(row, "display_name"))
+        if (created := _text(row, "created_at")) and _is_timestamp(created):
+            model.create_time.FromJsonString(created)
+        models.append(model)
+    last = decoded.get("last_id")
+    more = decoded.get("has_more") is True and isinstance(last, str)
+    return Page(models, f"?{urlencode({'limit': PAGE_SIZE, 'after_id': last})}" if more else "")
+
+
+def decode_gemini(body: bytes) -> Page:
+    """Decode a page of the native vendor's list, whose names begin with `models/`."""
+    decoded = msgspec.json.decode(body, type=dict[str, object])
+    models = []
+    for row, name in _rows(decoded.get("models"), "name"):
+        model = pb.Model(id=name.rpartition("/")[2], display_name=_text(row, "displayName"))
+        _set_limits(model, row, ("inputTokenLimit",), ("outputTokenLimit",))
+        methods = row.get("supportedGenerationMethods")
+        for method in methods if isinstance(methods, list) else ():
+            model.operations.extend(GEMINI_METHODS.get(method, ()) if isinstance(method, str) else ())
+        models.append(model)
+    token = decoded.get("nextPageToken")
+    more = isinstance(token, str) and token
+    return Page(models, f"?{urlencode({'pageSize': PAGE_SIZE, 'pageToken': token})}" if more else "")
+
+
+GENERATES = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
+GEMINI_METHODS: Mapping[str, "tuple[pb.ModelOperation.ValueType, ...]"] = {
+    "generateContent": GENERATES,
+    "embedContent": (pb.MODEL_OPERATION_EMBED,),
+    "predict": (pb.MODEL_OPERATION_GENERATE_IMAGE,),
+    "predictLongRunning": (pb.MODEL_OPERATION_CREATE_VIDEO,),
+}
+"""Method of the native vendor -> our operations."""
+TYPES: Mapping[str, "tuple[pb.ModelOperation.ValueType, ...]"] = {
+    "chat": GENERATES,
+    "language": GENERATES,
+    "llm": GENERATES,
+    "vlm": GENERATES,
+    "embedding": (pb.MODEL_OPERATION_EMBED,),
+    "embeddings": (pb.MODEL_OPERATION_EMBED,),
+    "rerank": (pb.MODEL_OPERATION_RERANK,),
+    "image": (pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE),
+    "video": (pb.MODEL_OPERATION_CREATE_VIDEO,),
+}
+"""`type` of a model in the lists of some providers (Together AI, LM Studio) -> our operations."""
+NAME_PARTS: "tuple[tuple[str, pb.ModelOperation.ValueType], ...]" = (
+    ("rerank", pb.MODEL_OPERATION_RERANK),
+    ("embed", pb.MODEL_OPERATION_EMBED),
+)
+"""Part of the id of a model without text output -> its operation."""
+CONTEXT_FIELDS = ("context_length", "context_window", "max_model_len", "max_context_length", "max_input_tokens")
+OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens")
+PRICE_FIELDS: Mapping[str, "pb.BillableUnit.ValueType"] = {
+    "prompt": pb.BILLABLE_UNIT_INPUT_TOKEN,
+    "completion": pb.BILLABLE_UNIT_OUTPUT_TOKEN,
+    "input_cache_read": pb.BILLABLE_UNIT_CACHE_READ_TOKEN,
+    "input_cache_write": pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN,
+    "internal_reasoning": pb.BILLABLE_UNIT_REASONING_TOKEN,
+}
+"""Price of one token in US dollars (https://openrouter.ai/docs/overview/models) -> unit."""
+MILLION_PRICE_FIELDS: Mapping[str, "pb.BillableUnit.ValueType"] = {
+    "input": pb.BILLABLE_UNIT_INPUT_TOKEN,
+    "output": pb.BILLABLE_UNIT_OUTPUT_TOKEN,
+}
+"""Price of a million tokens in US dollars (https://docs.together.ai/reference/models) -> unit."""
+
+
+def _openai_model(row: Fields, name: str) -> pb.Model:
+    model = pb.Model(id=name, display_name=_text(row, "name") or _text(row, "display_name"))
+    if (created := _count(row, "created")) is not None:
+        model.create_time.FromSeconds(created)
+    provider = row.get("top_provider")
+    _set_limits(model, {**(provider if isinstance(provider, dict) else {}), **row}, CONTEXT_FIELDS, OUTPUT_FIELDS)
+    model.operations.extend(_operations(row, name))
+    pricing = row.get("pricing")
+    if isinstance(pricing, dict):
+        model.prices.extend(_prices(pricing))
+    _set_capabilities(model, row)
+    return model
+
+
+def _operations(row: Fields, name: str) -> "tuple[pb.ModelOperation.ValueType, ...]":
+    """Return the operations by the type of the model, else by its id; none if neither is known."""
+    if (known := TYPES.get(_text(row, "type"))) is not None:
+        return known
+    return next(((operation,) for part, operation in NAME_PARTS if part in name.lower()), ())
+
+
+def _prices(pricing: Fields) -> Iterator[pb.Price]:
+    """Yield the prices of tokens. A negative one stands for a model whose price is that of another one."""
+    in_tokens = "prompt" in pricing
+    for key, unit in (PRICE_FIELDS if in_tokens else MILLION_PRICE_FIELDS).items():
+        price = _number(pricing.get(key))
+        if price is None:
+            continue
+        micro_credits = round(price * MICRO * (MICRO if in_tokens else 1))
+        is_repeated = unit not in TEXT_UNITS and not micro_credits  # 0 stands for none of its own
+        if 0 <= micro_credits <= MAX_MICRO_CREDITS and not is_repeated:
+            yield pb.Price(unit=unit, micro_credits_per_million=micro_credits)
+
+
+TEXT_UNITS = frozenset({pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN})
+
+
+def _set_capabilities(model: pb.Model, row: Fields) -> None:
+    """Set the capabilities where the list states both modalities and supported parameters."""
+    architecture, parameters = row.get("architecture"), row.get("supported_parameters")
+    if not isinstance(architecture, dict) or not isinstance(parameters, list):
+        return
+    reasons = "reasoning" in parameters
+    model.capabilities.input_modalities.extend(_words(architecture.get("input_modalities")))
+    model.capabilities.output_modalities.extend(_words(architecture.get("output_modalities")))
+    model.capabilities.tools = "tools" in parameters
+    model.capabilities.structured_output = "structured_outputs" in parameters
+    model.capabilities.reasoning = pb.REASONING_CONTROL_LEVEL if reasons else pb.REASONING_CONTROL_UNSPECIFIED
+
+
+def _set_limits(model: pb.Model, row: Fields, context: tuple[str, ...], output: tuple[str, ...]) -> None:
+    limits = [next((n for name in names if (n := _count(row, name)) is not None), None) for names in (context, output)]
+    if limits[0] is not None and limits[0] <= MAX_COUNT:
+        model.input_token_limit = limits[0]
+    if limits[1] is not None and limits[1] <= MAX_COUNT:
+        model.output_token_limit = limits[1]
+
+
+def _rows(rows: object, name: str) -> Iterator[tuple[Fields, str]]:
+    """Yield the rows of a list with their names. Raise ValueError if it is no list."""
+    if not isinstance(rows, list):
+        raise ValueError("expected a list of models")
+    for row in rows:
+        if isinstance(row, dict) and isinstance(value := row.get(name), str) and value:
+            yield row, value
+
+
+def _text(row: Fields, name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _count(row: Fields, name: str) -> int | None:
+    number = _number(row.get(name))
+    return int(number) if number is not None and 1 <= number < 2**40 else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _words(values: object) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        pb.Model().create_time.FromJsonString(text)
+    except ValueError:
+        return False
+    return True
+
+
+_OPENAI = ModelList("/models", decode_openai)
+_ANTHROPIC = ModelList(
+    "/models",
+    decode_anthropic,
+    "x-api-key",
+    MappingProxyType({"anthropic-version": "2023-06-01"}),
+    f"?{urlencode({'limit': PAGE_SIZE})}",
+)
+_GEMINI = ModelList("/models", decode_gemini, "x-goog-api-key", first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}")
+MODEL_LISTS: Mapping[str, ModelList] = MappingProxyType(
+    {
+        **dict.fromkeys(("chat", "responses", "embeddings", "images", "vidA", "ark_images", "rerank"), _OPENAI),
+        "messages": _ANTHROPIC,
+        **dict.fromkeys(("native", "native_embeddings", "native_images"), _GEMINI),
+    }
+)
+"""Protocol -> list of the models of its providers; without an entry, they have none."""
+
+
+def model_list(protocols: tuple[str, ...]) -> ModelList | None:
+    """Return the list of the first protocol that has one; None if none has."""
+    return next((MODEL_LISTS[protocol] for protocol in protocols if protocol in MODEL_LISTS), None)
