@@ -1,10 +1,17 @@
-"""Help texts of all commands are printed without loading the gateway: a start of `umg` is short."""
+"""Commands load the modules that they need: a start of `umg` is short."""
 
+import asyncio
 import subprocess
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 
+import pytest
+
+from tests.support.gateways import SANDBOX
 from umg_grpc.access import permissions
 from umg_grpc.cli import key_commands
+from umg_grpc.store import open_store
 
 PRINT_ALL = """
 import sys
@@ -40,3 +47,58 @@ def test_help_texts_load_neither_the_wire_formats_nor_the_service() -> None:
 
 def test_the_operations_of_the_help_text_are_those_of_keys() -> None:
     assert tuple(permissions.OPERATIONS) == key_commands.OPERATIONS
+
+
+RUN = """
+import sys
+from umg_grpc.cli.commands import app
+try:
+    app(sys.argv[1:])
+finally:
+    print("modules", *sorted(sys.modules), file=sys.stderr)
+"""
+CODECS = {f"umg_grpc.wire.{name}" for name in ("formats", "chat", "responses", "messages", "native", "video", "images")}
+SERVING = {"http_facade", "aiohttp", "umg_grpc.server", "umg_grpc.channel_factory", "redis", "limits", "opentelemetry"}
+DATABASE = {"sqlalchemy", "aiosqlite"}
+
+
+@dataclass(frozen=True)
+class Start:
+    """Command, and the modules that it does not need."""
+
+    arguments: tuple[str, ...]
+    unneeded: frozenset[str] | set[str]
+
+
+STARTS = [
+    Start(("keys", "list"), SERVING | CODECS),
+    Start(("keys", "show", "first"), SERVING | CODECS),
+    Start(("usage",), SERVING | CODECS),
+    Start(("requests", "list"), SERVING | CODECS),
+    Start(("tasks", "callbacks"), SERVING | CODECS),
+    Start(("models",), SERVING | DATABASE),
+    Start(("providers",), SERVING | DATABASE | CODECS | {"grpc"}),
+    Start(("providers", "openai"), SERVING | DATABASE | CODECS | {"grpc"}),
+    Start(("init",), SERVING | DATABASE | CODECS | {"grpc"}),
+    Start(("reload",), SERVING | DATABASE | CODECS | {"grpc"}),
+]
+
+
+@pytest.mark.parametrize("start", STARTS, ids=lambda start: " ".join(start.arguments))
+def test_a_command_loads_no_more_than_it_needs(start: Start, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(SANDBOX)
+    if start.arguments[0] in {"keys", "usage", "requests", "tasks"}:
+        asyncio.run(create_database(tmp_path / ".umg"))
+    flags = () if start.arguments[0] in {"providers", "init", "reload"} else ("--config", str(config))
+    command = [sys.executable, "-c", RUN, *start.arguments, *flags]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    [*_, last] = done.stderr.splitlines()
+    assert last.startswith("modules "), done.stderr
+    assert start.unneeded.isdisjoint(last.split())
+
+
+async def create_database(data: Path) -> None:
+    data.mkdir()
+    store = await open_store("sqlite", data)
+    await store.aclose()

@@ -4,16 +4,16 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import typer
 from google.protobuf.message import Message
 
-from umg_grpc.cli.config import load
+from umg_grpc.cli.config import load_storage
 from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
 
 VARIABLE = "UMG_ADMIN_KEY"
 
@@ -70,23 +70,25 @@ async def _local(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
     the gateway.
     """
     # imported here: the service and its database are slow to import, and a remote gateway needs neither
-    from umg_grpc.routing import Router
-    from umg_grpc.service.pipeline.channels import Channels
     from umg_grpc.service.servicers.admin import AdminServicer
-    from umg_grpc.service.servicers.channel_report import ChannelReport
     from umg_grpc.store import StoreError, open_store
-    from umg_grpc.store.channel_failures import read_failures
 
-    config = load(target.config)
     try:
-        store = await open_store(config.database, target.data, create=False)
+        store = await open_store(load_storage(target.config).database, target.data, create=False)
     except StoreError as error:
         raise CommandError(str(error)) from None
     try:
-        report = ChannelReport(Channels(Router(config)), list, partial(read_failures, target.data))
-        yield LocalAdmin(AdminServicer(store, report))
+        yield LocalAdmin(AdminServicer(store, NoChannels()))
     finally:
         await store.aclose()
+
+
+class NoChannels:
+    """Empty list of channels: commands read those of a config without the service."""
+
+    async def list(self) -> pb.ListChannelsResponse:
+        """Return no channels."""
+        return pb.ListChannelsResponse()
 
 
 class LocalAdmin:

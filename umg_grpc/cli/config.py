@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 
-from umg_grpc.config import Config, ConfigError, Problem, built_in, parse
+from umg_grpc.config import Config, ConfigError, Problem, Storage, built_in, parse, parse_storage
 from umg_grpc.config.from_environment import config_text, found_providers
 
 
@@ -19,6 +20,7 @@ class FromEnvironment:
 
 
 FROM_ENVIRONMENT = FromEnvironment()
+FoundT = TypeVar("FoundT")
 ConfigSource = Path | FromEnvironment | None
 """File of a config, or the environment; None for the built-in config."""
 
@@ -44,8 +46,21 @@ def flags(source: ConfigSource) -> tuple[str, ...]:
 
 def load(source: ConfigSource) -> Config:
     """Return the config. If it is unusable, print the problems to standard error and exit with 2."""
+    return _usable(source, lambda: read(source, os.environ))
+
+
+def load_storage(file: Path | None) -> Storage:
+    """Return the places where gateways with the config store keys, usage and tasks. If they are unusable, print the
+    problems to standard error and exit with 2.
+    """
+    if file is None:
+        return Storage()
+    return _usable(file, lambda: parse_storage(file.read_text(encoding="utf-8"), str(file), os.environ))
+
+
+def _usable(source: ConfigSource, read_config: Callable[[], FoundT]) -> FoundT:
     try:
-        return read(source, os.environ)
+        return read_config()
     except ConfigError as error:
         print(error, file=sys.stderr)
     except (OSError, UnicodeDecodeError) as error:

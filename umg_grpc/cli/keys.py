@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.cli.admin_client import AdminClient, opened
-from umg_grpc.cli.config import load
+from umg_grpc.cli.config import load_storage
 from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.prices import credits_text
@@ -56,7 +56,7 @@ def _warn_of_uncounted(target: AdminTarget, key: pb.Key) -> None:
     from umg_grpc.access.usage import DIRECTORY
     from umg_grpc.store.process_locks import count_running
 
-    if not any(key.settings.HasField(name) for name in FIELDS) or load(target.config).redis is not None:
+    if not any(key.settings.HasField(name) for name in FIELDS) or load_storage(target.config).redis is not None:
         return
     with suppress(OSError):  # of files of another user
         if (running := count_running(target.data / DIRECTORY)) > 1:
@@ -111,7 +111,7 @@ async def show_webhook_secret(target: AdminTarget, reference: str) -> None:
 
     async with opened(target) as admin:
         found = await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)
-    secret = link_secret(load(target.config).secret, target.data)
+    secret = link_secret(load_storage(target.config).secret, target.data)
     print(CallbackSignatures(secret).signing_secret(found.key.key_id))
 
 

@@ -9,10 +9,8 @@ from types import MappingProxyType
 
 import typer
 
-from umg_grpc.access.authentication import caller_of
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.keys import Key, Keys
-from umg_grpc.cli.admin_client import opened
+from umg_grpc.cli.admin_client import CommandError, opened
 from umg_grpc.cli.channel_states import STATE_NAMES, Pair, state_text
 from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
@@ -34,7 +32,6 @@ from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Rout
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.resilience.circuit_breaker import State
 from umg_grpc.service.servicers.channel_report import CIRCUIT_STATES, ChannelReport
-from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.channel_failures import LastFailure, read_failures
 from umg_grpc.v1 import pb
 
@@ -118,18 +115,26 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
     reject the call, print the error to standard error and exit with 1.
     """
     try:
-        caller = caller_of(await _find_key(config, data, key)) if key else None
+        caller = await _find_caller(config, data, key) if key else None
         _explain(Router(config), model, face, caller, states)
-    except (UmgError, StoreError) as error:
+    except (UmgError, CommandError) as error:
         print(f"umg: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
 
-async def _find_key(config: Config, data: Path, reference: str) -> Key:
-    """Return the key with an id, name or prefix. Raise UmgError, and StoreError if there is no database."""
-    store = await open_store(config.database, data, create=False)
+async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
+    """Return the caller with the key of an id, name or prefix. Raise UmgError or CommandError."""
+    # imported here: the database is slow to import, and the other commands on models do not use it
+    from umg_grpc.access.authentication import caller_of
+    from umg_grpc.access.keys import Keys
+    from umg_grpc.store import StoreError, open_store
+
     try:
-        return await Keys(store).get(reference)
+        store = await open_store(config.database, data, create=False)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    try:
+        return caller_of(await Keys(store).get(reference))
     finally:
         await store.aclose()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from sqlalchemy import select
 
-from umg_grpc.cli.config import load
+from umg_grpc.cli.config import load_storage
 from umg_grpc.cli.tables import print_table
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.tables import MediaTask, TaskCallback
@@ -19,7 +19,7 @@ DEAD = "given up"
 async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
     """Print the newest notifications that are not delivered. Print a failure to standard error and exit with 1."""
     try:
-        store = await open_store(load(config).database, data, create=False)
+        store = await open_store(load_storage(config).database, data, create=False)
     except StoreError as error:
         print(f"umg: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -2,7 +2,7 @@
 
 from umg_grpc.config.address import Address
 from umg_grpc.config.built_in import BUILT_IN
-from umg_grpc.config.file_schema import built_in, parse
+from umg_grpc.config.file_schema import built_in, parse, parse_storage
 from umg_grpc.config.values import (
     AccessKeyAuth,
     Auth,
@@ -27,6 +27,7 @@ from umg_grpc.config.values import (
     Retention,
     Retries,
     ServiceAccountAuth,
+    Storage,
     Timeout,
     Tls,
 )
@@ -60,8 +61,10 @@ __all__ = [
     "Retention",
     "Retries",
     "ServiceAccountAuth",
+    "Storage",
     "Timeout",
     "Tls",
     "built_in",
     "parse",
+    "parse_storage",
 ]

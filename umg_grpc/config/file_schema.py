@@ -8,12 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from umg_grpc.config.aliases import aliases
 from umg_grpc.config.built_in import BUILT_IN
-from umg_grpc.config.channels import channels
 from umg_grpc.config.convert import read_entry
-from umg_grpc.config.model_index import ModelIndex
-from umg_grpc.config.models import models
 from umg_grpc.config.scalars import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
     BlobStorage,
@@ -29,6 +25,7 @@ from umg_grpc.config.values import (
     Retention,
     Retries,
     Seconds,
+    Storage,
     Tls,
     VideoTaskConfig,
 )
@@ -124,10 +121,31 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
     return config
 
 
+def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> Storage:
+    """Return the part of a config that commands on the database need. Raise ConfigError as `parse` does, except for
+    problems in channels, models and aliases.
+    """
+    document = Document(text, filename, environment)
+    file = read_entry(document, (), document.value, _File)
+    if file is None:
+        raise ConfigError(document.problems)
+    _check_database(document, file.database)
+    redis = redis_url(document, ("redis",), file.redis) if file.redis is not None else None
+    if document.problems:
+        raise ConfigError(document.problems)
+    return Storage(database=file.database, redis=redis, secret=file.secret)
+
+
 def _config(document: Document, directory: PurePath) -> Config | None:
     """Return the config, None if it cannot be read. Reads all parts even after a problem, so that all problems are
     found.
     """
+    # imported here: their names of protocols come from the wire formats, which are slow to import
+    from umg_grpc.config.aliases import aliases
+    from umg_grpc.config.channels import channels
+    from umg_grpc.config.model_index import ModelIndex
+    from umg_grpc.config.models import models
+
     file = read_entry(document, (), document.value, _File)
     values = document.value if isinstance(document.value, dict) else {}
     served_channels = tuple(channels(document, values.get("channels"), directory))
@@ -140,8 +158,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     for position, origin in enumerate(file.cors.origins):
         if not ORIGIN.fullmatch(origin):
             document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
-    if file.database != "sqlite" and scheme(file.database) not in {"postgresql", "postgres"}:
-        document.problem(("database",), "expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
+    _check_database(document, file.database)
     retries, breaker = file.retries, file.breaker
     _check_order(document, "retries", ("backoff", retries.backoff), ("max_backoff", retries.max_backoff))
     _check_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))
@@ -174,6 +191,11 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         blobs=_blobs(document, file.blobs),
         tasks=_tasks(document, file.tasks),
     )
+
+
+def _check_database(document: Document, database: str) -> None:
+    if database != "sqlite" and scheme(database) not in {"postgresql", "postgres"}:
+        document.problem(("database",), "expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
 
 
 def _check_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:

@@ -348,6 +348,15 @@ class MetricsAccess:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Storage:
+    """Places of a config where gateways store keys, usage and tasks, see the fields of `Config`."""
+
+    database: str = field(default="sqlite", repr=False)
+    redis: str | None = field(default=None, repr=False)
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """Complete config of the gateway."""
 

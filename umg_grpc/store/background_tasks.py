@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 FIRST_PAUSE_SECONDS = 0.2  # back-off after a first failure, doubled after each further one
@@ -17,6 +16,8 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 def reason_of(error: Exception) -> str:
     """Return the text of a database error for the log, without the statement and its parameters, which are callers'."""
+    from sqlalchemy.exc import DBAPIError  # here: commands without a database import this module
+
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     return str(cause).strip() or type(cause).__name__
 
@@ -70,6 +71,8 @@ class Background:
             await self._try_step()
 
     async def _try_step(self) -> bool:
+        from sqlalchemy.exc import SQLAlchemyError  # here: as above
+
         try:
             await self._step()
         except (SQLAlchemyError, OSError) as error:  # the database is unavailable: a traceback is useless

@@ -1,5 +1,7 @@
 """The state of the call that is being served."""
 
+from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
+
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -7,22 +9,22 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
-from umg_grpc.access.budgets import Reservation
-from umg_grpc.access.caller import Caller, KeyReference
-from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import Prices, Quantities
-from umg_grpc.service.resilience.overload import LoadShedder
-from umg_grpc.service.telemetry.interface import CallSpan
-from umg_grpc.store.usage_records import AttemptRecord
-from umg_grpc.trace_context import TraceContext
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import STRICT, TIMEOUT, is_strict, timeout_seconds
-from umg_grpc.wire.report import Report
-from umg_grpc.wire.request_notes import RequestNotes
 
 if TYPE_CHECKING:
+    from umg_grpc.access.budgets import Reservation
+    from umg_grpc.access.caller import Caller, KeyReference
+    from umg_grpc.access.key_limits import Admission
+    from umg_grpc.prices import Prices, Quantities
     from umg_grpc.service.pipeline.usage import UsageInFlight
+    from umg_grpc.service.resilience.overload import LoadShedder
+    from umg_grpc.service.telemetry.interface import CallSpan
+    from umg_grpc.store.usage_records import AttemptRecord
+    from umg_grpc.trace_context import TraceContext
+    from umg_grpc.wire.report import Report
+    from umg_grpc.wire.request_notes import RequestNotes
 
 Answer: TypeAlias = (
     pb.GenerateResponse
@@ -99,7 +101,7 @@ class CallCharges:
     """Reservation of the maximum cost, for a key with a budget."""
     output_limit: int | None = None
     """Tokens of an answer that the reservation pays for; None for the longest answer."""
-    usage_in_flight: "UsageInFlight | None" = None
+    usage_in_flight: UsageInFlight | None = None
     """Record of the call while it is in flight; None before the attempts, and without usage records."""
     micro_credits: int = 0
     """Cost of the usage, set at the end of the call."""

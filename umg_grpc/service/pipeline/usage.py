@@ -4,14 +4,14 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
-from umg_grpc.prices import FREE, Quantities, Unit, estimated_quantities, quantities_of, unit_of
+from umg_grpc.prices import FREE, Quantities, estimated_quantities, quantities_of, unit_of
 from umg_grpc.service.pipeline.call import Call, CallFacts
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
+from umg_grpc.service.pipeline.usage_fields import FIELDS, PACKAGE
 from umg_grpc.status import STATUS
 from umg_grpc.store.open_records import NO_SLOT
 from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, storable
@@ -30,25 +30,7 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Operations of the methods that call a channel, as in `ModelOperation`."""
-FIELDS: Mapping[Unit, str] = {
-    prices.INPUT: "input_tokens",
-    prices.CACHE_READ: "cache_read_tokens",
-    prices.CACHE_WRITE: "cache_write_tokens",
-    prices.LONG_CACHE_WRITE: "long_cache_write_tokens",
-    prices.AUDIO_INPUT: "audio_input_tokens",
-    prices.OUTPUT: "output_tokens",
-    prices.REASONING: "reasoning_tokens",
-    prices.AUDIO_OUTPUT: "audio_output_tokens",
-    prices.SEARCH: "searches",
-    prices.IMAGE: "images",
-    prices.VIDEO_SECOND: "video_seconds",
-    prices.VIDEO: "videos",
-    prices.IMAGE_INPUT: "image_input_tokens",
-    prices.IMAGE_OUTPUT: "image_output_tokens",
-}
-"""Fields of a record by their units; a request has none, since each record with usage is one."""
 NOTHING: Quantities = MappingProxyType({})
-PACKAGE = "/umg.v1."
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
 MAX_NAME_CHARACTERS = 64

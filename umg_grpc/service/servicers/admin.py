@@ -5,6 +5,7 @@ interceptor checks, except for the methods by which every key reads about itself
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -16,7 +17,6 @@ from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.validation import check
-from umg_grpc.service.servicers.channel_report import ChannelReport
 from umg_grpc.service.servicers.key_messages import changes_of, fields_of, message_of
 from umg_grpc.service.servicers.request_report import RequestReport
 from umg_grpc.service.servicers.usage_report import UsageReport
@@ -24,15 +24,23 @@ from umg_grpc.store import Store
 from umg_grpc.store.budgets import NO_BALANCE, BudgetAccounts, period_start
 from umg_grpc.store.usage_records import UsageRecords
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_token
+from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
 
 PAGE_SIZE = 100
+
+
+class ChannelList(Protocol):
+    """Source of the channels with their health."""
+
+    async def list(self) -> pb.ListChannelsResponse:
+        """Return all channels."""
+        ...
 
 
 class AdminServicer(rpc.AdminServiceServicer):
     """`umg.v1.AdminService`."""
 
-    def __init__(self, store: Store, channels: ChannelReport, *, refuses_limits: bool = False) -> None:
+    def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool = False) -> None:
         """Create a servicer. `refuses_limits`: whether keys cannot have limits, see `uncounted_limits`."""
         self._keys = Keys(store)
         self._refuses_limits = refuses_limits

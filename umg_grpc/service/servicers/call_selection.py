@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypeVar
 
 import msgspec
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.errors import UmgError
+from umg_grpc.service.servicers.times import utc
 from umg_grpc.store.usage_records import CallFilter, time_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_token
+from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
 
 SPAN = timedelta(days=30)
 
@@ -58,17 +58,3 @@ def selected(request: Selection) -> CallFilter:
     only = {"key": request.key_ids, "model": request.models, "channel": request.channels}
     failed = isinstance(request, pb.ListRequestRecordsRequest) and request.failed_only
     return CallFilter(since, until, only, failed=failed)
-
-
-def utc(time: Timestamp) -> datetime:
-    """Return the time of a message, in UTC."""
-    return time.ToDatetime(UTC)
-
-
-def timestamp(time: datetime | None) -> Timestamp | None:
-    """Return the message of a time; None for no time."""
-    if time is None:
-        return None
-    message = Timestamp()
-    message.FromDatetime(time)
-    return message

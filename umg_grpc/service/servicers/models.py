@@ -10,7 +10,7 @@ from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model, may_use
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_token, page_after, page_before
+from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token, page_after, page_before
 
 
 class ModelServicer(rpc.ModelServiceServicer):

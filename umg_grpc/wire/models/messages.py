@@ -4,7 +4,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid
-from umg_grpc.wire.models.page_token import decode_token, encode_token, page_after, page_before
+from umg_grpc.wire.core.page_token import decode_token, encode_token, page_after, page_before
 from umg_grpc.wire.models.query_parameters import Query, page_size
 
 DEFAULT_PAGE = 20

@@ -1,0 +1,26 @@
+"""Names by which usage records are written and reported."""
+
+from collections.abc import Mapping
+
+from umg_grpc import prices
+from umg_grpc.prices import Unit
+
+PACKAGE = "/umg.v1."
+"""Begin of the paths of our methods, which records leave out."""
+FIELDS: Mapping[Unit, str] = {
+    prices.INPUT: "input_tokens",
+    prices.CACHE_READ: "cache_read_tokens",
+    prices.CACHE_WRITE: "cache_write_tokens",
+    prices.LONG_CACHE_WRITE: "long_cache_write_tokens",
+    prices.AUDIO_INPUT: "audio_input_tokens",
+    prices.OUTPUT: "output_tokens",
+    prices.REASONING: "reasoning_tokens",
+    prices.AUDIO_OUTPUT: "audio_output_tokens",
+    prices.SEARCH: "searches",
+    prices.IMAGE: "images",
+    prices.VIDEO_SECOND: "video_seconds",
+    prices.VIDEO: "videos",
+    prices.IMAGE_INPUT: "image_input_tokens",
+    prices.IMAGE_OUTPUT: "image_output_tokens",
+}
+"""Fields of a record by their units; a request has none, since each record with usage is one."""
