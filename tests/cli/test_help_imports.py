@@ -91,6 +91,5 @@ def test_a_command_loads_no_more_than_it_needs(start: Start, tmp_path: Path) -> 
 
 
 async def create_database(data: Path) -> None:
-    data.mkdir()
     store = await open_store("sqlite", data)
     await store.aclose()

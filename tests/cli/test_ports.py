@@ -11,13 +11,13 @@ import pytest
 
 from tests.support.gateways import SANDBOX
 from tests.support.processes import run, serve
-from umg_grpc.cli.ports import check_free, claim
+from umg_grpc.cli.ports import HTTP, check_free, claim
 from umg_grpc.config import Address
 
 ENVIRONMENT = {"UMG_API_KEY": "sk-umg-first-secret-of-the-tests"}
 PROBES = {
     "listener": "server = socket.create_server(('127.0.0.1', 0), reuse_port=True); port = server.getsockname()[1]",
-    "claim": "from umg_grpc.cli.ports import *; held = claim(Address('127.0.0.1', 9)); held.__enter__(); port = 9",
+    "claim": "from umg_grpc.cli.ports import *; held = claim(Address('127.0.0.1', 9), HTTP); held.__enter__(); port = 9",
     "program": "import http.server; server = http.server.HTTPServer(('127.0.0.1', 0), None); port = server.server_port",
 }
 """Programs that have an address, by its kind."""
@@ -86,22 +86,23 @@ async def test_the_refusal_is_one_line_that_names_the_program_with_the_port(
         err = await refusal(tmp_path, flag, other.address, workers)
     [line] = [line for line in err.splitlines() if str(other.address) in line]
     assert line.startswith(f"umg: cannot listen on {other.address}")
-    assert line.endswith(f"Address already in use (process {other.pid}, {Path(sys.executable).name})")
+    program = f"(process {other.pid}, {Path(sys.executable).name})"
+    assert line.endswith(f"Address already in use {program}; another address: {flag} HOST:PORT")
     assert "GRPC_VERBOSITY" not in err
 
 
 async def test_a_port_of_another_program_is_not_shared_and_the_program_is_named() -> None:
     async with holding("listener") as other:
-        with pytest.raises(OSError, match=f"cannot listen on {other.address}: .*process {other.pid}, "):
-            check_free(other.address)
-    check_free(other.address)
+        with pytest.raises(OSError, match=f"cannot listen on {other.address} for HTTP: .*process {other.pid}, "):
+            check_free(other.address, HTTP)
+    check_free(other.address, HTTP)
 
 
 async def test_a_claimed_address_is_taken_before_any_worker_listens() -> None:
     async with holding("claim") as other:
-        with claim(Address("127.0.0.2", 9)):
+        with claim(Address("127.0.0.2", 9), HTTP):
             pass
-        with pytest.raises(OSError, match=f"cannot listen on {other.address}: .*process {other.pid}, "):
-            claim(other.address)
-    with claim(other.address):
+        with pytest.raises(OSError, match=f"cannot listen on {other.address} for HTTP: .*process {other.pid}, "):
+            claim(other.address, HTTP)
+    with claim(other.address, HTTP):
         pass

@@ -22,10 +22,7 @@ from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
-    help="One service in front of every AI model provider.",
-)  # fmt: skip
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(key_commands.app, name="keys")
 app.command()(provider_commands.init)
 app.command()(provider_commands.providers)
@@ -37,6 +34,24 @@ app.command()(video_commands.video)
 app.add_typer(video_commands.tasks, name="tasks")
 
 HTTP = "127.0.0.1:8080"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"umg {version('unified-model-gateway')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main_options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """One service in front of every AI model provider."""
 
 
 @app.command()
@@ -219,7 +234,7 @@ def main() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
-        app()
+        app(prog_name="umg")
     except BrokenPipeError:  # `umg models | head`
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  keeps the interpreter's last flush from failing
         sys.exit(141)

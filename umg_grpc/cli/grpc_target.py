@@ -1,8 +1,9 @@
 """gRPC face of a gateway that a command calls, with the key of a caller."""
 
+import asyncio
 import shlex
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 ADDRESS = "127.0.0.1:50051"
 OPTIONS = (("grpc.max_receive_message_length", -1),)
+CONNECT_SECONDS = 10
 
 GrpcFlag = Annotated[str, typer.Option("--grpc", metavar="HOST:PORT", help="The gateway's gRPC address.")]
 KeyFlag = Annotated[str, typer.Option("--key", envvar="UMG_API_KEY", help="Without it the bootstrap key in --data.")]
@@ -50,17 +52,42 @@ class GrpcTarget:
 
         if self.tls:
             async with secure_channel(self.address, ssl_channel_credentials(self.authorities), OPTIONS) as channel:
+                await self._connect(channel)
                 yield channel
         else:
             async with insecure_channel(self.address, OPTIONS) as channel:
+                await self._connect(channel)
                 yield channel
+
+    async def _connect(self, channel: "grpc.aio.Channel") -> None:
+        """Wait until the gateway answers. Raise UmgError(UNAVAILABLE), which names the remedy."""
+        from grpc import ChannelConnectivity
+
+        from umg_grpc.errors import UmgError
+        from umg_grpc.v1 import pb
+
+        state = channel.get_state(try_to_connect=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                while state not in {ChannelConnectivity.READY, ChannelConnectivity.TRANSIENT_FAILURE}:
+                    await channel.wait_for_state_change(state)
+                    state = channel.get_state(try_to_connect=True)
+        if state is not ChannelConnectivity.READY:
+            tried = f"{self.address} {'with' if self.tls else 'without'} TLS"
+            message = (
+                f"no gateway answers at {tried}; start one with `umg serve`, or name the gRPC address of another with "
+                "--grpc HOST:PORT"
+            )
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
 
 
 def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Path) -> GrpcTarget:
     """Return the target of the flags. Raise BadParameter for a key or a file that cannot be used."""
     key_file = data / BOOTSTRAP_FILE
     if not key and not key_file.is_file():
-        raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {key_file} either", param_hint="--key")
+        raise typer.BadParameter(
+            f"give one, or set UMG_API_KEY; `umg serve` creates {key_file}, which does not exist", param_hint="--key"
+        )
     secret = key or key_file.read_text().strip()
     if not (secret.isascii() and secret.isprintable()):
         raise typer.BadParameter("a key is printable ASCII", param_hint="--key")

@@ -12,9 +12,12 @@ from umg_grpc.config import Address
 LISTEN = "0A"
 """State of a listening socket in `/proc/net/tcp`."""
 PROC = Path("/proc")
+HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
+OPTIONS = {HTTP: "--http HOST:PORT", GRPC: "--grpc HOST:PORT", METRICS: "metrics.address in the config"}
+"""Option that sets the address for a purpose."""
 
 
-def claim(address: Address) -> AbstractContextManager[object]:
+def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
     """Claim an address that worker processes share, until the context ends. Raise OSError if another process has it.
 
     Workers bind with SO_REUSEPORT, which lets a second gateway bind the same port at any time in which no worker
@@ -27,11 +30,11 @@ def claim(address: Address) -> AbstractContextManager[object]:
         held.bind(f"\0{_claim_name(address)}")
     except OSError as error:
         held.close()
-        raise taken(address, error) from None
+        raise taken(address, error, purpose) from None
     return held
 
 
-def check_free(address: Address, purpose: str = "") -> None:
+def check_free(address: Address, purpose: str) -> None:
     """Raise OSError if a process listens on the address, also one that shares its ports."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
@@ -40,10 +43,14 @@ def check_free(address: Address, purpose: str = "") -> None:
         raise taken(address, error, purpose) from None
 
 
-def taken(address: Address, error: OSError, purpose: str = "") -> OSError:
-    """Return the error for an address that cannot be bound, with the process that has it if the system names it."""
+def taken(address: Address, error: OSError, purpose: str) -> OSError:
+    """Return the error for an address that cannot be bound, with the process that has it if the system names it, and
+    the option that sets another address.
+    """
     reason = (error.strerror or str(error)).partition(" (while")[0]
-    return OSError(f"cannot listen on {address}{f' for {purpose}' if purpose else ''}: {reason}{holder(address)}")
+    return OSError(
+        f"cannot listen on {address} for {purpose}: {reason}{holder(address)}; another address: {OPTIONS[purpose]}"
+    )
 
 
 def holder(address: Address) -> str:

@@ -17,6 +17,7 @@ from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
+from umg_grpc.cli import ports
 from umg_grpc.cli.config import ConfigSource
 from umg_grpc.cli.open_files import max_clients, raise_file_limit
 from umg_grpc.cli.ports import check_free, holder, taken
@@ -134,12 +135,12 @@ async def gateway(
                 runner = make_runner(_app(state, config, channel, metrics, load_shedder, files))
                 await runner.setup()
                 tls = certificates.http_context if certificates is not None else None
-                state.http = await _bind(runner, options.http, "HTTP", share_port=options.share_ports, tls=tls)
+                state.http = await _bind(runner, options.http, ports.HTTP, share_port=options.share_ports, tls=tls)
             if (address := options.metrics or config.metrics.address) is not None:
                 scraped = make_runner(_metrics_app(config, channel, metrics))
                 await scraped.setup()
                 stack.push_async_callback(scraped.cleanup)  # after the drain, so that scrapers can observe the drain
-                state.metrics = await _bind(scraped, address, "metrics", share_port=options.share_ports)
+                state.metrics = await _bind(scraped, address, ports.METRICS, share_port=options.share_ports)
             if state.service is not None and face is not None:  # only now, when no address is taken
                 state.service.links.base_url = _public_url(options, config, state.http)
                 state.bootstrap = await _learn_first_key(state.service, options, environment.get(VARIABLE))
@@ -269,7 +270,7 @@ def _connections(config: Config, files: int) -> int:
 def _bind_grpc(service: Service, options: Options, limit: int, certificates: Certificates | None) -> GrpcFace:
     credentials = certificates.grpc_credentials() if certificates is not None else None
     if options.grpc.port and not options.share_ports:  # the parent of workers has checked the port that they share
-        check_free(options.grpc, "gRPC")  # gRPC would report it in log lines of its own
+        check_free(options.grpc, ports.GRPC)  # gRPC would report it in log lines of its own
     try:
         return GrpcFace.bind(
             *(service, str(options.grpc)),
@@ -278,7 +279,7 @@ def _bind_grpc(service: Service, options: Options, limit: int, certificates: Cer
             credentials=credentials,
         )
     except OSError as error:
-        raise OSError(f"{error}{holder(options.grpc)}") from None
+        raise OSError(f"{error}{holder(options.grpc)}; another address: {ports.OPTIONS[ports.GRPC]}") from None
 
 
 async def _bind(

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 from prometheus_client.multiprocess import mark_process_dead
 
+from umg_grpc.cli import ports
 from umg_grpc.cli.config import flags
 from umg_grpc.cli.ports import check_free, claim, taken
 from umg_grpc.cli.reload import Outcome
@@ -102,11 +103,11 @@ class Workers:
         """Bind the ports, on which the parent does not listen. Raises OSError if an address cannot be bound."""
         options = self._options
         if HTTP in options.faces:
-            self.http = self._hold(options.http)
+            self.http = self._hold(options.http, ports.HTTP)
         if GRPC in options.faces:
-            self.grpc = self._hold(options.grpc)
+            self.grpc = self._hold(options.grpc, ports.GRPC)
         if self._config.metrics.address is not None:
-            self.metrics = self._hold(self._config.metrics.address)
+            self.metrics = self._hold(self._config.metrics.address, ports.METRICS)
 
     async def start(self) -> None:
         """Start the workers."""
@@ -167,14 +168,14 @@ class Workers:
             await asyncio.wait([self._relay])
         await self._stack.aclose()
 
-    def _hold(self, address: Address) -> Address:
+    def _hold(self, address: Address, purpose: str) -> Address:
         """Bind a shared address, so that port 0 becomes the same port for all workers and no other program takes it.
 
         Raises OSError if another process has the address, also a gateway with workers, which shares its ports.
         """
         if address.port:
-            self._stack.enter_context(claim(address))
-            check_free(address)
+            self._stack.enter_context(claim(address, purpose))
+            check_free(address, purpose)
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         bound = self._stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -182,10 +183,10 @@ class Workers:
         try:
             bound.bind((address.host, address.port))
         except OSError as error:
-            raise taken(address, error) from None
+            raise taken(address, error, purpose) from None
         held = Address(address.host, bound.getsockname()[1])
         if not address.port:
-            self._stack.enter_context(claim(held))
+            self._stack.enter_context(claim(held, purpose))
         return held
 
     async def _keep_alive(self, number: int, metrics_folder: str) -> None:

@@ -9,8 +9,8 @@ from multidict import CIMultiDict
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.models import MODEL_LISTS, shape_for, shape_of
 from umg_grpc.wire.core.page_token import encode_token, page_after, page_before
+from umg_grpc.wire.models import MODEL_LISTS, shape_for, shape_of
 
 CHAT, MESSAGES, NATIVE = "models", "messages_models", "key_native_models"
 

@@ -12,8 +12,8 @@ import pytest
 from google.protobuf import text_format
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.models import MODEL_LISTS
 from umg_grpc.wire.core.page_token import encode_token, page_before
+from umg_grpc.wire.models import MODEL_LISTS
 
 HERE = Path(__file__).parent
 FILES = {"models": "chat.json", "messages_models": "messages.json", "native_models": "native.json"}
