@@ -26,7 +26,7 @@ audit_args ?=
 clients_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clients docs clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clients docs recording clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -165,6 +165,9 @@ docs: $(VENV)/.docs ## build the website of the documents in build/site; a broke
 	@$(BIN)/python -m scripts.docs_site build/site-pages
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html build/site-pages build/site
 	@echo "==> open build/site/index.html"
+
+recording: $(VENV)/.installed ## run the commands of the README's recording, and write docs/recording.svg
+	$(BIN)/python -m tests.recording
 
 clean: ## remove the files that install and the tests created
 	rm -rf $(VENV) gen clients/python/src/umg_client/v1 clients/java/target clients/rust/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

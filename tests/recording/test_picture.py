@@ -1,0 +1,17 @@
+"""Picture of a recording: its text is read back, and compared without the values of one run."""
+
+from tests.recording.picture import picture, steps_of
+from tests.recording.session import Step, shape
+
+
+def test_long_lines_are_read_back_from_the_picture() -> None:
+    steps = [Step("a --flag " + "x " * 90, "first\n" + "<word> & " * 40 + "\n"), Step("b", "")]
+    read = steps_of(picture(steps))
+    assert [(step.command.split(), step.output.split()) for step in read] == [
+        (step.command.split(), step.output.split()) for step in steps
+    ]
+
+
+def test_the_shape_of_an_output_ignores_numbers_and_values() -> None:
+    assert shape('{"id": "gen-1", "n": [1]}') == shape('{"id": "gen-2", "n": [7]}') == '{"id": "str", "n": ["int"]}'
+    assert shape("a  12 sk-umg-abc") == shape("a 3 sk-umg-d…") != shape("b 3")
