@@ -11,20 +11,28 @@ from pathlib import Path
 import pytest
 
 from http_facade.routes import ROUTES
+from tests.recording.picture import PAGE as RECORDING
+from tests.recording.picture import steps_of
+from tests.recording.session import Step, session, shape, shown
 from tests.sdk.node_runner import NODE, installed
 from tests.sdk.runner import installed_or_skipped
 from tests.support.databases import create_database
 from tests.support.processes import Served, run
 from umg_grpc.config import parse
+from umg_grpc.families import FAMILIES
+from umg_grpc.image_families import IMAGE_FAMILIES
 from umg_grpc.server import SERVICES
+from umg_grpc.video_families import FAMILIES as VIDEO_FAMILIES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+FIRST_CALLS = (ROOT / "docs/first-calls.md").read_text()
+FEATURES = (ROOT / "docs/features.md").read_text()
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/*/README.md")])
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", README + FIRST_CALLS, re.DOTALL)
 
 
 EXAMPLES = [("bash", block) for block in blocks("bash") if "curl" in block] + [
@@ -50,6 +58,7 @@ KINDS = [
     Example("curl, rerank", "v1/rerank \\", r'"index":1,"relevance_score":0\.\d+,"document":"The kitten'),
     Example("curl, models", "v1/models -H", '"id":"wordllama-rerank"'),
     Example("curl, Connect", "GenerationService/Generate \\", r'"finishReason": "FINISH_REASON_'),
+    Example("openai, chat", 'client.chat.completions.create(model="famC', SIMULATED),
     Example("openai", "client.responses", SIMULATED),
     Example("openai, embeddings", "client.embeddings", rf"^1\.0 A cat.*\n{SCORED}"),
     Example("anthropic", "from anthropic import", SIMULATED),
@@ -99,6 +108,13 @@ async def test_an_example_runs_unchanged(example: tuple[str, str], served: Serve
     assert re.search(kind(example).prints, out.decode())
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_recording_shows_the_output_of_its_commands(served: Served, tmp_path: Path) -> None:
+    """Otherwise run `make recording`."""
+    recorded = [Step(step.command, shape(step.output)) for step in steps_of(RECORDING.read_text(encoding="utf-8"))]
+    assert recorded == [Step(step.command, shape(shown(step.output))) for step in await session(served, tmp_path)]
+
+
 def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_served() -> None:
     def plain(path: str) -> str:
         return re.sub(r"\{.*?\}", "{}", path)
@@ -110,17 +126,17 @@ def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_s
         if not route.path.startswith("/v1/models/{model:.+}:")
         and route.path.removesuffix("/") not in paths - {route.path}
     }
-    pairs = re.findall(r"`((?:GET|POST|PATCH|DELETE)(?:` and `(?:GET|POST|PATCH|DELETE))*) (/\S*)`", README)
+    pairs = re.findall(r"`((?:GET|POST|PATCH|DELETE)(?:` and `(?:GET|POST|PATCH|DELETE))*) (/\S*)`", FEATURES)
     named = {(method, plain(path)) for methods, path in pairs for method in re.findall("[A-Z]+", methods)}
     assert named == served
 
 
 def test_every_service_that_is_served_over_grpc_is_on_the_page() -> None:
-    assert sorted(set(re.findall(r"`(umg\.v1\.\w+Service)`", README))) == SERVICES
+    assert sorted(set(re.findall(r"`(umg\.v1\.\w+Service)`", FEATURES))) == SERVICES
 
 
 async def test_the_key_command_of_the_table_works(tmp_path: Path) -> None:
-    found = re.search(r"`umg (keys create NAME .*?)`", README)
+    found = re.search(r"`umg (keys create NAME .*?)`", FEATURES)
     assert found is not None
     arguments = [word.strip("'") for word in found[1].split()]
     await create_database(tmp_path)
@@ -141,6 +157,28 @@ def test_the_modules_that_a_document_names_exist(document: Path) -> None:
         r"(?<![\w/(.])((?:umg_grpc|http_facade|proto|tests|clients)/[\w/.-]*\w)(?![\w/<])", document.read_text()
     )
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_config_of_the_page_is_valid() -> None:
+    [text] = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    config = parse(text, "umg.yaml", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+    assert [channel.name for channel in config.channels] == ["openai", "anthropic", "ollama"]
+
+
+def test_the_figures_of_the_comparison_are_those_of_the_conformance_page() -> None:
+    found = re.search(r"LiteLLM\]\(\S+\) ([\d.]+) .* passes (\d+) of the (\d+) checks", README)
+    assert found is not None
+    page = (ROOT / "docs/conformance.md").read_text()
+    assert f"### LiteLLM proxy {found[1]}\n" in page
+    assert f"{found[2]} of {found[3]} checks passed" in page.partition(f"LiteLLM proxy {found[1]}")[2]
+
+
+def test_the_page_explains_the_names_of_all_families() -> None:
+    [sentence] = re.findall(r"^The names `famC`.*?\n\n", README, re.MULTILINE | re.DOTALL)
+    named = set(re.findall(r"`(\w+)`", sentence))
+    ranges = re.findall(r"`(\w+)` to `(\w+)`", sentence)
+    between = {f"{first[:-1]}{chr(code)}" for first, last in ranges for code in range(ord(first[-1]), ord(last[-1]))}
+    assert {*FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES} - named - between == set()
 
 
 def test_make_lists_the_targets_that_the_documents_name() -> None:
