@@ -1,12 +1,19 @@
 import io.grpc.InsecureChannelCredentials;
 import umg.Umg;
+import umg.v1.*;
 
 public final class Hello {
   public static void main(String[] arguments) {
-    var address = System.getenv("UMG_ADDRESS");
-    try (var umg = Umg.connect(address, System.getenv("UMG_API_KEY"), InsecureChannelCredentials.create());
-        var answer = umg.chat("famO-5", "Say hello in five languages.")) {
-      answer.forEach(System.out::print);
+    var credentials = InsecureChannelCredentials.create();
+    try (var umg = new Umg(System.getenv("UMG_ADDRESS"), System.getenv("UMG_API_KEY"), credentials)) {
+      var said = Umg.user("Say hello in five languages.");
+      var request = GenerateRequest.newBuilder().setModel("famO-5").addMessages(said);
+      var stream = StreamGenerateRequest.newBuilder().setRequest(request).build();
+      var generation = GenerationServiceGrpc.newBlockingV2Stub(umg.channel);
+      try (var answers = umg.answers(() -> generation.streamGenerate(stream))) {
+        var events = answers.flatMap(answer -> answer.getEventsList().stream());
+        events.forEach(event -> System.out.print(event.getTextDelta()));
+      }
     }
   }
 }

@@ -4,62 +4,31 @@ import com.google.protobuf.ByteString;
 import io.grpc.*;
 import io.grpc.stub.BlockingClientCall;
 import java.io.ByteArrayOutputStream;
-import java.lang.Thread; // not that of umg.v1
 import java.nio.ByteOrder;
 import java.time.Duration;
-import java.util.ArrayDeque;
-import java.util.Objects;
-import java.util.concurrent.Callable;
+import java.util.*;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.function.Consumer;
-import java.util.function.Function;
-import java.util.function.Supplier;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.*;
 import java.util.stream.Stream;
 import umg.v1.*;
 
-/** Client of the Unified Model Gateway, with a stub for each of its services. */
+/** Client of the Unified Model Gateway: a connection for the generated stubs, whose methods {@link #call} calls. */
 public final class Umg implements AutoCloseable {
-  /** Size of the largest message that is received. An answer with vectors can exceed the 4 MiB of gRPC itself. */
-  public static final int MAX_ANSWER_BYTES = 64 << 20;
-  /** Number of answers after which {@link #runTools} runs no more tools. */
-  public static final int MAX_TOOL_ROUNDS = 20;
-  private static final Duration MAX_PAUSE = Duration.ofSeconds(30);
-
-  public final AdminServiceGrpc.AdminServiceBlockingV2Stub admin;
-  public final EmbeddingServiceGrpc.EmbeddingServiceBlockingV2Stub embeddings;
-  public final FileServiceGrpc.FileServiceBlockingV2Stub files;
-  public final GenerationServiceGrpc.GenerationServiceBlockingV2Stub generation;
-  public final ImageServiceGrpc.ImageServiceBlockingV2Stub images;
-  public final ModelServiceGrpc.ModelServiceBlockingV2Stub models;
-  public final RerankServiceGrpc.RerankServiceBlockingV2Stub rerank;
-  public final VideoServiceGrpc.VideoServiceBlockingV2Stub videos;
-  /** The connection with the key, for the other stubs of the generated classes. */
+  /** Connection of the stubs: {@code GenerationServiceGrpc.newBlockingV2Stub(umg.channel)}. */
   public final Channel channel;
+  /** Time after which a call fails. Null is none. */
+  public Duration deadline;
+  /** Number of times that a failed call is repeated. */
+  public int retries = 2;
   private final ManagedChannel connection;
+  private final String key;
 
-  private final Duration deadline;
-  private final int retries;
-
-  /** Makes a client without a deadline and with two retries. The first call connects. */
-  public static Umg connect(String address, String key, ChannelCredentials credentials) {
-    var connection = Grpc.newChannelBuilder(address, credentials).maxInboundMessageSize(MAX_ANSWER_BYTES);
-    return new Umg(connection.build(), key, null, 2);
-  }
-
-  /** Makes a client whose calls fail after the deadline, unless it is null, and are repeated as {@link #call} says. */
-  public Umg(ManagedChannel connection, String key, Duration deadline, int retries) {
-    this.connection = connection;
-    this.deadline = deadline;
-    this.retries = retries;
-    channel = ClientInterceptors.intercept(connection, new Calls(key, deadline));
-    admin = AdminServiceGrpc.newBlockingV2Stub(channel);
-    embeddings = EmbeddingServiceGrpc.newBlockingV2Stub(channel);
-    files = FileServiceGrpc.newBlockingV2Stub(channel);
-    generation = GenerationServiceGrpc.newBlockingV2Stub(channel);
-    images = ImageServiceGrpc.newBlockingV2Stub(channel);
-    models = ModelServiceGrpc.newBlockingV2Stub(channel);
-    rerank = RerankServiceGrpc.newBlockingV2Stub(channel);
-    videos = VideoServiceGrpc.newBlockingV2Stub(channel);
+  /** Makes a client of the gateway at {@code HOST:PORT}. The first call connects. An empty key sends none. */
+  public Umg(String address, String key, ChannelCredentials credentials) {
+    connection = Grpc.newChannelBuilder(address, credentials).maxInboundMessageSize(64 << 20).build();
+    channel = ClientInterceptors.intercept(connection, this::begin);
+    this.key = key;
   }
 
   @Override
@@ -67,135 +36,112 @@ public final class Umg implements AutoCloseable {
     connection.shutdownNow();
   }
 
-  /**
-   * Returns the result of a stub's method, and throws {@link UmgException} in place of its checked exception. A method
-   * that only reads, or that the gateway refused to begin, is called again when it failed, after the time that the
-   * failure's {@code RetryInfo} states.
-   */
-  public <T> T call(Callable<T> method) {
-    long began = System.nanoTime();
-    for (int attempt = 0; ; attempt++) {
-      try {
-        return once(method);
-      } catch (UmgException failure) {
-        var pause = failure.retryAfter != null ? failure.retryAfter : backoff(attempt);
-        var left = deadline == null ? MAX_PAUSE : deadline.minusNanos(System.nanoTime() - began);
-        boolean late = pause.compareTo(MAX_PAUSE) > 0 || pause.compareTo(left) > 0;
-        if (late || attempt >= retries || !failure.repeatable()) throw failure;
-        once(() -> {
-          Thread.sleep(pause.toMillis());
-          return null;
-        });
+  /** Gives a call the key, a request id and the deadline, and its failure the exception of this client as the cause. */
+  private <Q, A> ClientCall<Q, A> begin(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
+    var limited = deadline == null || options.getDeadline() != null ? options : options.withDeadlineAfter(deadline);
+    return new ForwardingClientCall.SimpleForwardingClientCall<>(next.newCall(method, limited)) {
+      @Override
+      public void start(Listener<A> listener, Metadata headers) {
+        if (!key.isEmpty()) addIfAbsent(headers, "authorization", "Bearer " + key);
+        var id = addIfAbsent(headers, "x-request-id", UUID.randomUUID().toString());
+        super.start(new ForwardingClientCallListener.SimpleForwardingClientCallListener<>(listener) {
+          @Override
+          public void onClose(Status status, Metadata trailers) {
+            var failure = new UmgException(status, trailers, method.getBareMethodName(), id);
+            super.onClose(status.isOk() ? status : status.withCause(failure), trailers);
+          }
+        }, headers);
       }
-    }
+    };
   }
 
-  private static Duration backoff(int attempt) {
-    return Duration.ofMillis(ThreadLocalRandom.current().nextLong(100L << attempt, 200L << attempt));
+  private static String addIfAbsent(Metadata headers, String name, String value) {
+    var key = Metadata.Key.of(name, Metadata.ASCII_STRING_MARSHALLER);
+    if (!headers.containsKey(key)) headers.put(key, value);
+    return headers.get(key);
   }
 
-  private static <T> T once(Callable<T> method) {
-    try {
-      return method.call();
-    } catch (StatusException failed) {
-      throw new UmgException(failed);
-    } catch (RuntimeException error) {
-      throw error;
-    } catch (Exception interrupted) {
-      Thread.currentThread().interrupt();
-      throw new UmgException(Status.CANCELLED.withCause(interrupted).asException());
+  /** A method of a stub with its request. */
+  public interface Call<T> {
+    T make() throws StatusException, InterruptedException;
+  }
+
+  /**
+   * Returns the result of a stub's method, or throws {@link UmgException}. A call that only reads, or of which nothing
+   * was done, is repeated after the time that the failure's {@code RetryInfo} states.
+   */
+  public <T> T call(Call<T> method) {
+    return attempts(method, retries);
+  }
+
+  private <T> T attempts(Call<T> method, int left) {
+    long end = System.nanoTime() + (deadline == null ? Duration.ofDays(1) : deadline).toNanos();
+    for (int backoff = 100; ; backoff *= 2, left--) {
+      try {
+        return method.make();
+      } catch (StatusException | InterruptedException error) {
+        if (error instanceof InterruptedException) java.lang.Thread.currentThread().interrupt();
+        var status = Status.fromThrowable(error);
+        var local = new UmgException(status, new Metadata(), "", "");
+        var failure = status.getCause() instanceof UmgException told ? told : local;
+        failure.fillInStackTrace(); // of this thread
+        var random = Duration.ofMillis(ThreadLocalRandom.current().nextInt(backoff, 2 * backoff));
+        var pause = Objects.requireNonNullElse(failure.retryAfter, random);
+        boolean isLong = pause.toSeconds() > 30 || System.nanoTime() + pause.toNanos() > end;
+        if (left <= 0 || !failure.isSafe || isLong) throw failure;
+        LockSupport.parkNanos(pause.toNanos());
+      }
     }
   }
 
   /** Returns the answers of a stub's stream as they come. Closing it, which {@code try} does, cancels the call. */
   public <A> Stream<A> answers(Supplier<BlockingClientCall<?, A>> method) {
     var calls = new ArrayDeque<BlockingClientCall<?, A>>();
-    Callable<A> first = () -> {
+    Call<A> first = () -> {
       calls.push(method.get());
       return calls.peek().read();
     };
-    var answers = Stream.generate(() -> calls.isEmpty() ? call(first) : once(calls.peek()::read));
+    var answers = Stream.generate(() -> calls.isEmpty() ? call(first) : attempts(calls.peek()::read, 0));
     Runnable leave = () -> calls.forEach(call -> call.cancel("the stream was closed", null));
     return answers.takeWhile(Objects::nonNull).onClose(leave);
   }
 
-  /** Streams the answer of a model to one text. Closing the stream cancels the call. */
-  public Stream<String> chat(String model, String said) {
-    return chat(model, said, "");
-  }
-
-  /** Streams the answer of a model to one text, under instructions unless they are empty. */
-  public Stream<String> chat(String model, String said, String instructions) {
-    var request = GenerateRequest.newBuilder().setModel(model).addMessages(user(said));
-    if (!instructions.isEmpty()) request.addInstructions(part(instructions));
-    var stream = StreamGenerateRequest.newBuilder().setRequest(request).build();
-    var answers = answers(() -> generation.streamGenerate(stream));
-    return answers.flatMap(answer -> answer.getEventsList().stream()).map(GenerateEvent::getTextDelta);
-  }
-
-  /** Generates until the model calls no more tools. {@code tool} runs each call; the model is told what it throws. */
-  public GenerateResponse runTools(GenerateRequest request, Tool tool) {
-    var next = request.toBuilder();
-    for (int round = 1; ; round++) {
-      var answer = call(() -> generation.generate(next.build()));
-      var first = answer.getCandidatesCount() > 0 ? answer.getCandidates(0) : Candidate.getDefaultInstance();
-      var message = first.getMessage();
+  /** Returns the first answer without tool calls, or the twentieth. The model is told what {@code tool} throws. */
+  public GenerateResponse runTools(GenerateRequest request, Function<ToolCall, String> tool) {
+    var sent = request.toBuilder();
+    for (int count = 1; ; count++) {
+      var answer = call(() -> GenerationServiceGrpc.newBlockingV2Stub(channel).generate(sent.build()));
       var results = Message.newBuilder().setRole(Role.ROLE_TOOL);
-      for (var part : message.getPartsList()) {
-        if (part.hasToolCall()) results.addPartsBuilder().setToolResult(run(tool, part.getToolCall()));
+      for (var part : message(answer).getPartsList()) {
+        if (part.hasToolCall()) results.addPartsBuilder().setToolResult(result(part.getToolCall(), tool));
       }
-      if (results.getPartsCount() == 0 || round == MAX_TOOL_ROUNDS) return answer;
-      next.addMessages(message).addMessages(results).clearToolChoice(); // a choice that demands a call would never end
+      if (results.getPartsCount() == 0 || count == 20) return answer;
+      sent.addMessages(message(answer)).addMessages(results).clearToolChoice(); // it may demand a call
     }
   }
 
-  private static ToolResult.Builder run(Tool tool, ToolCall call) {
+  private static ToolResult.Builder result(ToolCall call, Function<ToolCall, String> tool) {
     var result = ToolResult.newBuilder().setCallId(call.getCallId()).setName(call.getName());
     try {
-      return result.addParts(part(tool.run(call)));
-    } catch (Exception error) {
-      return result.addParts(part(String.valueOf(error.getMessage()))).setIsError(true);
+      return result.addAllParts(user(tool.apply(call)).getPartsList());
+    } catch (RuntimeException error) {
+      return result.addAllParts(user(error.toString()).getPartsList()).setIsError(true);
     }
   }
 
-  /** Submits a video and waits for its end. {@code progress} is called with each state of the task. */
-  public VideoTask makeVideo(CreateVideoTaskRequest request, Consumer<VideoTask> progress) {
-    var task = call(() -> videos.createVideoTask(request)).getTask();
-    var watch = WatchVideoTaskRequest.newBuilder().setTaskId(task.getTaskId()).build();
-    try (var states = answers(() -> videos.watchVideoTask(watch))) {
-      return states.map(WatchVideoTaskResponse::getTask).peek(progress).reduce(task, (before, after) -> after);
-    }
-  }
-
-  /** Returns the video of a finished task. */
-  public Content video(String taskId, Progress progress) {
-    var request = DownloadVideoRequest.newBuilder().setTaskId(taskId).build();
-    Supplier<BlockingClientCall<?, DownloadVideoResponse>> method = () -> videos.downloadVideo(request);
-    return content(method, DownloadVideoResponse::getHead, DownloadVideoResponse::getChunk, progress);
-  }
-
-  /** Returns an image: the bytes in it, or those behind the gateway's own link. */
-  public Content image(Image image, Progress progress) {
-    var url = image.getUrl();
-    if (image.hasData()) {
-      progress.received(image.getData().size(), image.getData().size());
-      return new Content(image.getData().toByteArray(), image.getMimeType());
-    }
-    if (!url.contains("/files/")) throw new IllegalArgumentException("get the image from its provider by HTTP: " + url);
-    var request = DownloadFileRequest.newBuilder().setToken(url.substring(url.lastIndexOf('/') + 1)).build();
-    Supplier<BlockingClientCall<?, DownloadFileResponse>> method = () -> files.downloadFile(request);
-    return content(method, DownloadFileResponse::getHead, DownloadFileResponse::getChunk, progress);
-  }
-
-  private <A> Content content(Supplier<BlockingClientCall<?, A>> method, Function<A, ContentHead> head,
-      Function<A, ByteString> chunk, Progress progress) {
+  /**
+   * Returns the content that {@code downloadVideo} or {@code downloadFile} streams to {@link #answers}, by the getters
+   * of its messages. After each chunk, {@code progress} is told the head of the content and the number of bytes so far.
+   */
+  public static <A> Content download(Stream<A> answers, Function<A, ContentHead> head, Function<A, ByteString> chunk,
+      ObjLongConsumer<ContentHead> progress) {
     var data = new ByteArrayOutputStream();
-    try (var answers = answers(method)) {
+    try (answers) {
       var received = answers.iterator();
-      var first = received.hasNext() ? head.apply(received.next()) : ContentHead.getDefaultInstance();
+      var first = head.apply(received.next());
       received.forEachRemaining(answer -> {
         data.writeBytes(chunk.apply(answer).toByteArray());
-        progress.received(data.size(), first.hasLengthBytes() ? first.getLengthBytes() : -1);
+        progress.accept(first, data.size());
       });
       return new Content(data.toByteArray(), first.getMimeType());
     }
@@ -204,20 +150,19 @@ public final class Umg implements AutoCloseable {
   /** The bytes of an image or a video. */
   public record Content(byte[] data, String mimeType) {}
 
-  private static Part part(String text) {
-    return Part.newBuilder().setText(TextPart.newBuilder().setText(text)).build();
-  }
-
   /** Makes a message of the user. */
   public static Message user(String said) {
-    return Message.newBuilder().setRole(Role.ROLE_USER).addParts(part(said)).build();
+    var part = Part.newBuilder().setText(TextPart.newBuilder().setText(said));
+    return Message.newBuilder().setRole(Role.ROLE_USER).addParts(part).build();
   }
 
   /** Returns the text of an answer. */
   public static String text(GenerateResponse answer) {
-    var first = answer.getCandidatesList().stream().limit(1);
-    var parts = first.flatMap(candidate -> candidate.getMessage().getPartsList().stream());
-    return parts.map(part -> part.getText().getText()).reduce("", String::concat);
+    return message(answer).getPartsList().stream().map(part -> part.getText().getText()).reduce("", String::concat);
+  }
+
+  private static Message message(GenerateResponse answer) {
+    return answer.getCandidatesCount() == 0 ? Message.getDefaultInstance() : answer.getCandidates(0).getMessage();
   }
 
   /** Returns the numbers of a vector. */
@@ -225,15 +170,5 @@ public final class Umg implements AutoCloseable {
     var numbers = new float[embedding.getValues().size() / Float.BYTES];
     embedding.getValues().asReadOnlyByteBuffer().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().get(numbers);
     return numbers;
-  }
-
-  /** Runs the tools of {@link #runTools}. */
-  public interface Tool {
-    String run(ToolCall call) throws Exception;
-  }
-
-  /** Is told the bytes of a download that were received, and all its bytes, or -1. */
-  public interface Progress {
-    void received(long bytes, long total);
   }
 }

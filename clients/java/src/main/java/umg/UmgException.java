@@ -3,120 +3,71 @@ package umg;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
-import io.grpc.Metadata;
-import io.grpc.Status;
-import io.grpc.StatusException;
+import io.grpc.*;
 import io.grpc.protobuf.StatusProto;
 import java.net.ConnectException;
 import java.net.UnknownHostException;
 import java.time.Duration;
-import java.util.Map;
-import java.util.Set;
-import java.util.regex.Pattern;
+import java.util.*;
 import java.util.stream.Stream;
 import umg.v1.ErrorReason;
 
-/** A failed call. Its cause is the exception of gRPC. */
-public final class UmgException extends RuntimeException {
-  private static final Pattern READS = Pattern.compile("(Get|List|Count|Watch|Download).*");
-  private static final Set<ErrorReason> REFUSALS = Set.of(
-      ErrorReason.ERROR_REASON_UNAVAILABLE,
-      ErrorReason.ERROR_REASON_RATE_LIMITED,
-      ErrorReason.ERROR_REASON_UPSTREAM_RATE_LIMITED,
-      ErrorReason.ERROR_REASON_UPSTREAM_UNREACHABLE);
-  private static final Set<ErrorReason> PASSING = Set.of(
-      ErrorReason.ERROR_REASON_RATE_LIMITED,
-      ErrorReason.ERROR_REASON_UPSTREAM_RATE_LIMITED,
-      ErrorReason.ERROR_REASON_UPSTREAM_TIMEOUT);
+/** A failed call, with the status of gRPC. */
+public final class UmgException extends StatusRuntimeException {
+  private static final String READS = "(Get|List|Count|Watch|Download).*";
+  private static final String REFUSED = "UNAVAILABLE|UPSTREAM_UNREACHABLE|.*RATE_LIMITED";
+  private static final String PASSING = "UPSTREAM_TIMEOUT|.*RATE_LIMITED";
+  /** Reasons of statuses that gRPC or a proxy has made, where they are not named as the status. */
+  private static final Map<Status.Code, String> BARE =
+      Map.of(Status.Code.RESOURCE_EXHAUSTED, "BODY_TOO_LARGE", Status.Code.UNIMPLEMENTED, "NOT_IMPLEMENTED");
 
-  public final Status.Code code;
   /** Reason, which documents the keys of {@code metadata}. Unspecified where it is newer than this client. */
   public final ErrorReason reason;
   /** What varies in the message, by name. */
   public final Map<String, String> metadata;
+  /** Path of the wrong field, or an empty text. */
+  public final String field;
   /** Id by which the operator finds the call. */
   public final String requestId;
   /** Time to wait before another attempt. Null where the gateway does not state it. */
   public final Duration retryAfter;
-  private final String method;
-  private final boolean ours;
+  /** Whether the same call can succeed later. */
+  public final boolean retryable;
+  /** Whether the client may repeat it: the call only reads, or nothing of it was done. */
+  final boolean isSafe;
 
-  UmgException(StatusException failed) {
-    super(failed);
+  UmgException(Status status, Metadata trailers, String method, String requestId) {
+    super(status, trailers);
     var info = ErrorInfo.getDefaultInstance();
     var retry = RetryInfo.getDefaultInstance();
     try {
-      for (var detail : StatusProto.fromThrowable(failed).getDetailsList()) {
+      for (var detail : StatusProto.fromStatusAndTrailers(status, trailers).getDetailsList()) {
         if (detail.is(ErrorInfo.class)) info = detail.unpack(ErrorInfo.class);
         if (detail.is(RetryInfo.class)) retry = detail.unpack(RetryInfo.class);
       }
     } catch (InvalidProtocolBufferException malformed) {
       info = ErrorInfo.getDefaultInstance(); // details of somebody else
     }
-    var trailers = failed.getTrailers() == null ? new Metadata() : failed.getTrailers();
-    code = failed.getStatus().getCode();
-    ours = info.getDomain().equals("umg");
-    reason = ours ? named(info.getReason()) : bare(code);
-    metadata = info.getMetadataMap();
-    requestId = trailers.containsKey(Calls.REQUEST_ID) ? trailers.get(Calls.REQUEST_ID) : "";
-    method = trailers.containsKey(Calls.METHOD) ? trailers.get(Calls.METHOD) : "";
+    boolean isOurs = info.getDomain().equals("umg");
+    var name = isOurs ? info.getReason() : BARE.getOrDefault(status.getCode(), status.getCode().name());
+    var value = ErrorReason.getDescriptor().findValueByName("ERROR_REASON_" + name);
     var delay = retry.getRetryDelay();
+    reason = value == null ? ErrorReason.ERROR_REASON_UNSPECIFIED : ErrorReason.valueOf(value);
+    metadata = info.getMetadataMap();
+    field = metadata.getOrDefault("field", "");
+    this.requestId = requestId;
     retryAfter = retry.hasRetryDelay() ? Duration.ofSeconds(delay.getSeconds(), delay.getNanos()) : null;
-  }
-
-  /** Returns the path of the wrong field, or an empty text. */
-  public String field() {
-    return metadata.getOrDefault("field", "");
-  }
-
-  /** Returns whether a later attempt may succeed. */
-  public boolean retryable() {
-    return code == Status.Code.UNAVAILABLE || PASSING.contains(reason);
+    retryable = status.getCode() == Status.Code.UNAVAILABLE || name.matches(PASSING);
+    var causes = Stream.iterate(status.getCause(), Objects::nonNull, Throwable::getCause);
+    boolean isRefused = isOurs && name.matches(REFUSED)
+        || causes.anyMatch(cause -> cause instanceof ConnectException || cause instanceof UnknownHostException);
+    isSafe = retryable && (isRefused || status.getCode() == Status.Code.UNAVAILABLE && method.matches(READS));
   }
 
   @Override
   public String getMessage() {
-    var status = ((StatusException) getCause()).getStatus();
-    var text = ours ? status.getDescription() : switch (code) {
-      case UNAVAILABLE -> "the connection to the gateway failed: " + cause(status);
-      case DEADLINE_EXCEEDED -> "the call took longer than its own deadline";
-      case RESOURCE_EXHAUSTED -> "the answer is larger than this client accepts";
-      default -> status.getDescription();
-    };
-    return text == null ? code.name() : text;
-  }
-
-  private static String cause(Status status) {
-    return status.getCause() == null ? status.getDescription() : status.getCause().getMessage();
-  }
-
-  @Override
-  public String toString() {
-    return reason.name().substring("ERROR_REASON_".length()) + ": " + getMessage() + " (request id " + requestId + ")";
-  }
-
-  /** Returns whether the call may be repeated: it only reads, or nothing of it was executed. */
-  boolean repeatable() {
-    boolean read = READS.matcher(method).matches();
-    var causes = Stream.iterate(getCause(), cause -> cause != null, Throwable::getCause);
-    return read && code == Status.Code.UNAVAILABLE || ours && REFUSALS.contains(reason)
-        || causes.anyMatch(cause -> cause instanceof ConnectException || cause instanceof UnknownHostException);
-  }
-
-  private static ErrorReason named(String name) {
-    var reasons = Stream.of(ErrorReason.values()).filter(reason -> reason.name().equals("ERROR_REASON_" + name));
-    return reasons.findAny().orElse(ErrorReason.ERROR_REASON_UNSPECIFIED);
-  }
-
-  /** Returns the reason of a status that gRPC itself has made. */
-  private static ErrorReason bare(Status.Code code) {
-    return switch (code) {
-      case UNAVAILABLE -> ErrorReason.ERROR_REASON_UNAVAILABLE;
-      case DEADLINE_EXCEEDED -> ErrorReason.ERROR_REASON_DEADLINE_EXCEEDED;
-      case RESOURCE_EXHAUSTED -> ErrorReason.ERROR_REASON_BODY_TOO_LARGE;
-      case CANCELLED -> ErrorReason.ERROR_REASON_CANCELLED;
-      case UNIMPLEMENTED -> ErrorReason.ERROR_REASON_NOT_IMPLEMENTED;
-      default -> ErrorReason.ERROR_REASON_UNSPECIFIED;
-    };
+    boolean isLate = reason == ErrorReason.ERROR_REASON_DEADLINE_EXCEEDED;
+    var text = isLate ? "the call's own deadline passed; give it more time" : getStatus().getDescription();
+    return reason + ": " + text + " (request id " + requestId + ")";
   }
 }

@@ -14,9 +14,7 @@ import com.google.protobuf.MessageOrBuilder;
 import com.google.protobuf.util.JsonFormat;
 import io.grpc.CallOptions;
 import io.grpc.ClientInterceptors;
-import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
-import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.stub.BlockingClientCall;
@@ -29,11 +27,13 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
+import java.util.function.ObjLongConsumer;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -52,30 +52,24 @@ public final class Scenarios {
       .flatMap(service -> service.getMethods().stream())
       .collect(Collectors.toMap(MethodDescriptor::getFullMethodName, Function.identity()));
 
-  private final ManagedChannel connection;
-
-  private Scenarios(ManagedChannel connection) {
-    this.connection = connection;
-  }
+  private static final Map<String, Umg> CLIENTS = new HashMap<>();
 
   public static void main(String[] arguments) throws Exception {
     var only = List.of(System.getenv().getOrDefault("UMG_ONLY", "").split(","));
     var file = JsonParser.parseString(Files.readString(Path.of(System.getenv("UMG_SCENARIOS")))).getAsJsonObject();
-    var channel = Grpc.newChannelBuilder(System.getenv("UMG_ADDRESS"), InsecureChannelCredentials.create());
-    var connection = channel.maxInboundMessageSize(Umg.MAX_ANSWER_BYTES).build();
     var out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     for (var element : file.getAsJsonArray("scenarios")) {
       var scenario = element.getAsJsonObject();
       var name = scenario.get("name").getAsString();
       if (!only.contains("") && !only.contains(name)) continue;
       var line = object("name", new JsonPrimitive(name));
-      line.add("results", new Scenarios(connection).run(scenario.getAsJsonArray("steps")));
+      line.add("results", run(scenario.getAsJsonArray("steps")));
       out.println(JSON.toJson(line));
     }
-    connection.shutdownNow();
+    CLIENTS.values().forEach(Umg::close);
   }
 
-  private JsonArray run(JsonArray steps) {
+  private static JsonArray run(JsonArray steps) {
     var results = new JsonArray();
     var saved = new JsonObject();
     for (var element : steps) {
@@ -95,40 +89,31 @@ public final class Scenarios {
     return results;
   }
 
-  private JsonObject step(String call, JsonObject args) throws Exception {
+  private static JsonObject step(String call, JsonObject args) throws Exception {
     var key = args.has("key") ? args.get("key").getAsString() : System.getenv("UMG_API_KEY");
     if (key.equals("admin")) key = System.getenv("UMG_ADMIN_KEY");
-    var deadline = args.has("deadline_ms") ? Duration.ofMillis(args.get("deadline_ms").getAsLong()) : null;
-    var umg = new Umg(connection, key, deadline, args.has("retries") ? args.get("retries").getAsInt() : 2);
+    var credentials = InsecureChannelCredentials.create();
+    var umg = CLIENTS.computeIfAbsent(key, each -> new Umg(System.getenv("UMG_ADDRESS"), each, credentials));
+    umg.deadline = args.has("deadline_ms") ? Duration.ofMillis(args.get("deadline_ms").getAsLong()) : null;
+    umg.retries = args.has("retries") ? args.get("retries").getAsInt() : 2;
     return switch (call) {
       case "unary" -> unary(umg, args);
       case "stream" -> stream(umg, args);
-      case "chat" -> {
-        var instructions = args.has("instructions") ? args.get("instructions").getAsString() : "";
-        try (var pieces = umg.chat(args.get("model").getAsString(), args.get("text").getAsString(), instructions)) {
-          yield object("value", new JsonPrimitive(pieces.collect(Collectors.joining())));
-        }
-      }
+      case "chat" -> object("value", new JsonPrimitive(chat(umg, args)));
       case "tool_loop" -> {
         var request = parsed(GenerateRequest.newBuilder(), args.get("request")).build();
         yield object("value", new JsonPrimitive(Umg.text(umg.runTools(request, Scenarios::weather))));
       }
       case "floats" -> {
         var request = parsed(EmbedRequest.newBuilder(), args.get("request")).build();
-        var vectors = umg.call(() -> umg.embeddings.embed(request)).getEmbeddingsList();
+        var stub = EmbeddingServiceGrpc.newBlockingV2Stub(umg.channel);
+        var vectors = umg.call(() -> stub.embed(request)).getEmbeddingsList();
         var value = object("count", new JsonPrimitive(vectors.size()));
         value.add("first", JSON.toJsonTree(Umg.floats(vectors.get(0))));
         yield object("value", value);
       }
       case "download" -> download(umg, args);
-      case "watch" -> {
-        var updates = new ArrayList<VideoTask>();
-        var request = parsed(CreateVideoTaskRequest.newBuilder(), args.get("request")).build();
-        var task = umg.makeVideo(request, updates::add);
-        var result = object("answer", json(task));
-        result.addProperty("updates", updates.size());
-        yield result;
-      }
+      case "watch" -> watch(umg, parsed(CreateVideoTaskRequest.newBuilder(), args.get("request")).build());
       default -> throw new IllegalArgumentException("there is no call " + call);
     };
   }
@@ -189,20 +174,62 @@ public final class Scenarios {
 
   private static JsonObject download(Umg umg, JsonObject args) throws Exception {
     var progress = new ArrayList<List<Long>>();
-    Umg.Progress record = (received, total) -> progress.add(List.of(received, total));
-    Umg.Content content;
-    if (args.has("task_id")) {
-      content = umg.video(args.get("task_id").getAsString(), record);
-    } else {
-      var request = parsed(GenerateImageRequest.newBuilder(), args.get("image")).build();
-      content = umg.image(umg.call(() -> umg.images.generateImage(request)).getResult().getImages(0), record);
-    }
+    ObjLongConsumer<ContentHead> record = (head, received) -> progress.add(List.of(received, head.getTotalBytes()));
+    var content = args.has("task_id") ? video(umg, args.get("task_id").getAsString(), record)
+        : image(umg, parsed(GenerateImageRequest.newBuilder(), args.get("image")).build(), record);
     var value = object("size", new JsonPrimitive(content.data().length));
     value.addProperty("mime_type", content.mimeType());
     value.addProperty("sha256", HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(content.data())));
     value.addProperty("progress", progress.size());
     value.add("last", JSON.toJsonTree(progress.get(progress.size() - 1)));
     return object("value", value);
+  }
+
+  private static Umg.Content video(Umg umg, String taskId, ObjLongConsumer<ContentHead> record) {
+    var videos = VideoServiceGrpc.newBlockingV2Stub(umg.channel);
+    var request = DownloadVideoRequest.newBuilder().setTaskId(taskId).build();
+    var answers = umg.answers(() -> videos.downloadVideo(request));
+    return Umg.download(answers, DownloadVideoResponse::getHead, DownloadVideoResponse::getChunk, record);
+  }
+
+  /** Makes an image and returns its bytes, which are in its message or in a file of the gateway. */
+  private static Umg.Content image(Umg umg, GenerateImageRequest request, ObjLongConsumer<ContentHead> record) {
+    var images = ImageServiceGrpc.newBlockingV2Stub(umg.channel);
+    var image = umg.call(() -> images.generateImage(request)).getResult().getImages(0);
+    if (image.hasData()) {
+      record.accept(ContentHead.newBuilder().setTotalBytes(image.getData().size()).build(), image.getData().size());
+      return new Umg.Content(image.getData().toByteArray(), image.getMimeType());
+    }
+    var token = image.getUrl().substring(image.getUrl().lastIndexOf('/') + 1);
+    var files = FileServiceGrpc.newBlockingV2Stub(umg.channel);
+    var answers = umg.answers(() -> files.downloadFile(DownloadFileRequest.newBuilder().setToken(token).build()));
+    return Umg.download(answers, DownloadFileResponse::getHead, DownloadFileResponse::getChunk, record);
+  }
+
+  private static String chat(Umg umg, JsonObject args) {
+    var request = GenerateRequest.newBuilder().setModel(args.get("model").getAsString());
+    request.addMessages(Umg.user(args.get("text").getAsString()));
+    if (args.has("instructions")) {
+      request.addAllInstructions(Umg.user(args.get("instructions").getAsString()).getPartsList());
+    }
+    var stream = StreamGenerateRequest.newBuilder().setRequest(request).build();
+    var generation = GenerationServiceGrpc.newBlockingV2Stub(umg.channel);
+    try (var answers = umg.answers(() -> generation.streamGenerate(stream))) {
+      var events = answers.flatMap(answer -> answer.getEventsList().stream());
+      return events.map(GenerateEvent::getTextDelta).collect(Collectors.joining());
+    }
+  }
+
+  private static JsonObject watch(Umg umg, CreateVideoTaskRequest request) {
+    var videos = VideoServiceGrpc.newBlockingV2Stub(umg.channel);
+    var task = umg.call(() -> videos.createVideoTask(request)).getTask();
+    var watch = WatchVideoTaskRequest.newBuilder().setTaskId(task.getTaskId()).build();
+    try (var answers = umg.answers(() -> videos.watchVideoTask(watch))) {
+      var updates = answers.map(WatchVideoTaskResponse::getTask).toList();
+      var result = object("answer", json(updates.get(updates.size() - 1)));
+      result.addProperty("updates", updates.size());
+      return result;
+    }
   }
 
   private static String weather(ToolCall call) {
@@ -255,10 +282,10 @@ public final class Scenarios {
 
   private static JsonObject described(UmgException error) {
     var told = object("reason", new JsonPrimitive(error.reason.name().substring("ERROR_REASON_".length())));
-    told.addProperty("field", error.field());
-    told.addProperty("code", error.code.name());
-    told.addProperty("status", error.code.value());
-    told.addProperty("retryable", error.retryable());
+    told.addProperty("field", error.field);
+    told.addProperty("code", error.getStatus().getCode().name());
+    told.addProperty("status", error.getStatus().getCode().value());
+    told.addProperty("retryable", error.retryable);
     told.addProperty("retry_after", error.retryAfter == null ? null : error.retryAfter.toMillis() / 1000.0);
     told.addProperty("request_id", error.requestId);
     told.add("metadata", JSON.toJsonTree(error.metadata));
