@@ -50,6 +50,8 @@ class ProviderFailure(NamedTuple):
     """Media type of an answer that is not JSON."""
     key_tail: str = ""
     """Last four characters of the provider key."""
+    right_base_url: str = ""
+    """Base URL that is probably meant, if the called path is a usual mistake."""
 
     def log_fields(self) -> dict[str, str | int | None]:
         """Return the fields of a log line; None for an absent fact."""
@@ -63,5 +65,6 @@ class ProviderFailure(NamedTuple):
             "upstream_host": self.host or None,
             "upstream_path": self.path or None,
             "upstream_content_type": self.content_type or None,
+            "upstream_right_base_url": self.right_base_url or None,
             "upstream_key": f"...{self.key_tail}" if self.key_tail else None,
         }

@@ -37,6 +37,7 @@ MEANINGS = {
     "upstream_model": "Id of the model at the provider.",
     "upstream_host": "Host of the provider.",
     "upstream_path": "Path at the provider.",
+    "upstream_right_base_url": "`base_url` that is probably meant.",
     "upstream_content_type": "Content type of the provider's answer.",
     "upstream_key": "Last four characters of the provider key.",
 }

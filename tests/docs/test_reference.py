@@ -56,7 +56,7 @@ def test_every_command_and_every_option_has_a_description() -> None:
 
 
 def test_a_command_has_its_arguments_and_flags() -> None:
-    assert COMMANDS["umg check"].usage == "umg check CONFIG"
+    assert COMMANDS["umg check"].usage == "umg check [CONFIG] [OPTIONS]"
     assert COMMANDS["umg providers"].usage == "umg providers [NAME]"
     [http] = [option for option in COMMANDS["umg serve"].options if option.name.startswith("--http")]
     assert (http.name, http.default) == ("--http HOST:PORT", "`127.0.0.1:8080`")

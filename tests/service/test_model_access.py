@@ -57,3 +57,32 @@ def test_the_memory_of_resolved_models_is_bounded() -> None:
     for number in range(MAX_RESOLVED + 1):
         access.resolve(replace(ALL, key_id=f"key_{number}"), "m")
     assert len(access._resolved) <= MAX_RESOLVED
+
+
+NAMES = ("gpt-5", "gpt-5-mini", "openrouter/anthropic/claude-opus-4.5", "llama-3", *(f"qwen-{n}" for n in range(500)))
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("gpt5", ["gpt-5"]),
+        ("GPT-5-mni", ["gpt-5-mini"]),
+        ("claude-opus-4.5", ["openrouter/anthropic/claude-opus-4.5"]),
+        ("meta/llama-3", ["llama-3"]),
+        ("qwen-4999", ["qwen-499"]),
+        ("gemini", []),
+        ("m", []),
+        ("x" * 200, []),
+    ],
+)
+def test_the_error_of_a_mistyped_model_names_the_nearest_ones(name: str, nearest: list[str]) -> None:
+    with pytest.raises(UmgError) as refused:
+        ModelAccess(Channels(router(*NAMES)), GENERATE).resolve(ALL, name)
+    hint = refused.value.message.partition(" Did you mean ")[2].removesuffix("?")
+    assert hint.replace("`", "").split(" or ") == (nearest or [""])
+
+
+def test_a_restricted_key_learns_of_no_other_model() -> None:
+    with pytest.raises(UmgError) as refused:
+        ModelAccess(Channels(router(*NAMES)), GENERATE).resolve(replace(ALL, model_patterns=("llama-*",)), "gpt5")
+    assert "gpt-5" not in refused.value.message

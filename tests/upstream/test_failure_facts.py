@@ -77,3 +77,12 @@ def test_the_callers_own_deadline_is_no_failure_of_the_provider() -> None:
     add_facts(late, Endpoint(BASE, {}, KEY), "/x")
     assert late.facts is not None
     assert late.facts.kind is FailureKind.SLOW
+
+
+def test_the_facts_have_the_address_that_is_probably_meant() -> None:
+    body = b'{"error": {"message": "Invalid URL (POST /v1/v1/chat/completions)"}}'
+    for written, meant in (("https://a.example/v1/v1", "https://a.example/v1"), ("https://a.example/v1", "")):
+        error = decode_error(404, {}, body)
+        facts = facts_of(error, Endpoint(written, {}, KEY), **{"content-type": "application/json"})
+        assert (facts.kind, facts.right_base_url) == (FailureKind.WRONG_ADDRESS, meant)
+        assert "a.example" not in error.message

@@ -112,10 +112,16 @@ def reload(data: DataFlag = DATA) -> None:
 
 
 @app.command()
-def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
+def check(
+    config: Annotated[
+        Path | None, typer.Argument(help="YAML file. Default: the providers whose keys are in the environment.")
+    ] = None,
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Also call each provider once, and explain failures.")] = False,
+) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.channel_factory import check_files
-    from umg_grpc.cli.config import load
+    from umg_grpc.cli.config import FROM_ENVIRONMENT, load
     from umg_grpc.cli.exposure import replica_warnings
     from umg_grpc.cli.serve import check_local_models
     from umg_grpc.errors import UmgError
@@ -124,7 +130,8 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     from umg_grpc.store.blob_places import blob_place
     from umg_grpc.tls import load as load_certificate
 
-    found = load(config)
+    source = config or FROM_ENVIRONMENT
+    found = load(source)
     try:
         check_local_models(found)
         for channel in found.channels:
@@ -132,14 +139,18 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
         expired = load_certificate(found.tls).problem if found.tls is not None else ""
         blob_place(found.blobs.url, found.blobs.endpoint, DATA)
     except (OSError, StoreError, UmgError) as error:
-        print(f"{config}: {error}", file=sys.stderr)
+        print(f"{source}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     if expired:
-        print(f"{config}: warning: tls.certificate: {expired}")
+        print(f"{source}: warning: tls.certificate: {expired}")
     for warning in replica_warnings(found):
-        print(f"{config}: warning: {warning}")
+        print(f"{source}: warning: {warning}")
     channels, models = _count(len(found.channels), "channel"), _count(len(Router(found).models()), "model")
-    print(f"{config}: fine; {channels}, {models}")
+    print(f"{source}: fine; {channels}, {models}")
+    if live:
+        from umg_grpc.cli.live_check import run as run_live
+
+        raise typer.Exit(run_live(found))
 
 
 @app.command()

@@ -8,7 +8,7 @@ import structlog
 
 from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
 from umg_grpc.cli.serve import GRPC, Options
-from umg_grpc.config import Address, Config
+from umg_grpc.config import Address, CommandAuth, Config, ServiceAccountAuth
 from umg_grpc.errors import UmgError
 from umg_grpc.store.database import SQLITE
 from umg_grpc.v1 import pb
@@ -44,7 +44,8 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
         parts = urlsplit(channel.base_url)
         is_remote = parts.hostname is not None and not Address(parts.hostname, 0).is_loopback
         headers = [name for name in channel.headers if SECRET_HEADER.search(name)]
-        if (channel.api_keys or headers) and parts.scheme == "http" and is_remote:
+        tokens = isinstance(channel.auth, CommandAuth | ServiceAccountAuth)
+        if (channel.api_keys or headers or tokens) and parts.scheme == "http" and is_remote:
             logger.warning(
                 "the key of a channel is sent unencrypted: use https in its base_url",
                 channel=channel.name,

@@ -77,6 +77,7 @@ class Router:
         self._exact = {model: served for model in named if (served := self._serve(model)) is not None}
         self._aliases: dict[str, Resolved] = {}
         self._aliases = dict(self._resolved_aliases())
+        self._names: list[tuple[str, str]] | None = None
         self._models = tuple(served.resolved.model for served in self._exact.values())
 
     def resolve(self, model: str) -> Resolved:
@@ -157,6 +158,12 @@ class Router:
     def aliases(self) -> Mapping[str, Resolved]:
         """Return all aliases, each with the model that it resolves to."""
         return self._aliases
+
+    def names(self) -> Sequence[tuple[str, str]]:
+        """Return the ids of all models and all aliases, each behind its letters (see `letters_of`)."""
+        if self._names is None:
+            self._names = [(letters_of(name), name) for name in (*self._exact, *self._aliases)]
+        return self._names
 
     def _require(self, model: str) -> _Model:
         """Return the routing data of a base model. Raise UmgError(MODEL_NOT_FOUND)."""
@@ -250,6 +257,11 @@ def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights:
         yield "no weight: after the channels that have one"
     elif channel.weight != weights:
         yield f"weight {channel.weight} of {weights}"
+
+
+def letters_of(name: str) -> str:
+    """Return the letters and digits of a name in lower case, in which mistyped names differ least."""
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def model_not_found(model: str) -> UmgError:

@@ -37,6 +37,30 @@ _CALL_PATHS: Mapping[str, re.Pattern[str]] = {
 }
 
 
+_VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]*)?")
+_UNVERSIONED = re.compile(r"/(?:chat/completions|responses|messages|embeddings|rerank|images/[a-z]+|videos|models)$")
+_NATIVE = re.compile(r"/models/[^/]+:[A-Za-z]+$")
+
+
+def right_base_url(base_url: str, call: str) -> str | None:
+    """Return the base URL that is probably meant where a provider does not know the path of a call; None if there is no
+    usual mistake in it: a version written twice, the beginning of the call's path, or no version. `call`: path
+    below the base URL, with or without a query.
+    """
+    parts, path = urlsplit(base_url), call.partition("?")[0]
+    steps = parts.path.strip("/").split("/") if parts.path.strip("/") else []
+    versions = [step for step in steps if _VERSION.fullmatch(step)]
+    begun = path.strip("/").split("/")
+    has_version_twice = len(versions) > 1 and steps[-1] == versions[-1] == versions[-2]
+    if has_version_twice or (steps and len(begun) > 1 and steps[-1] == begun[0]):
+        right = steps[:-1]
+    elif not versions and (_NATIVE.search(path) or _UNVERSIONED.search(path)):
+        right = [*steps, "v1beta" if _NATIVE.search(path) else "v1"]
+    else:
+        return None
+    return f"{parts.scheme}://{parts.netloc}{''.join(f'/{step}' for step in right)}"
+
+
 def call_path(protocol: str, url: str) -> str | None:
     """Return the end of a URL that is the path of the protocol's calls, for example `/chat/completions`; None if the
     URL has none, and so may be the `base_url` of a channel. A path of one word directly behind the host may be that of

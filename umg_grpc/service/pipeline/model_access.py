@@ -6,15 +6,25 @@ a wrong model id), so that a restricted key cannot discover models. An operation
 before, for every model alike (403), which reveals no model.
 """
 
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import islice
 from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, model_not_found
+from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, letters_of, model_not_found
 from umg_grpc.service.pipeline.channels import Channels
 
 MAX_RESOLVED = 4096
 """Most pairs of a key and a name whose model is remembered."""
+
+
+MIN_CHARACTERS, MAX_CHARACTERS = 3, 100
+"""Letters of an unknown name that is compared with others, of which similar ones share the first MIN_CHARACTERS."""
+MAX_COMPARED, SHOWN = 50, 2
+"""Most names that are compared with it, and most names in the error."""
+SIMILARITY = 0.8
 
 
 class _Access(NamedTuple):
@@ -45,7 +55,7 @@ class ModelAccess:
             return known.resolved
         resolved = find_model(router, caller, name)
         if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
-            raise not_found(caller, name)
+            raise not_found(caller, name, router)
         router.check(resolved.model.id, self._operation, caller.channels)
         if len(self._resolved) >= MAX_RESOLVED:
             self._resolved.clear()
@@ -60,9 +70,9 @@ def find_model(router: Router, caller: Caller, name: str) -> Resolved:
     try:
         found = router.resolve(name)
     except UmgError:
-        raise not_found(caller, name) from None
+        raise not_found(caller, name, router) from None
     if not may_use(router, caller, found.model, found.alias):
-        raise not_found(caller, name)
+        raise not_found(caller, name, router)
     return found
 
 
@@ -71,9 +81,47 @@ def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "")
     return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels, caller.model_operations)
 
 
-def not_found(caller: Caller, name: str) -> UmgError:
-    """Return the error for a model that does not exist for the key. It lists the models of a restricted key."""
+def not_found(caller: Caller, name: str, router: Router) -> UmgError:
+    """Return the error for a model that does not exist for the key. It names the nearest ones that the key may use, and
+    the patterns of a restricted key.
+    """
     error = model_not_found(name)
+    if nearest := _nearest(caller, name, router):
+        error = error.with_message(f"{error.message} Did you mean {' or '.join(f'`{each}`' for each in nearest)}?")
     if not caller.model_patterns:
         return error
     return error.with_message(f"{error.message} This API key may use: {', '.join(caller.model_patterns)}.")
+
+
+def _nearest(caller: Caller, name: str, router: Router) -> list[str]:
+    """Return the listed models with the most similar names that the key may use. Compares a bounded number of them."""
+    wanted = letters_of(name)
+    if not MIN_CHARACTERS <= len(wanted) <= MAX_CHARACTERS:
+        return []
+    found = [(0.0, written) for letters, written in router.names() if _end_alike(letters, wanted)]
+    for letters, written in _with_common_beginning(router.names(), wanted):
+        matcher = SequenceMatcher(None, letters, wanted)
+        if matcher.quick_ratio() >= SIMILARITY and (ratio := matcher.ratio()) >= SIMILARITY:
+            found.append((1 - ratio, written))
+    usable = (written for _, written in sorted(set(found)) if _may_use_name(router, caller, written))
+    return list(dict.fromkeys(islice(usable, SHOWN)))
+
+
+def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
+    """Return the names with the same beginning, which is as long as needed for at most MAX_COMPARED of them."""
+    length = MIN_CHARACTERS
+    while len(names := [row for row in names if row[0].startswith(wanted[:length])]) > MAX_COMPARED:
+        if length >= len(wanted):
+            return names[:MAX_COMPARED]
+        length += 2
+    return names
+
+
+def _end_alike(letters: str, wanted: str) -> bool:
+    """Return whether the names differ by a prefix, for example that of a provider."""
+    return letters.endswith(wanted) or (len(letters) >= MIN_CHARACTERS and wanted.endswith(letters))
+
+
+def _may_use_name(router: Router, caller: Caller, name: str) -> bool:
+    resolved = router.resolve(name)
+    return may_use(router, caller, resolved.model, resolved.alias)

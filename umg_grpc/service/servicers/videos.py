@@ -107,7 +107,7 @@ class VideoServicer(rpc.VideoServiceServicer):
     def _model(self, call: Call, name: str) -> PublicModel:
         resolved = find_model(self._channels.router, call.caller, name)
         if resolved.suffix is not None:
-            raise model_not_found(call.caller, name)
+            raise model_not_found(call.caller, name, self._channels.router)
         return resolved.model
 
     async def _repeated(

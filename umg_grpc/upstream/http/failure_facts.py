@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
+from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.upstream.http1.response import NO_HEADERS, Headers
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.protocol_names import right_base_url
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.channel import Endpoint
@@ -51,6 +52,9 @@ def add_facts(
         host=address.netloc.rpartition("@")[2],
         path=address.path,
         content_type=media_type if media_type != "application/json" and _MEDIA_TYPE.fullmatch(media_type) else "",
+        right_base_url=(
+            right_base_url(endpoint.base_url, path) or "" if facts.kind is FailureKind.WRONG_ADDRESS else ""
+        ),
         key_tail=endpoint.secret[-TAIL_CHARACTERS:] if len(endpoint.secret) >= MIN_KEY_CHARACTERS else "",
     )
 

@@ -1,0 +1,42 @@
+"""Check of the channels of a config by a call to each provider: `umg check --live`."""
+
+import logging
+from contextlib import AsyncExitStack
+
+import structlog
+import uvloop
+
+from umg_grpc.channel_factory import ChannelFactory
+from umg_grpc.cli.tables import print_table
+from umg_grpc.config import Config
+from umg_grpc.service.channel_check import CheckResult, check_channels
+from umg_grpc.upstream.answer_budget import AnswerBudget
+from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.local.wordllama import WordLlamaEngine
+
+SECONDS = 20.0
+"""Most seconds of the check of one channel; all are checked at the same time."""
+
+
+def run(config: Config) -> int:
+    """Check the channels as `check_live`, whose table has all that the log would repeat."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    return uvloop.run(check_live(config))
+
+
+async def check_live(config: Config) -> int:
+    """Call each channel, and print a table with a line for each. Return the exit code."""
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client.opened())
+        fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))
+        engine = WordLlamaEngine()
+        stack.push_async_callback(engine.aclose)
+        factory = ChannelFactory(client, engine, None, AnswerBudget(), fetcher)
+        results = await check_channels(config.channels, factory.channels(config), SECONDS)
+    print_table(("channel", "result", ""), map(_row, results))
+    return int(not all(result.is_fine for result in results))
+
+
+def _row(result: CheckResult) -> tuple[str, str, str]:
+    return result.channel, "fine" if result.is_fine else "FAILED", result.text

@@ -1,0 +1,150 @@
+"""Check of a channel by one cheap call to its provider: its model list, else one token."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from umg_grpc.config import Channel, ChannelModel
+from umg_grpc.errors import UmgError
+from umg_grpc.provider_failure import FailureKind
+from umg_grpc.providers import PROVIDERS
+from umg_grpc.routing import EMBED, GENERATE, RERANK
+from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.upstream.http.provider_models import fetch_models
+from umg_grpc.upstream.interface import PreparedCall
+from umg_grpc.v1 import pb
+from umg_grpc.wire.models.provider_lists import model_list
+
+CONCURRENCY = 32
+SHOWN_MODELS, SIMILARITY = 3, 0.5
+"""Most similar models of the provider's list that are named, and their least similarity."""
+NO_LIST = frozenset({FailureKind.WRONG_ADDRESS, FailureKind.WRONG_MODEL, FailureKind.REQUEST, FailureKind.UNREADABLE})
+"""Failures of a list that a provider without one also has."""
+QUESTION = pb.GenerateRequest(
+    messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])], max_output_tokens=16
+)
+"""Shortest question, with the least limit that all providers accept."""
+INPUT = pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")])
+RANKING = pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")])
+
+
+class CheckResult(NamedTuple):
+    """Result of the check of one channel."""
+
+    channel: str
+    is_fine: bool
+    text: str
+    """Evidence that the channel works, or the failure with its remedy."""
+
+
+async def check_channels(channels: Sequence[Channel], upstreams: Channels, seconds: float) -> list[CheckResult]:
+    """Check all channels at the same time, each within `seconds`."""
+    turns = asyncio.Semaphore(CONCURRENCY)
+
+    async def check(channel: Channel) -> CheckResult:
+        async with turns:
+            try:
+                async with asyncio.timeout(seconds):
+                    return CheckResult(channel.name, True, await _check(channel, upstreams, seconds))
+            except TimeoutError:
+                return CheckResult(channel.name, False, f"no answer within {seconds:g} s: check `base_url` and `proxy`")
+            except UmgError as error:
+                return CheckResult(channel.name, False, explain(error))
+
+    return await asyncio.gather(*map(check, channels))
+
+
+async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
+    """Return the evidence that the channel works. Raise UmgError."""
+    provider, listing = upstreams.providers.get(channel.name), model_list(channel.protocols)
+    if provider is None:
+        return "part of the gateway"
+    exact = [model for model in channel.models if "*" not in model.id]
+    listed: list[str] | None = None
+    failure: UmgError | None = None
+    if listing is not None:
+        try:
+            listed = [model.id for model in await fetch_models(provider, listing, seconds)]
+        except UmgError as error:
+            if error.facts is None or error.facts.kind not in NO_LIST:
+                raise
+            failure = error
+    if listed is not None and (not exact or all(model.upstream in listed for model in exact)):
+        return f"{len(listed)} models listed"
+    wanted = (model for model in exact if listed is None or model.upstream not in listed)
+    calls = ((model, call) for model in wanted if (call := _cheap_call(channel, upstreams, model)) is not None)
+    if (found := next(calls, None)) is not None:
+        return await _answer(found[1], found[0].upstream, listed or (), seconds)
+    if failure is not None:
+        raise failure
+    return "not called: none of its models has a call that costs next to nothing"
+
+
+async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str], seconds: float) -> str:
+    """Send the call to a model, and return the evidence. `listed`: models of the provider's list, without this one."""
+    try:
+        await call.send(seconds)
+    except UmgError as error:
+        kind = error.facts.kind if error.facts is not None else FailureKind.REQUEST
+        if kind is FailureKind.REQUEST:  # the model is known, and has requirements of its own
+            return f"`{model}` answers"
+        if kind is FailureKind.WRONG_MODEL and error.facts is not None:
+            names = get_close_matches(model, listed, n=SHOWN_MODELS, cutoff=SIMILARITY)
+            similar = f"; the provider lists {', '.join(f'`{name}`' for name in names)}" if names else ""
+            error.with_facts(error.facts._replace(model=model, message=f"{error.facts.message}{similar}"))
+        raise
+    return f"`{model}` answers"
+
+
+def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> PreparedCall[object] | None:
+    """Return a call to the model that costs next to nothing; None for a model without one."""
+    targets = upstreams.router.targets(model.id)
+    target = next(each for each in targets if each.channel.name == channel.name)
+    if GENERATE in target.operations and (text := upstreams.text.get(channel.name)) is not None:
+        return text.prepare(QUESTION, model.upstream, stream=False, quirks=target.quirks)
+    if EMBED in target.operations and (embedding := upstreams.embedding.get(channel.name)) is not None:
+        return embedding.prepare(INPUT, model.upstream)
+    if RERANK in target.operations and (rerank := upstreams.rerank.get(channel.name)) is not None:
+        return rerank.prepare(RANKING, model.upstream)
+    return None
+
+
+REMEDIES: Mapping[FailureKind, str] = {
+    FailureKind.WRONG_KEY: "the provider refuses the key{key}: replace `api_key`, or check `auth`",
+    FailureKind.UNPAID: "the account has no credit or quota left: check its bill at the provider",
+    FailureKind.WRONG_MODEL: "the provider has no model `{model}`: correct `upstream` of the model",
+    FailureKind.WRONG_ADDRESS: "nothing is served at {path} of {host}: {right}",
+    FailureKind.UNREADABLE: "the answer is no answer of the API{type}: check `base_url` and `protocols`",
+    FailureKind.CERTIFICATE: "the certificate of {host} is not trusted: set `ca_file`, or correct host and scheme",
+    FailureKind.DNS: "the host {host} has no address: correct `base_url`",
+    FailureKind.PROXY: "the proxy refuses the call or cannot be reached: check `proxy`",
+    FailureKind.UNREACHABLE: "no connection to {host}: check that it runs, the port and the firewall",
+    FailureKind.RATE_LIMIT: "the key works, and its rate limit is reached: try again later",
+    FailureKind.SLOW: "no answer in time: check `base_url`, or raise `timeout`",
+    FailureKind.SERVER_ERROR: "the provider fails: try again later",
+    FailureKind.BROKEN: "the connection ended before the answer: check the scheme and the port of `base_url`",
+    FailureKind.REQUEST: "the provider refuses the call: check `protocols`",
+}
+"""Remedy of each kind of failure, with the facts in braces."""
+
+
+def explain(error: UmgError) -> str:
+    """Return the failure on one line, with its remedy and the provider's own message. It contains no key."""
+    facts = error.facts
+    if facts is None:
+        return error.message
+    preset = next((each.base_url for each in PROVIDERS.values() if urlsplit(each.base_url).netloc == facts.host), "")
+    right = facts.right_base_url or preset
+    right = f"set `base_url: {right}`" if right else "correct `base_url`"
+    text = REMEDIES[facts.kind].format(
+        key=f" ...{facts.key_tail}" if facts.key_tail else "",
+        model=facts.model,
+        path=facts.path,
+        host=facts.host or "the provider",
+        right=right,
+        type=f" ({facts.content_type})" if facts.content_type else "",
+    )
+    status = f"status {facts.status}: " if facts.status else ""
+    return f"{text} ({status}{facts.message})" if status or facts.message else text
