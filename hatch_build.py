@@ -2,15 +2,19 @@
 files import from `third_party/`.
 """
 
+import json
 import os
 import shutil
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 RULES_PROTO = "buf/validate/validate.proto"
+COMMENTS = "umg/v1/comments.json"
+"""File with the comments of the schema by the full names of their elements, which generated modules do not have."""
 
 
 class GenerateHook(BuildHookInterface[Any]):
@@ -28,10 +32,14 @@ def generate(root: Path) -> None:
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
     plugins = ["python", "grpc_python", "mypy", "mypy_grpc"]
-    compile_protos(root, [f"--{plugin}_out={made}" for plugin in plugins], [RULES_PROTO])
+    described = made / "described.binpb"
+    outputs = [*(f"--{plugin}_out={made}" for plugin in plugins), f"--descriptor_set_out={described}"]
+    compile_protos(root, [*outputs, "--include_source_info"], [RULES_PROTO])
     for package in ("umg", "umg/v1", "buf", "buf/validate"):
         (made / package / "__init__.py").write_text("")
         (made / package / "py.typed").write_text("")
+    (made / COMMENTS).write_text(json.dumps(comments(described.read_bytes()), indent=0, ensure_ascii=False))
+    described.unlink()
     shutil.rmtree(root / "gen", ignore_errors=True)
     made.rename(root / "gen")
 
@@ -49,3 +57,30 @@ def compile_protos(root: Path, arguments: list[str], others: list[str]) -> None:
     imports = [f"-I{folder}" for folder in (root / "proto", root / "third_party", well_known)]
     if protoc.main(["protoc", *imports, *arguments, *files, *others]) != 0:
         raise RuntimeError("protoc failed; it printed why")
+
+
+def comments(descriptors: bytes) -> dict[str, str]:
+    """Return the comments of the elements of a descriptor set with source info, by the full names of our elements."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    return {
+        f"{file.package}.{name}": "\n".join(
+            line.removeprefix(" ") for line in location.leading_comments.strip().splitlines()
+        )
+        for file in FileDescriptorSet.FromString(descriptors).file
+        for location in file.source_code_info.location
+        if file.name.startswith("umg/") and location.leading_comments and (name := element_name(file, location.path))
+    }
+
+
+def element_name(file: object, path: Sequence[int]) -> str:
+    """Return the name of the element of a file at the path of a comment; "" for an option or a statement."""
+    element: Any = file
+    names = []
+    for field, index in zip(path[::2], path[1::2], strict=False):
+        members = getattr(element, element.DESCRIPTOR.fields_by_number[field].name)
+        if not hasattr(members, "append") or not hasattr(members[index], "name"):
+            return ""
+        element = members[index]
+        names.append(element.name)
+    return ".".join(names)
