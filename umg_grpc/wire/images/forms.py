@@ -121,3 +121,5 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     **dict.fromkeys(("contents", "sequential_image_generation_options", "optimize_prompt_options"), _json),
 }
 """Field of a form -> its reader."""
+FORM_FIELDS = tuple(_READERS)
+"""Names of the fields of a form other than its images."""

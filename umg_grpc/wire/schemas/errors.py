@@ -1,0 +1,161 @@
+"""Types of the error bodies, by the error formats of the routes."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+
+class ChatErrorDetails(Struct, kw_only=True):
+    """Member `error` of an error body."""
+
+    message: str
+    type: str
+    param: str | None = None
+    """Path of the field in the body of the request."""
+    code: str | None = None
+
+
+class ChatError(Struct, kw_only=True):
+    """Error of chat, and of all formats without an error body of their own."""
+
+    error: ChatErrorDetails
+
+
+class MessagesErrorDetails(Struct, kw_only=True):
+    """Member `error` of an error body."""
+
+    type: str
+    message: str
+    code: str | None = None
+    details: dict[str, Raw]
+
+
+class MessagesError(Struct, kw_only=True):
+    """Error of messages."""
+
+    type: Literal["error"]
+    error: MessagesErrorDetails
+    request_id: str | None = None
+
+
+class NativeErrorDetails(Struct, kw_only=True):
+    """Member `error` of an error body."""
+
+    code: int
+    message: str
+    status: str
+    details: list[dict[str, Raw]] | None = None
+
+
+class NativeError(Struct, kw_only=True):
+    """Error of native paths."""
+
+    error: NativeErrorDetails
+
+
+class KeyNativeErrorDetails(Struct, kw_only=True):
+    """Member `error` of an error body."""
+
+    message: str
+    type: str
+    code: str
+    status: str
+
+
+class KeyNativeError(Struct, kw_only=True):
+    """Error of a model list in the native shape on a shared path."""
+
+    error: KeyNativeErrorDetails
+
+
+class ImageError(Struct, kw_only=True):
+    """Error of the image paths, in the documented shape and that of SDKs at once."""
+
+    code: int
+    msg: str
+    error: ChatErrorDetails
+
+
+class RerankError(Struct, kw_only=True):
+    """Error of `POST /v2/rerank`."""
+
+    message: str
+    error: ChatErrorDetails
+
+
+class CodeAndMessage(Struct, kw_only=True):
+    """Member `error` of an error body."""
+
+    code: str
+    message: str
+
+
+class ErrorD(Struct, kw_only=True):
+    """Error of Entry D."""
+
+    error: CodeAndMessage
+
+
+class EnvelopedError(Struct, kw_only=True):
+    """Error of Entry E and Entry F."""
+
+    code: int
+    message: str
+    request_id: str
+    data: None = None
+    error: ChatErrorDetails
+
+
+class ErrorDetailsG(Struct, kw_only=True):
+    """Member `error` of an error body."""
+
+    type: str
+    message: str
+    http_code: str
+
+
+class ErrorG(Struct, kw_only=True):
+    """Error of Entry G."""
+
+    type: Literal["error"]
+    error: ErrorDetailsG
+    request_id: str
+
+
+class ConnectError(Struct, kw_only=True):
+    """Error of the Connect protocol, with the details of the gRPC status."""
+
+    code: str
+    message: str
+    details: list[dict[str, Raw]] | None = None
+
+
+ERROR_TYPES: Mapping[str, object] = MappingProxyType(
+    {
+        "messages": MessagesError,
+        "count_tokens": MessagesError,
+        "native": NativeError,
+        "native_embedding": NativeError,
+        "native_embeddings": NativeError,
+        "native_models": NativeError,
+        "models": ChatError | MessagesError | KeyNativeError,
+        "images": ImageError,
+        "image_edits": ImageError,
+        "image_variations": ImageError,
+        "rerank_v2": RerankError,
+        "video_d": ErrorD,
+        "video_e_v1": EnvelopedError,
+        "video_e_3": EnvelopedError,
+        "video_f": EnvelopedError,
+        "video_g": ErrorG,
+        "connect": ConnectError,
+    }
+)
+"""Type of the error body by the name of a format, for formats whose errors are not those of chat."""
+
+
+def error_type(name: str) -> object:
+    """Return the type of the error bodies of a format."""
+    return ERROR_TYPES.get(name, ChatError)

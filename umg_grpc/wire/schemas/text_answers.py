@@ -1,0 +1,167 @@
+"""Types of the answers and events of the text formats, as callers receive them. Lists whose elements have many kinds
+are open, and so is every object: providers add members.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw, Struct
+
+from umg_grpc.wire.core.json import ABSENT
+
+Count = Annotated[int, Meta(ge=0)]
+
+# --- chat
+
+
+class ChatUsage(Struct, kw_only=True):
+    """Tokens of a call."""
+
+    prompt_tokens: Count
+    completion_tokens: Count
+    total_tokens: Count
+
+
+class ChatMessage(Struct, kw_only=True):
+    """Message of the model."""
+
+    role: str
+    content: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[Raw] | None = None
+    annotations: list[Raw] | None = None
+
+
+class ChatChoice(Struct, kw_only=True):
+    """One of the `n` answers."""
+
+    index: Count
+    message: ChatMessage
+    finish_reason: str | None = None
+    """`stop`, `length`, `tool_calls`, `content_filter` or a reason of the provider's own."""
+
+
+class ChatCompletion(Struct, kw_only=True):
+    """Answer of `POST /v1/chat/completions`."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: ChatUsage | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+
+
+class ChatChunk(Struct, kw_only=True):
+    """Event of a stream of chat. The stream ends with `data: [DONE]`."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    choices: list[Raw]
+    usage: ChatUsage | None = None
+
+
+# --- responses
+
+
+class Response(Struct, kw_only=True):
+    """Response object. It repeats the options of its request."""
+
+    id: str
+    object: Literal["response"]
+    created_at: float
+    status: str | None = None
+    model: str
+    output: list[Raw]
+    error: Raw = ABSENT
+    usage: Raw = ABSENT
+
+
+class ResponseEvent(Struct, kw_only=True):
+    """Event of a stream of a response."""
+
+    type: str
+    sequence_number: Count
+
+
+class ResponseDeleted(Struct, kw_only=True):
+    """Confirmation of a deletion."""
+
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+class InputItems(Struct, kw_only=True):
+    """Page of the input items of a response."""
+
+    object: Literal["list"]
+    data: list[Raw]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class ResponseTokens(Struct, kw_only=True):
+    """Number of the tokens of a prompt."""
+
+    object: Literal["response.input_tokens"]
+    input_tokens: Count
+
+
+# --- messages
+
+
+class MessagesUsage(Struct, kw_only=True):
+    """Tokens of a call."""
+
+    input_tokens: Count
+    output_tokens: Count
+
+
+class Message(Struct, kw_only=True):
+    """Answer of `POST /v1/messages`."""
+
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[Raw]
+    stop_reason: str | None
+    stop_sequence: str | None = None
+    usage: MessagesUsage
+
+
+class MessageEvent(Struct, kw_only=True):
+    """Event of a stream of messages."""
+
+    type: str
+
+
+class MessagesTokens(Struct, kw_only=True):
+    """Number of the tokens of a prompt."""
+
+    input_tokens: Count
+
+
+# --- native
+
+
+class NativeAnswer(Struct, rename="camel", kw_only=True):
+    """Answer of `:generateContent`, and element of a stream."""
+
+    candidates: list[Raw] | None = None
+    prompt_feedback: Raw = ABSENT
+    usage_metadata: Raw = ABSENT
+    model_version: str | None = None
+    response_id: str | None = None
+
+
+class NativeTokens(Struct, rename="camel", kw_only=True):
+    """Number of the tokens of a prompt."""
+
+    total_tokens: Count
