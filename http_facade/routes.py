@@ -1,6 +1,7 @@
 """Table of all paths of the HTTP face, from which the router, the OpenAPI document and the tests are made."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -48,6 +49,12 @@ class Shape(Enum):
     ALIVE = auto()
     READY = auto()
     METRICS = auto()
+    OPENAPI = auto()
+
+
+PAGE_SHAPES = frozenset({Shape.OPENAPI})
+"""Descriptions of the gateway, which are not served with `pages: false`."""
+PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS})
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Route:
     @property
     def is_probe(self) -> bool:
         """Whether the route is for health checks and scrapers, which are answered in any state."""
-        return not (self.needs_key or self.is_signed)
+        return self.shape in PROBE_SHAPES
 
     @property
     def error_format(self) -> str:
@@ -214,12 +221,17 @@ ROUTES = (
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
     Route("GET", "/readyz", Shape.READY, needs_key=False),
     Route("GET", "/metrics", Shape.METRICS, needs_key=False),
+    Route("GET", "/openapi.json", Shape.OPENAPI, needs_key=False),
 )
 
 METRICS_ROUTES = tuple(row for row in ROUTES if row.shape is Shape.METRICS)
 """Routes of the separate metrics listener."""
-OTHER_ROUTES = tuple(row for row in ROUTES if row.shape is not Shape.METRICS)
-"""Routes of the HTTP face if there is a separate metrics listener."""
+
+
+def routes_without(shapes: Collection[Shape]) -> tuple[Route, ...]:
+    """Return the routes of all other shapes."""
+    return tuple(row for row in ROUTES if row.shape not in shapes)
+
 
 MODEL_CALL_SHAPES = frozenset(
     {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}

@@ -49,6 +49,7 @@ public_url: https://gateway.example/
 secret: ${UMG_SECRET}
 database: postgresql://umg:${PASSWORD}@db.example/umg
 cors: {origins: [https://app.example, "*"]}
+pages: false
 body_limit: 8MiB
 limits: {embedding_inputs: 96}
 drain: 5.5
@@ -113,6 +114,7 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert whole.secret == "0123456789abcdef"
     assert whole.database == "postgresql://umg:pass-word@db.example/umg"
     assert whole.cors == Cors(origins=("https://app.example", "*"))
+    assert not whole.pages
     assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
     assert whole.limits == Limits(embedding_inputs=96, rerank_documents=1000)
     assert whole.log == Log(level="debug", format="json")
@@ -319,7 +321,7 @@ LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
 SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
 STANDS_FOR = "expected the id of a model that some channel serves, or one with a suffix"

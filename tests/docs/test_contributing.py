@@ -21,6 +21,8 @@ TABLES = {
     "CATALOGUE": ("umg_grpc/catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in.py",),
     "ROUTES": ("http_facade/routes.py",),
+    "OPERATIONS": ("http_facade/openapi/operations.py",),
+    "BODY_TYPES": ("umg_grpc/wire/schemas/bodies.py",),
     "VIDEO_PROTOCOLS": ("umg_grpc/wire/video/__init__.py",),
     "VIDEO_ROUTES": ("http_facade/routes.py",),
     "UNSERVED": ("http_facade/routes.py",),

@@ -11,7 +11,10 @@ PACKAGES = ("umg_grpc/service", "umg_grpc/config", "umg_grpc/access", "umg_grpc/
 TABLE = "http_facade/routes.py"
 """Table of the paths, which names the format of each."""
 FIELD = "the canonical field `messages`, for example in `RequestNotes.edited`"
+KEYWORD = "the keyword of OpenAPI"
 OTHERS = {
+    ("http_facade/openapi/document.py", "responses"): KEYWORD,
+    ("http_facade/openapi/methods.py", "responses"): KEYWORD,
     ("umg_grpc/config/file_schema.py", "responses"): "the key of the config for stored responses",
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
     ("umg_grpc/service/conversations/upstream_objects.py", "messages"): FIELD,

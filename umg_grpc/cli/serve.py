@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from http_facade.app import App, Runner, make_app, make_runner
 from http_facade.readiness import Readiness
-from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
+from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
@@ -235,7 +235,8 @@ def _app(
         head_seconds=config.overload.head,
         upload_seconds=config.overload.upload,
     )
-    return make_app(channel, settings, ROUTES if config.metrics.address is None else OTHER_ROUTES)
+    elsewhere = set() if config.metrics.address is None else {Shape.METRICS}
+    return make_app(channel, settings, routes_without(elsewhere if config.pages else elsewhere | PAGE_SHAPES))
 
 
 def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) -> App:

@@ -82,6 +82,7 @@ class _File(ConfigEntry, frozen=True):
     database: str = "sqlite"
     redis: str | None = None
     cors: Cors = Cors()
+    pages: bool = True
     body_limit: str = "64MiB"
     limits: Limits = Limits()
     retries: Retries = Retries()
@@ -171,6 +172,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         database=file.database,
         redis=redis_url(document, ("redis",), file.redis) if file.redis is not None else None,
         cors=file.cors,
+        pages=file.pages,
         body_limit=body_size(document, ("body_limit",), file.body_limit),
         limits=file.limits,
         retries=retries,

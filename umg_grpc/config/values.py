@@ -374,6 +374,8 @@ class Config:
     redis: str | None = field(default=None, repr=False)
     """URL of a Redis server that replicas share, for limits of requests a minute and for cached responses."""
     cors: Cors = field(default_factory=Cors)
+    pages: bool = True
+    """Whether the HTTP face serves `/openapi.json`."""
     body_limit: int = 64 * 1024 * 1024
     """Largest request body, in bytes."""
     limits: Limits = field(default_factory=Limits)

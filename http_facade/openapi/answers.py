@@ -1,0 +1,150 @@
+"""Request bodies and answers of the operations."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from google.protobuf.descriptor_pool import Default
+from msgspec import Struct
+
+from http_facade.admin_handlers import METHODS
+from http_facade.openapi.errors import ErrorAnswers
+from http_facade.openapi.operations import OPERATIONS
+from http_facade.routes import Route, Shape
+from umg_grpc.wire import admin
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.schemas import media_answers as media
+from umg_grpc.wire.schemas import text_answers as text
+from umg_grpc.wire.schemas.bodies import BODY_TYPES, COUNTS, MODELS, TASKS, BodyTypes, RemixBody
+from umg_grpc.wire.schemas.messages import PlainSchemas
+from umg_grpc.wire.schemas.structs import StructSchemas
+
+JSON, EVENTS, FORM = "application/json", "text/event-stream", "multipart/form-data"
+_BINARY: JsonObject = {"type": "string", "format": "binary"}
+_ADMIN_BODIES: Mapping[Shape, type[Struct]] = MappingProxyType(
+    {
+        Shape.CREATE_KEY: admin.SettingsBody,
+        Shape.UPDATE_KEY: admin.SettingsBody,
+        Shape.ROTATE_KEY: admin.RotateBody,
+    }
+)
+_STATUS: JsonObject = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
+_READINESS: JsonObject = {
+    "type": "object",
+    "properties": {"status": {"type": "string"}, "reasons": {"type": "array", "items": {"type": "string"}}},
+    "required": ["status", "reasons"],
+}
+_HEADERS: JsonObject = {
+    "x-request-id": {"description": "Id of the request, for questions.", "schema": {"type": "string"}}
+}
+
+
+class Answers:
+    """Bodies and answers of routes, whose schemas are components."""
+
+    def __init__(self, schemas: JsonObject, types: StructSchemas, errors: ErrorAnswers) -> None:
+        """Add the components to `schemas`."""
+        self._types = types
+        self._errors = errors
+        self._messages = PlainSchemas(schemas)
+
+    def request_body(self, route: Route) -> JsonObject | None:
+        """Return the request body of a route; None for a route without one."""
+        if (types := _body_types(route)) is not None:
+            content = {JSON: {"schema": self._types.schema(types.request)}}
+            if types.form is not None:
+                content[FORM] = {"schema": self._types.schema(types.form)}
+            return {"required": True, "content": content}
+        if (kind := _ADMIN_BODIES.get(route.shape)) is not None:
+            schema = self._types.schema(kind)
+            return {"required": route.shape is not Shape.ROTATE_KEY, "content": {JSON: {"schema": schema}}}
+        if route.shape is Shape.REMIX_VIDEO:
+            return {"required": True, "content": {JSON: {"schema": self._types.schema(RemixBody)}}}
+        if route.shape is Shape.RECEIVE_VIDEO_CALLBACK:
+            return {"required": True, "content": {JSON: {"schema": {}}}}
+        return None
+
+    def responses(self, route: Route) -> JsonObject:
+        """Return the answers of a route by their statuses."""
+        found: JsonObject = {"200": _answer("Success.", self._content(route))}
+        if route.shape in {Shape.GET_VIDEO_CONTENT, Shape.GET_FILE}:
+            found["206"] = _answer("The requested range.", self._content(route))
+        if route.shape in {Shape.GET_VIDEO_CONTENT, Shape.GET_FILE, Shape.LIST_MODELS, Shape.GET_MODEL}:
+            found["304"] = _answer("The client has it, by `if-none-match`.", {})
+        if route.shape is Shape.READY:
+            found["503"] = _answer("Calls are not served: the gateway starts or drains.", self._content(route))
+        for status in sorted(set(OPERATIONS[route.shape].errors)):
+            found[str(status)] = self._errors.answer(route.error_format, status)
+        return found
+
+    def _content(self, route: Route) -> JsonObject:
+        """Return the content of the successful answer, by its media types."""
+        if route.shape is Shape.GENERATE and route.stream:
+            return self._stream(route)
+        if (types := _body_types(route)) is not None:
+            content: JsonObject = {JSON: {"schema": self._types.schema(types.answer)}}
+            if types.event is not None and route.stream is None:
+                content[EVENTS] = self._events(types.event)
+            return content
+        if (method := METHODS.get(route.shape)) is not None:
+            answer = Default().FindMethodByName(f"umg.v1.AdminService.{method.name}").output_type
+            return {JSON: {"schema": self._messages.schema(answer)}}
+        if (kind := _ANSWERS.get(route.shape)) is not None:
+            content = {JSON: {"schema": self._types.schema(kind(route))}}
+            return content | ({EVENTS: self._events(text.ResponseEvent)} if route.shape is Shape.GET_RESPONSE else {})
+        return dict(_CONTENTS[route.shape])
+
+    def _stream(self, route: Route) -> JsonObject:
+        """Return the content of a path whose answers are streams: one JSON array, or events."""
+        types = BODY_TYPES[route.format]
+        array = {"type": "array", "items": self._types.schema(types.answer)}
+        return {JSON: {"schema": array}, **({EVENTS: self._events(types.event)} if types.event is not None else {})}
+
+    def _events(self, kind: object) -> JsonObject:
+        """Return the content of a stream of events. The version of OpenAPI has no schema of events: it is an
+        extension.
+        """
+        schema = {"type": "string", "description": "Server-sent events. `x-event-schema` is the schema of their data."}
+        return {"schema": {**schema, "x-event-schema": self._types.schema(kind)}}
+
+
+_ANSWERS: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
+    {
+        Shape.GET_RESPONSE: lambda _: text.Response,
+        Shape.DELETE_RESPONSE: lambda _: text.ResponseDeleted,
+        Shape.CANCEL_RESPONSE: lambda _: text.Response,
+        Shape.LIST_INPUT_ITEMS: lambda _: text.InputItems,
+        Shape.GET_VIDEO: lambda route: TASKS[route.format],
+        Shape.LIST_VIDEOS: lambda _: media.VideoPage,
+        Shape.DELETE_VIDEO: lambda _: media.VideoDeleted,
+        Shape.REMIX_VIDEO: lambda _: media.VideoObject,
+        Shape.RECEIVE_VIDEO_CALLBACK: lambda _: media.CallbackTaken,
+        Shape.LIST_MODELS: lambda route: MODELS[route.format][0],
+        Shape.GET_MODEL: lambda route: MODELS[route.format][1],
+    }
+)
+"""Types of the answers of operations without a body."""
+_CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
+    {
+        Shape.GET_VIDEO_CONTENT: {"video/mp4": {"schema": _BINARY}, "image/*": {"schema": _BINARY}},
+        Shape.GET_FILE: {"*/*": {"schema": _BINARY}},
+        Shape.ALIVE: {JSON: {"schema": _STATUS}},
+        Shape.READY: {JSON: {"schema": _READINESS}},
+        Shape.METRICS: {"text/plain": {"schema": {"type": "string"}}},
+    }
+)
+"""Contents of answers that have no type."""
+
+
+def _answer(description: str, content: JsonObject) -> JsonObject:
+    return {"description": description, "headers": _HEADERS, **({"content": content} if content else {})}
+
+
+def _body_types(route: Route) -> BodyTypes | None:
+    """Return the types of the bodies of an operation that takes one of a face; None for any other."""
+    match route.shape:
+        case Shape.GENERATE | Shape.EMBED | Shape.RERANK | Shape.GENERATE_IMAGE | Shape.CREATE_VIDEO:
+            return BODY_TYPES[route.format]
+        case Shape.COUNT_TOKENS:
+            return COUNTS[route.format]
+        case _:
+            return None

@@ -1,0 +1,113 @@
+"""OpenAPI document of the HTTP face, made from the table of routes, the types of the bodies and the schema."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import version
+
+import msgspec
+
+from http_facade.credentials import key_headers, key_parameter
+from http_facade.openapi.answers import Answers
+from http_facade.openapi.errors import ErrorAnswers
+from http_facade.openapi.methods import Methods, methods_of
+from http_facade.openapi.operations import OPERATIONS
+from http_facade.openapi.parameters import parameters
+from http_facade.routes import PAGE_SHAPES, ROUTES, Route, Shape
+from umg_grpc.v1.comments import comments
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.schemas.structs import StructSchemas
+
+DISTRIBUTION = "unified-model-gateway"
+DESCRIPTION = """\
+One service in front of every AI model provider. Official clients call it with another base URL and key.
+
+Bodies are those of the wire formats, and objects are open: members that are not listed are passed on to a provider of
+the same format. An explicit null is the same as an absent member. Native bodies are accepted in camel case and in snake
+case. Paths of videos and images are also served with a slash at their end.
+"""
+BEARER, METRICS_KEY = "bearer", "metrics"
+
+
+@cache
+def document_json() -> bytes:
+    """Return the document as JSON, made at the first call."""
+    return msgspec.json.encode(document())
+
+
+def document() -> JsonObject:
+    """Return the document."""
+    schemas, responses = JsonObject(), JsonObject()
+    types = StructSchemas(schemas)
+    errors = ErrorAnswers(responses, types)
+    answers, methods = Answers(schemas, types, errors), Methods(schemas, errors)
+    paths: dict[str, JsonObject] = {}
+    for route in documented(ROUTES):
+        if route.shape is Shape.CALL_METHOD:
+            for method in methods_of(route):
+                operation = methods.operation(route, method)
+                paths[route.path.replace("{rpc}", method.name)] = {"post": operation | _security(route)}
+        else:
+            paths.setdefault(route.name, {})[route.method.lower()] = _operation(route, answers) | _security(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Unified Model Gateway", "version": version(DISTRIBUTION), "description": DESCRIPTION},
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name} for name in dict.fromkeys(row.tag for row in OPERATIONS.values())],
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "responses": dict(sorted(responses.items())),
+            "securitySchemes": _schemes(),
+        },
+    }
+
+
+def documented(rows: Iterable[Route]) -> Iterable[Route]:
+    """Return the routes that the document describes: all but the pages and the second spelling of paths with a slash
+    at their end.
+    """
+    return (row for row in rows if row.shape not in PAGE_SHAPES and not (row.path.endswith("/") and row.path != "/"))
+
+
+def _operation(route: Route, answers: Answers) -> JsonObject:
+    row = OPERATIONS[route.shape]
+    body = answers.request_body(route)
+    return {
+        "tags": [row.tag],
+        "summary": row.summary,
+        **({"description": comments().get(f"umg.v1.{row.method}", "")} if row.method else {}),
+        "operationId": operation_id(route),
+        "parameters": parameters(route),
+        **({"requestBody": body} if body is not None else {}),
+        "responses": answers.responses(route),
+    }
+
+
+def operation_id(route: Route) -> str:
+    """Return the id of the operation of a route: its shape and its path."""
+    words = "".join(character if character.isalnum() else " " for character in route.name).split()
+    return "_".join([route.shape.name.lower(), *words])
+
+
+def _security(route: Route) -> JsonObject:
+    if route.shape is Shape.METRICS:
+        return {"security": [{METRICS_KEY: []}, {}]}
+    if not route.needs_key:
+        return {"security": []}
+    names = [BEARER, *key_headers(route.format)]
+    if parameter := key_parameter(route.format):
+        names.append(f"query-{parameter}")
+    return {"security": [{name: []} for name in names]}
+
+
+def _schemes() -> JsonObject:
+    """Return the places of a key: the `Authorization` header, and those of the formats."""
+    faces = dict.fromkeys(row.format for row in ROUTES if row.needs_key)
+    headers = dict.fromkeys(name for face in faces for name in key_headers(face))
+    queries = dict.fromkeys(name for face in faces if (name := key_parameter(face)))
+    return {
+        BEARER: {"type": "http", "scheme": "bearer", "description": "A key of the gateway."},
+        METRICS_KEY: {"type": "http", "scheme": "bearer", "description": "`metrics.key` of the config, if it has one."},
+        **{name: {"type": "apiKey", "in": "header", "name": name} for name in headers},
+        **{f"query-{name}": {"type": "apiKey", "in": "query", "name": name} for name in queries},
+    }

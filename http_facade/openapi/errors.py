@@ -1,0 +1,34 @@
+"""Answers of failed calls, as components: one for each format of error bodies and status."""
+
+from http_facade.routes import DEFAULT_FORMAT
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.message_json import enum_names
+from umg_grpc.wire.schemas.errors import ERROR_TYPES, error_type
+from umg_grpc.wire.schemas.structs import StructSchemas
+
+
+class ErrorAnswers:
+    """Answers of failed calls."""
+
+    def __init__(self, responses: JsonObject, types: StructSchemas) -> None:
+        """Add the components to `responses`."""
+        self._responses = responses
+        self._types = types
+
+    def answer(self, name: str, status: int) -> JsonObject:
+        """Return the answer with a status, in the error format `name`."""
+        component = f"{name if name in ERROR_TYPES else DEFAULT_FORMAT}.{status}"
+        if component not in self._responses:
+            schema = self._types.schema(error_type(name))
+            content = {"application/json": {"schema": schema}}
+            self._responses[component] = {"description": error_description(status), "content": content}
+        return {"$ref": f"#/components/responses/{component}"}
+
+
+def error_description(status: int) -> str:
+    """Return the description of the errors with a status: their reasons."""
+    names = enum_names(pb.ErrorReason.DESCRIPTOR)
+    reasons = sorted(names[reason].upper() for reason, value in HTTP_STATUS.items() if value == status and reason)
+    return f"Reasons: {', '.join(f'`{name}`' for name in reasons)}." if reasons else "The call failed."

@@ -1,0 +1,68 @@
+"""Operations that are methods of the schema, called by the Connect protocol."""
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pool import Default
+
+from http_facade.connect_protocol import STREAMS, TIMEOUT_HEADER, VERSION_HEADER
+from http_facade.openapi.errors import ErrorAnswers
+from http_facade.openapi.operations import OPERATIONS
+from http_facade.routes import Route
+from umg_grpc.v1.comments import comments
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.schemas.messages import ProtoJsonSchemas
+
+JSON, PROTO = "application/json", "application/proto"
+_STREAM = (
+    "Envelopes of the Connect protocol: a byte of flags, the length in four bytes, the message. "
+    "`x-message-schema` is the schema of a message in JSON; the last envelope has the error of a failed call."
+)
+_HEADERS: tuple[JsonObject, ...] = (
+    {"name": VERSION_HEADER, "in": "header", "schema": {"type": "string", "enum": ["1"]}},
+    {"name": TIMEOUT_HEADER, "in": "header", "schema": {"type": "string", "pattern": "^[0-9]{1,10}$"}},
+)
+
+
+def methods_of(route: Route) -> list[MethodDescriptor]:
+    """Return the methods of the service of a route."""
+    return list(Default().FindServiceByName(route.path.split("/")[1]).methods)
+
+
+class Methods:
+    """Operations of the methods of services, whose schemas are components."""
+
+    def __init__(self, schemas: JsonObject, errors: ErrorAnswers) -> None:
+        """Add the components to `schemas`."""
+        self._messages = ProtoJsonSchemas(schemas)
+        self._errors = errors
+
+    def operation(self, route: Route, method: MethodDescriptor) -> JsonObject:
+        """Return the operation of a method. Streams are not JSON: their failures are in their last envelope."""
+        row = OPERATIONS[route.shape]
+        request, answer = self._messages.schema(method.input_type), self._messages.schema(method.output_type)
+        content = _envelopes if method.server_streaming else _bodies
+        statuses = [] if method.server_streaming else sorted(set(row.errors) - {415})
+        failed = {str(status): self._errors.answer(route.error_format, status) for status in statuses}
+        unsupported = {
+            "description": "Another content type.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        }
+        return {
+            "tags": [row.tag],
+            "summary": f"{method.containing_service.name}.{method.name}",
+            "description": comments().get(method.full_name, ""),
+            "operationId": f"{method.containing_service.name}_{method.name}",
+            "parameters": [*_HEADERS],
+            "requestBody": {"required": True, "content": content(request)},
+            "responses": {"200": {"description": "Success.", "content": content(answer)}, **failed, "415": unsupported},
+        }
+
+
+def _bodies(message: JsonObject) -> JsonObject:
+    """Return the content of a body with one message."""
+    return {JSON: {"schema": message}, PROTO: {"schema": {"type": "string", "format": "binary"}}}
+
+
+def _envelopes(message: JsonObject) -> JsonObject:
+    """Return the content of a body of envelopes."""
+    schema = {"type": "string", "format": "binary", "description": _STREAM, "x-message-schema": message}
+    return {kind: {"schema": schema} for kind in STREAMS}

@@ -1,0 +1,102 @@
+"""Descriptions of the kinds of operations, one for each shape of the table of routes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from http_facade.admin_handlers import METHODS
+from http_facade.routes import Shape
+
+KEY_STATUSES = (400, 401, 403, 429, 500, 503, 504)
+"""Statuses of the errors of every operation that needs a key."""
+BODY_STATUSES = (*KEY_STATUSES, 413, 415)
+MODEL_STATUSES = (*BODY_STATUSES, 404, 409, 501, 502)
+TASK_STATUSES = (*KEY_STATUSES, 404, 502)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Kind of operation in the document."""
+
+    tag: str
+    summary: str
+    method: str = ""
+    """Method of the schema whose comment describes the operation; "" for none."""
+    errors: tuple[int, ...] = KEY_STATUSES
+    """HTTP statuses of its errors."""
+
+
+_ADMIN_SUMMARIES = {
+    Shape.CREATE_KEY: "Create a key",
+    Shape.LIST_KEYS: "List the keys",
+    Shape.GET_KEY: "Get a key; the id `self` is the calling key",
+    Shape.UPDATE_KEY: "Change settings of a key",
+    Shape.ROTATE_KEY: "Replace the secret of a key",
+    Shape.REVOKE_KEY: "Revoke a key",
+    Shape.GET_USAGE: "Get the usage of a key",
+    Shape.LIST_USAGE: "List usage, grouped",
+    Shape.LIST_REQUESTS: "List the records of requests",
+    Shape.GET_REQUEST: "Get the record of a request",
+    Shape.LIST_CHANNELS: "List the channels and their states",
+}
+OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
+    {
+        Shape.GENERATE: Operation("Text", "Generate an answer", "GenerationService.Generate", MODEL_STATUSES),
+        Shape.COUNT_TOKENS: Operation(
+            "Text", "Count the tokens of a prompt", "GenerationService.CountTokens", MODEL_STATUSES
+        ),
+        Shape.GET_RESPONSE: Operation(
+            "Text", "Get a stored response", "GenerationService.GetStoredResponse", TASK_STATUSES
+        ),
+        Shape.DELETE_RESPONSE: Operation(
+            "Text", "Delete a stored response", "GenerationService.DeleteStoredResponse", TASK_STATUSES
+        ),
+        Shape.CANCEL_RESPONSE: Operation(
+            "Text", "Cancel a stored response", "GenerationService.CancelStoredResponse", TASK_STATUSES
+        ),
+        Shape.LIST_INPUT_ITEMS: Operation(
+            "Text", "List the input of a stored response", "GenerationService.ListInputItems", TASK_STATUSES
+        ),
+        Shape.EMBED: Operation("Embeddings and reranking", "Embed texts", "EmbeddingService.Embed", MODEL_STATUSES),
+        Shape.RERANK: Operation(
+            "Embeddings and reranking", "Rank documents by a query", "RerankService.Rerank", MODEL_STATUSES
+        ),
+        Shape.GENERATE_IMAGE: Operation("Images", "Make images", "ImageService.GenerateImage", MODEL_STATUSES),
+        Shape.CREATE_VIDEO: Operation("Videos", "Submit a video task", "VideoService.CreateVideoTask", MODEL_STATUSES),
+        Shape.GET_VIDEO: Operation("Videos", "Get a video task", "VideoService.GetVideoTask", TASK_STATUSES),
+        Shape.LIST_VIDEOS: Operation("Videos", "List video tasks", "VideoService.ListVideoTasks"),
+        Shape.DELETE_VIDEO: Operation(
+            "Videos", "Remove a video task", "VideoService.DeleteVideoTask", (*TASK_STATUSES, 501)
+        ),
+        Shape.REMIX_VIDEO: Operation(
+            "Videos", "Change a finished video", "VideoService.RemixVideoTask", MODEL_STATUSES
+        ),
+        Shape.GET_VIDEO_CONTENT: Operation(
+            "Videos", "Download a result", "VideoService.DownloadVideo", (*TASK_STATUSES, 416, 501)
+        ),
+        Shape.RECEIVE_VIDEO_CALLBACK: Operation(
+            "Videos",
+            "Receive a provider's notification",
+            "VideoService.ReceiveVideoCallback",
+            (400, 401, 403, 404, 413, 500, 503),
+        ),
+        Shape.LIST_MODELS: Operation("Models", "List the models of the key", "ModelService.ListModels"),
+        Shape.GET_MODEL: Operation("Models", "Get a model", "ModelService.GetModel", (*KEY_STATUSES, 404)),
+        **{
+            shape: Operation(
+                "Administration",
+                _ADMIN_SUMMARIES[shape],
+                f"AdminService.{method.name}",
+                (*(KEY_STATUSES if method.decode is None else BODY_STATUSES), 404),
+            )
+            for shape, method in METHODS.items()
+        },
+        Shape.CALL_METHOD: Operation("Methods of the schema", "", errors=(*MODEL_STATUSES, 412, 499)),
+        Shape.GET_FILE: Operation(
+            "Videos", "Download a result by its signed link", "FileService.GetFile", (400, 401, 403, 404, 416, 500, 503)
+        ),
+        Shape.ALIVE: Operation("Health", "Check whether the process answers", errors=()),
+        Shape.READY: Operation("Health", "Check whether calls are served", errors=()),
+        Shape.METRICS: Operation("Health", "Get the metrics for Prometheus", errors=(401,)),
+    }
+)

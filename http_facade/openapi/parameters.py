@@ -1,0 +1,160 @@
+"""Parameters of the operations: of the path, of the query and in headers."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from http_facade.admin_handlers import METHODS
+from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
+from http_facade.video_content import VARIANTS
+from http_facade.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
+from umg_grpc.v1.comments import comments
+from umg_grpc.wire import face_of
+from umg_grpc.wire.core.client_shape import HEADER as SHAPE_HEADER
+from umg_grpc.wire.core.headers import CACHE, STRICT, TIMEOUT
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.message_json import enum_names, fields_of
+from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
+from umg_grpc.wire.video import entry_f, video_object
+
+_SEGMENT = re.compile(r"\{(\w+)\}")
+_PATH = {
+    "model": "Id of the model. It may contain slashes and colons.",
+    "response_id": "Id of the stored response.",
+    "task_id": "Id of the task.",
+    "video_id": "Id of the finished video.",
+    "key_id": "Id of the key.",
+    "request_id": "Id of the request, from `x-request-id` of its answer.",
+    "token": "Signed token of the link.",
+    "signature": "Signature of the address.",
+}
+
+
+def _query(name: str, schema: JsonObject, description: str, *, required: bool = False) -> JsonObject:
+    return {"name": name, "in": "query", "schema": schema, "description": description, "required": required}
+
+
+def _choice(*values: str) -> JsonObject:
+    return {"type": "string", "enum": list(values)}
+
+
+_TEXT: JsonObject = {"type": "string"}
+
+
+def _number(maximum: int, minimum: int = 1) -> JsonObject:
+    return {"type": "integer", "minimum": minimum, "maximum": maximum}
+
+
+_PAGES = (
+    _query("pageSize", _number(1000), "Most models of a page. For the native shape."),
+    _query("pageToken", _TEXT, "`nextPageToken` of the page before. For the native shape."),
+)
+_QUERIES: Mapping[Shape, tuple[JsonObject, ...]] = MappingProxyType(
+    {
+        Shape.GET_RESPONSE: (
+            _query("stream", _choice("true", "false"), "Whether the answer is sent as events."),
+            _query("starting_after", _number(2**31, 0), "Number of the event after which the events begin."),
+        ),
+        Shape.LIST_INPUT_ITEMS: (
+            _query("limit", _number(MAX_ITEMS), "Most items of a page."),
+            _query("order", _choice("asc", "desc"), "Order of the items; `desc` is the default."),
+            _query("after", _TEXT, "Id of the item after which the page begins."),
+        ),
+        Shape.LIST_VIDEOS: (
+            _query("limit", _number(video_object.MAX_LIMIT), "Most videos of a page."),
+            _query("order", _choice(*video_object.ORDERS), "Order of the videos by their creation."),
+            _query("after", _TEXT, "Id of the video after which the page begins."),
+        ),
+        Shape.GET_VIDEO_CONTENT: (
+            _query("variant", _choice(*VARIANTS), "Kind of the result; `video` is the default."),
+            _query("index", _number(9999, 0), "Number of the result, from 0."),
+        ),
+    }
+)
+_QUERIES_OF_FORMATS: Mapping[tuple[Shape, str], tuple[JsonObject, ...]] = MappingProxyType(
+    {
+        (Shape.LIST_MODELS, "native_models"): _PAGES,
+        (Shape.LIST_MODELS, "models"): (
+            *_PAGES,
+            _query("limit", _number(1000), "Most models of a page. For the messages shape."),
+            _query("after_id", _TEXT, "Id of the model after which the page begins. For the messages shape."),
+            _query("before_id", _TEXT, "Id of the model before which the page ends. For the messages shape."),
+        ),
+        (Shape.CREATE_VIDEO, "video_f"): (
+            _query("Action", _choice(entry_f.SUBMIT, entry_f.QUERY), "Action of the call.", required=True),
+            _query("Version", _choice(entry_f.VERSION), "Version of the API."),
+        ),
+        (Shape.GET_VIDEO, "video_e_3"): (
+            _query("task_ids", _TEXT, "Id of the task; one in each call."),
+            _query("external_task_ids", _TEXT, "The caller's own id of the task, instead of `task_ids`."),
+        ),
+    }
+)
+_ALT = _query("alt", _choice("sse", "json"), "`sse` selects events; without it the stream is one JSON array.")
+
+
+def _header(name: str, description: str, schema: JsonObject = _TEXT) -> JsonObject:
+    return {"name": name, "in": "header", "schema": schema, "description": description, "required": False}
+
+
+_MODEL_HEADERS = (
+    _header(STRICT, "Whether fields that the provider cannot express are refused.", _choice("true", "false")),
+    _header(TIMEOUT, "Longest time of the call, for example `30` or `500ms`."),
+    _header(CACHE, "Time for which the answer may come from the cache of responses, for example `5m`, or `off`."),
+)
+_SHAPED = frozenset({"images", "rerank"})
+
+
+def parameters(route: Route) -> list[JsonObject]:
+    """Return the parameters of a route."""
+    found: list[JsonObject] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
+         "description": _PATH[name]}
+        for name in _SEGMENT.findall(route.name)
+    ]  # fmt: skip
+    found += _QUERIES.get(route.shape, ())
+    found += _QUERIES_OF_FORMATS.get((route.shape, route.format), ())
+    if route.shape is Shape.GENERATE and route.stream:
+        found.append(_ALT)
+    method = METHODS.get(route.shape)
+    if method is not None and method.decode is None:
+        named = set(_SEGMENT.findall(route.name))
+        fields = fields_of(method.request).values()
+        found += [_of_field(field) for field in fields if field.name not in named]
+    return found + _headers(route)
+
+
+def _headers(route: Route) -> list[JsonObject]:
+    found = list[JsonObject]()
+    if route.shape in MODEL_CALL_SHAPES:
+        found += _MODEL_HEADERS
+        codec = face_of(route.format)
+        found += [_header(name, "As at the format's vendor.") for name in getattr(codec, "source_headers", ())]
+    if route.format in _SHAPED:
+        found.append(_header(SHAPE_HEADER, "Shape of the answer.", _choice("documented", "sdk")))
+    if route.shape in {Shape.CREATE_VIDEO, Shape.REMIX_VIDEO}:
+        schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARACTERS}
+        found.append(_header(IDEMPOTENCY_KEY, "Key by which a repeated submission is recognized.", schema))
+    return found
+
+
+def _of_field(field: FieldDescriptor) -> JsonObject:
+    """Return the parameter of a field of a request."""
+    described = comments().get(field.full_name, "")
+    return _query(field.name, _schema_of_field(field), described)
+
+
+def _schema_of_field(field: FieldDescriptor) -> JsonObject:
+    if field.is_repeated:
+        return {"type": "string", "description": "Values with commas between them."}
+    if field.enum_type is not None:
+        return _choice(*enum_names(field.enum_type).values())
+    if field.message_type is not None:
+        return {"type": "string", "format": "date-time"}
+    if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
+        return {"type": "boolean"}
+    if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+        return _TEXT
+    return {"type": "integer", "minimum": 0, "maximum": 999_999_999}
