@@ -21,12 +21,13 @@ crash_args ?=
 agents_args ?=
 conformance_args ?=
 fuzz_args ?=
+openapi_args ?=
 lock_args ?=
 audit_args ?=
 clients_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz clients docs recording clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,6 +158,9 @@ conformance: $(VENV)/.installed ## install two other gateways, run the conforman
 
 fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every format for an hour
 	$(BIN)/python -m tests.fuzz $(fuzz_args)
+
+openapi: $(VENV)/.installed ## call every operation of /openapi.json with a hundred valid and invalid requests each
+	$(BIN)/python -m tests.openapi $(openapi_args)
 
 clients: $(VENV)/.installed ## run the scenarios of the clients in all languages: some minutes
 	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/clients $(clients_args)
