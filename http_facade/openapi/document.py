@@ -52,7 +52,7 @@ def document() -> JsonObject:
         "openapi": "3.1.0",
         "info": {"title": "Unified Model Gateway", "version": version(DISTRIBUTION), "description": DESCRIPTION},
         "servers": [{"url": "/"}],
-        "tags": [{"name": name} for name in dict.fromkeys(row.tag for row in OPERATIONS.values())],
+        "tags": [{"name": name} for name in dict.fromkeys(OPERATIONS[row.shape].tag for row in documented(ROUTES))],
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),

@@ -91,12 +91,15 @@ OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
             )
             for shape, method in METHODS.items()
         },
-        Shape.CALL_METHOD: Operation("Methods of the schema", "", errors=(*MODEL_STATUSES, 412, 499)),
+        Shape.CALL_METHOD: Operation(
+            "Methods of the schema", "Call a method of the schema", errors=(*MODEL_STATUSES, 499)
+        ),
         Shape.GET_FILE: Operation(
             "Videos", "Download a result by its signed link", "FileService.GetFile", (400, 401, 403, 404, 416, 500, 503)
         ),
         Shape.ALIVE: Operation("Health", "Check whether the process answers", errors=()),
         Shape.READY: Operation("Health", "Check whether calls are served", errors=()),
+        Shape.OPENAPI: Operation("Pages", "Get the OpenAPI document", errors=()),
         Shape.METRICS: Operation("Health", "Get the metrics for Prometheus", errors=(401,)),
     }
 )
