@@ -15,7 +15,10 @@ import pytest
 from psycopg import sql
 
 from umg_grpc.store import open_store
-from umg_grpc.store.database import SQLITE
+from umg_grpc.store.database import SQLITE, SQLITE_FILE
+
+_schema = list[bytes]()
+"""Content of the file of an empty database, once `create_database` made one."""
 
 
 @dataclass(frozen=True)
@@ -122,5 +125,21 @@ def _binaries(directory: Path, user: str | None) -> Path:
 
 
 async def create_database(data: Path) -> None:
-    """Create the SQLite database of a data dir, as the first start of a gateway does."""
-    await (await open_store(SQLITE, data)).aclose()
+    """Create the SQLite database of a data dir, as the first start of a gateway does, unless it exists.
+
+    The schema is created once in each process. The others are copies, since dozens of statements take longer than the
+    rest of a start.
+    """
+    if not _schema:
+        with tempfile.TemporaryDirectory() as directory:
+            await (await open_store(SQLITE, Path(directory))).aclose()
+            _schema.append((Path(directory) / SQLITE_FILE).read_bytes())
+    _write_database(data, _schema[0])
+
+
+def _write_database(data: Path, content: bytes) -> None:
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = data / SQLITE_FILE
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_bytes(content)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.support.databases import create_database
 from umg_grpc.cli.serve import Options, gateway
 from umg_grpc.config import Address, Config, parse
 from umg_grpc.server import Service
+from umg_grpc.store.database import SQLITE
 
 KEY = "sk-umg-end-to-end"
 ANY = Address("127.0.0.1", 0)
@@ -44,6 +46,8 @@ async def running(
 ) -> AsyncGenerator[Running, None]:
     """Run the gateway of a config, until the context ends. `environment`: more variables."""
     parsed = parse(config, "test.yaml", {}) if isinstance(config, str) else config
+    if parsed.database == SQLITE:
+        await create_database(data)
     async with gateway(Options(None, ANY, ANY, data), parsed, {"UMG_API_KEY": KEY, **environment}, None) as state:
         assert state.service is not None
         assert state.http is not None

@@ -15,6 +15,7 @@ from http_facade.app import make_app, make_runner
 from http_facade.readiness import Readiness
 from http_facade.settings import Settings
 from tests.support.callers.faces import bearer
+from tests.support.databases import create_database
 from tests.support.gateways import ANY, KEY
 from umg_grpc.access.bootstrap import ensure_bootstrap
 from umg_grpc.cli.serve import Gateway, Options, gateway
@@ -142,6 +143,7 @@ async def open_transport(
 ) -> AsyncGenerator[HttpTransport | GrpcTransport, None]:
     """Run the gateway of a config. Yield the transport of this name to it."""
     config = parse(config, "test.yaml", {}) if isinstance(config, str) else config
+    await create_database(data)
     async with AsyncExitStack() as stack:
         match name:
             case "grpc, in process":
