@@ -13,7 +13,7 @@ from bench.scenarios import SCENARIOS
 from bench.translate import FULL, NAME, Cost, rounds
 from bench.translate import QUICK as LITTLE
 
-QUICK = Plan(rounds=1, seconds=0.3, warmup=0.1, held=20)
+QUICK = Plan(rounds=1, seconds=0.1, warmup=0.05, held=20)
 """Plan for a check that everything works; its figures are meaningless."""
 
 

@@ -36,7 +36,7 @@ class Size:
     warmup: float = WARMUP_SECONDS
 
 
-QUICK = Size(rounds=1, seconds=0.5, warmup=0.2)
+QUICK = Size(rounds=1, seconds=0.15, warmup=0.05)
 """Size for a check that everything works; its figures are meaningless."""
 
 

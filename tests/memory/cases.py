@@ -49,7 +49,7 @@ class Sizes:
 
 
 FULL = Sizes(callers=200, unread=30, read=300, whole=1024)
-SMALL = Sizes(callers=50, unread=30, read=40, whole=128)
+SMALL = Sizes(callers=25, unread=30, read=40, whole=128)
 
 
 @dataclass(frozen=True)

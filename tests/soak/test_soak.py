@@ -5,12 +5,15 @@ from pathlib import Path
 import pytest
 
 from tests.soak import cancellations, overload, soak
-from tests.soak.__main__ import LEAVING
 from tests.soak.report import Report
 
-SHORT_SOAK = soak.Plan(seconds=20, rate=100, warmup_seconds=10)
+SHORT_SOAK = soak.Plan(seconds=10, rate=100, warmup_seconds=10)
 """Plan with a rate that even a busy machine reaches."""
-SHORT_OVERLOAD = overload.Plan(ramp=2, seconds=3)
+SHORT_OVERLOAD = overload.Plan(ramp=1, onset=0.5, seconds=1.5)
+LONGER_OVERLOAD = overload.Plan(ramp=2, seconds=3)
+"""Plan for a limit that the gateway measures: on a busy machine it takes a while to notice that it is exceeded."""
+MEASURED = "processor"
+LEAVING = 4 * cancellations.AT_ONCE
 
 
 def sound(report: Report) -> None:
@@ -22,7 +25,7 @@ async def test_a_while_with_a_faulty_provider_goes_unnoticed_and_leaves_nothing_
     sound(soak.report(await soak.soaked(SHORT_SOAK, tmp_path)))
 
 
-async def test_two_thousand_callers_that_leave_leave_nothing_behind(tmp_path: Path) -> None:
+async def test_hundreds_of_callers_that_leave_leave_nothing_behind(tmp_path: Path) -> None:
     sound(cancellations.report(await cancellations.run_cancellations(LEAVING, tmp_path)))
 
 
@@ -30,4 +33,5 @@ async def test_two_thousand_callers_that_leave_leave_nothing_behind(tmp_path: Pa
 async def test_excess_calls_are_refused_and_the_others_are_answered_correctly(
     case: overload.Case, tmp_path: Path
 ) -> None:
-    sound(overload.report(await overload.overloaded(case, tmp_path, SHORT_OVERLOAD)))
+    plan = LONGER_OVERLOAD if case.name == MEASURED else SHORT_OVERLOAD
+    sound(overload.report(await overload.overloaded(case, tmp_path, plan)))
