@@ -13,6 +13,8 @@ from openai.types.responses import Response
 
 from tests.support.gateways import SANDBOX, Running, channel, running
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 MODEL = "famO-5"
 FORMATS = ("responses", "chat", "messages", "native")
 TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
@@ -41,11 +43,12 @@ async def outer_gateway(inner: Running, data: Path) -> AsyncGenerator[Running, N
         yield outer
 
 
-@pytest_asyncio.fixture
-async def chain(tmp_path: Path) -> AsyncGenerator[Chain, None]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chain(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Chain, None]:
+    data = tmp_path_factory.mktemp("chain")
     async with (
-        running(SANDBOX, tmp_path / "inner") as inner,
-        outer_gateway(inner, tmp_path / "outer") as outer,
+        running(SANDBOX, data / "inner") as inner,
+        outer_gateway(inner, data / "outer") as outer,
         client(outer) as near,
         client(inner) as far,
     ):

@@ -3,7 +3,6 @@ provider's.
 """
 
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -27,19 +26,24 @@ FAMILIES = {
 QUESTION = "Why is the sea salt?"
 
 # the SDK uses a call that the newest aiohttp deprecates
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+]
 
 
-@pytest_asyncio.fixture(params=FORMATS)
-async def gateway(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Running, None]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=FORMATS)
+async def gateway(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[Running, None]:
     """Run a gateway whose provider, of the parameter's format, is another gateway."""
-    protocol = request.param
-    async with running(SANDBOX, tmp_path / "inner") as inner:
+    protocol, data = request.param, tmp_path_factory.mktemp("gateways")
+    async with running(SANDBOX, data / "inner") as inner:
         config = "channels:\n" + "".join(
             channel(model.replace(".", "-"), protocol, f"{inner.url}/v1", model, model, family)
             for model, family in FAMILIES.items()
         )
-        async with running(config, tmp_path / "outer") as outer:
+        async with running(config, data / "outer") as outer:
             yield outer
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import pytest
 
@@ -29,6 +29,7 @@ def encoding_apart(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
     return accepting(lambda: encode(codec.array_encoder or codec.stream_encoder, REQUEST, messages))
 
 
+@lru_cache(maxsize=8)  # the operations of a case use the same streams
 def _frames(codec: TextFormat, growth: EventGrowth, size: int) -> bytes:
     return encode(codec.stream_encoder, REQUEST, growth.messages(size, apart=False))
 

@@ -1,7 +1,6 @@
 """Fixtures of the tests with the official SDKs."""
 
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -17,8 +16,8 @@ def node() -> Node:
     return installed_or_skipped(installed)
 
 
-@pytest_asyncio.fixture
-async def sandbox(tmp_path: Path) -> AsyncGenerator[Running, None]:
-    """Yield a gateway whose models are simulated."""
-    async with running(SANDBOX, tmp_path) as gateway:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sandbox(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running, None]:
+    """Yield the gateway of the module, whose models are simulated."""
+    async with running(SANDBOX, tmp_path_factory.mktemp("sandbox")) as gateway:
         yield gateway

@@ -23,13 +23,15 @@ from tests.sdk.cases import (
 )
 from tests.support.gateways import Running
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 MODEL = "famO-5"
 TOOLS = [{"name": name, "description": DESCRIPTION, "input_schema": SCHEMA} for name in (WEATHER, TIME)]
 THINKING = {"type": "enabled", "budget_tokens": 2048}
 LIMIT = 4096
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(sandbox: Running) -> AsyncGenerator[AsyncAnthropic, None]:
     async with AsyncAnthropic(base_url=sandbox.url, api_key=sandbox.key, max_retries=0) as sdk:
         yield sdk

@@ -23,7 +23,10 @@ from tests.sdk.cases import (
 from tests.support.gateways import Running
 
 # the SDK subclasses the session of aiohttp
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+]
 
 MODEL = "famR-1"
 TOOLS = [
@@ -37,7 +40,7 @@ TOOLS = [
 THINKING = types.ThinkingConfig(include_thoughts=True, thinking_budget=1024)
 
 
-@pytest_asyncio.fixture(params=["v1", "v1beta"])
+@pytest_asyncio.fixture(loop_scope="module", params=["v1", "v1beta"])
 async def client(request: pytest.FixtureRequest, sandbox: Running) -> AsyncGenerator[genai.client.AsyncClient, None]:
     options = types.HttpOptions(base_url=sandbox.url, api_version=request.param)
     sdk = genai.Client(api_key=sandbox.key, http_options=options)

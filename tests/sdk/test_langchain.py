@@ -14,6 +14,8 @@ from pydantic import BaseModel, Field
 from tests.sdk.cases import RESULT, TIME, WEATHER, WEATHER_AND_TIME_QUESTION, WEATHER_QUESTION
 from tests.support.gateways import Running
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 @tool
 def get_weather(city: str) -> str:
@@ -34,7 +36,7 @@ class City(BaseModel):
     population: int
 
 
-@pytest_asyncio.fixture(params=["chat", "responses", "messages"])
+@pytest_asyncio.fixture(loop_scope="module", params=["chat", "responses", "messages"])
 async def model(request: pytest.FixtureRequest, sandbox: Running) -> AsyncGenerator[BaseChatModel, None]:
     if request.param == "messages":
         yield ChatAnthropic(

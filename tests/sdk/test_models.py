@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import anthropic
 import openai
@@ -17,7 +16,10 @@ from tests.support.gateways import Running, running
 from umg_grpc.access.keys import Keys
 
 # google-genai subclasses the session of aiohttp
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+]
 
 IDS = ["famG-2.5-flash", "famO-5", "famR-1", "text-embedding-3-small", "vendor/large"]
 CONFIG = f"""
@@ -29,19 +31,19 @@ models:
 RELEASED = datetime(2025, 6, 15, tzinfo=UTC)
 
 
-@pytest_asyncio.fixture
-async def gateway(tmp_path: Path) -> AsyncGenerator[Running, None]:
-    async with running(CONFIG, tmp_path) as state:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running, None]:
+    async with running(CONFIG, tmp_path_factory.mktemp("gateway")) as state:
         yield state
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def chat(gateway: Running) -> AsyncGenerator[AsyncOpenAI, None]:
     async with AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0) as sdk:
         yield sdk
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def messages(gateway: Running) -> AsyncGenerator[AsyncAnthropic, None]:
     async with AsyncAnthropic(base_url=gateway.url, api_key=gateway.key, max_retries=0) as sdk:
         yield sdk
@@ -51,7 +53,7 @@ def native_client(gateway: Running, version: str, key: str) -> genai.Client:
     return genai.Client(api_key=key, http_options=types.HttpOptions(base_url=gateway.url, api_version=version))
 
 
-@pytest_asyncio.fixture(params=["v1", "v1beta"])
+@pytest_asyncio.fixture(loop_scope="module", params=["v1", "v1beta"])
 async def native(request: pytest.FixtureRequest, gateway: Running) -> AsyncGenerator[genai.client.AsyncClient, None]:
     sdk = native_client(gateway, request.param, gateway.key)
     try:

@@ -25,6 +25,8 @@ from tests.sdk.cases import (
 )
 from tests.support.gateways import Running
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 MODEL = "famC-sonnet-4-5"
 CHAT_TOOLS = [
     {"type": "function", "function": {"name": name, "description": DESCRIPTION, "parameters": SCHEMA, "strict": True}}
@@ -38,7 +40,7 @@ TOOLS = [
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(sandbox: Running) -> AsyncGenerator[AsyncOpenAI, None]:
     async with AsyncOpenAI(base_url=f"{sandbox.url}/v1", api_key=sandbox.key, max_retries=0) as sdk:
         yield sdk
