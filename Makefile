@@ -18,6 +18,7 @@ overload_args ?=
 soak_args ?=
 ledger_args ?=
 crash_args ?=
+rolling_args ?=
 agents_args ?=
 conformance_args ?=
 fuzz_args ?=
@@ -27,7 +28,7 @@ audit_args ?=
 clients_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean rolling
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -142,6 +143,9 @@ ledger: $(VENV)/.installed ## prove that every served call is charged once, thro
 
 crash: $(VENV)/.installed ## kill gateways at random while video tasks are in flight: some minutes
 	$(BIN)/python -m tests.crash $(crash_args)
+
+rolling: $(VENV)/.installed ## upgrade two gateways behind nginx under load, one after the other: some minutes
+	$(BIN)/python -m tests.rolling $(rolling_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.memory

@@ -1,0 +1,1 @@
+"""Rolling upgrade of two gateways behind nginx, under load: no call is lost."""

@@ -1,0 +1,63 @@
+"""Source tree of an earlier version of the gateway, with its generated code."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("umg_grpc", "http_facade", "proto", "third_party", "hatch_build.py")
+MIGRATIONS = "umg_grpc/store/migrations/versions"
+
+
+@dataclass(frozen=True)
+class Version:
+    """Version of the gateway that processes run."""
+
+    name: str
+    tree: Path | None
+    """Folder of its sources; None for the installed ones."""
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """Command that runs `umg` of this version; empty for the installed one."""
+        return (sys.executable, "-P", "-m", "umg_grpc.cli") if self.tree is not None else ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of the processes. The packages that it depends on are those of today."""
+        return {"PYTHONPATH": f"{self.tree}{os.pathsep}{self.tree}/gen"} if self.tree is not None else {}
+
+
+CURRENT = Version("this version", None)
+
+
+def before_migration() -> str:
+    """Return the commit before the newest migration; "" without history."""
+    return _git("log", "-1", "--format=%H~1", "--", MIGRATIONS) if previous_commit() else ""
+
+
+def previous_commit() -> str:
+    """Return the name of the commit before the current one; "" in a clone without history."""
+    return _git("rev-parse", "--verify", "--quiet", "HEAD~1")
+
+
+def extract(revision: str, folder: Path) -> Version:
+    """Write the tree of a commit into a folder, and generate its code unless the schema is that of today."""
+    tree = folder / "version"
+    tree.mkdir()
+    archive = subprocess.run(["git", "archive", revision, *PACKAGES], cwd=ROOT, capture_output=True, check=True).stdout
+    subprocess.run(["tar", "x"], cwd=tree, input=archive, check=True)
+    if _git("diff", "--name-only", revision, "--", "proto", "third_party"):
+        generate = f"import hatch_build, pathlib; hatch_build.generate(pathlib.Path({str(tree)!r}))"
+        subprocess.run([sys.executable, "-c", generate], cwd=tree, check=True)
+    else:
+        shutil.copytree(ROOT / "gen", tree / "gen")
+    return Version(_git("log", "-1", "--format=%h, %s", revision), tree)
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
