@@ -28,7 +28,7 @@ audit_args ?=
 clients_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean rolling
+.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean rolling deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -143,6 +143,11 @@ ledger: $(VENV)/.installed ## prove that every served call is charged once, thro
 
 crash: $(VENV)/.installed ## kill gateways at random while video tasks are in flight: some minutes
 	$(BIN)/python -m tests.crash $(crash_args)
+
+deploycheck: $(VENV)/.installed ## install helm and kubeconform by Go, and check deploy/ with them: some minutes
+	GOBIN=$(CURDIR)/build/tools go install helm.sh/helm/v3/cmd/helm@v3.17.3
+	GOBIN=$(CURDIR)/build/tools go install github.com/yannh/kubeconform/cmd/kubeconform@v0.6.7
+	UMG_DEPLOY_TOOLS=$(CURDIR)/build/tools UMG_KUBERNETES_SCHEMAS=default $(BIN)/pytest tests/deploy
 
 rolling: $(VENV)/.installed ## upgrade two gateways behind nginx under load, one after the other: some minutes
 	$(BIN)/python -m tests.rolling $(rolling_args)

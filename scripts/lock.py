@@ -63,10 +63,10 @@ def python_locks(root: Path) -> list[PythonLock]:
     gateway, client = (_toml(root / folder / "pyproject.toml") for folder in (".", "clients/python"))
     groups = gateway["dependency-groups"]
     project = gateway["project"]
-    serve = (*project["dependencies"], *project["optional-dependencies"]["local"], *groups["weights"])
+    extras = [line for name in ("local", "otel", "blobs") for line in project["optional-dependencies"][name]]
+    serve = (*project["dependencies"], *extras, *groups["weights"])
     build = (*gateway["build-system"]["requires"], *client["build-system"]["requires"], EDITABLE)
-    extras = [line for name in ("otel", "blobs") for line in project["optional-dependencies"][name]]
-    tools = (*groups["check"], *groups["test"], *groups["release"], *extras, *client["project"]["dependencies"])
+    tools = (*groups["check"], *groups["test"], *groups["release"], *client["project"]["dependencies"])
     apart = (root / "tests/sdk/apart/requirements.txt").read_text().splitlines()
     wanted = tuple(line for line in apart if not line.startswith("#"))
     oldest = project["requires-python"].removeprefix(">=")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.gateways import SANDBOX, running
 from tests.support.processes import run
 
 SHELLS = {
@@ -55,3 +56,13 @@ def installed(home: Path) -> str:
     """Return the script that the installation wrote for its shell."""
     [written] = (path for path in home.rglob("*umg*") if path.is_file())
     return written.read_text().strip()
+
+
+async def test_the_health_of_a_gateway_is_its_exit_code(tmp_path: Path) -> None:
+    async with running(SANDBOX, tmp_path) as gateway:
+        address = gateway.url.partition("//")[2]
+        assert await run("health", "--http", address) == (0, "alive\n", "")
+        assert await run("health", "--ready", "--http", address) == (0, "ready\n", "")
+    code, out, err = await run("health", "--http", address)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"umg: no gateway answers at {address}: ")

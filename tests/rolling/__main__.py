@@ -1,5 +1,5 @@
 """Command `python -m tests.rolling [--from REVISION] [--calls N] [--callers N] [--rounds N]`: upgrades two gateways on
-PostgreSQL and Redis from a commit to this version. The exit code states whether no call was lost.
+PostgreSQL and Redis from a commit to this version with one more migration. The exit code states whether no call was lost.
 """
 
 import argparse
@@ -10,16 +10,16 @@ import tempfile
 from pathlib import Path
 
 from tests.rolling.run import Outcome, Plan, upgrade
-from tests.rolling.versions import CURRENT, Version, before_migration, extract
+from tests.rolling.versions import CURRENT, Version, extract, next_version, previous_commit
 from tests.support.databases import Postgres
 from tests.support.redis import RedisServer
 
 
-def report(old: Version, outcome: Outcome) -> str:
+def report(old: Version, new: Version, outcome: Outcome) -> str:
     """Return the figures of a run."""
     tally = outcome.tally
     lines = [
-        f"from {old.name} to {CURRENT.name}, in {outcome.seconds:.0f} s",
+        f"from {old.name} to {new.name}, in {outcome.seconds:.0f} s",
         *(
             f"  {kind}: {n} complete, the slowest in {tally.slowest_seconds[kind]:.2f} s"
             for kind, n in tally.ended.items()
@@ -34,7 +34,7 @@ def report(old: Version, outcome: Outcome) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.rolling", description="Rolling upgrade under load.")
-    parser.add_argument("--from", dest="revision", help="commit to upgrade from; default: before the newest migration")
+    parser.add_argument("--from", dest="revision", help="commit to upgrade from; default: the one before the current")
     parser.add_argument("--calls", type=int, default=100, help="calls of each kind between two steps")
     parser.add_argument("--callers", type=int, default=4, help="callers of each kind")
     parser.add_argument("--rounds", type=int, default=2)
@@ -46,16 +46,17 @@ def main() -> None:
     postgres, redis = Postgres(folder / "postgres"), RedisServer(folder / "redis")
     try:
         redis.start()
-        revision = given.revision or before_migration()
+        revision = given.revision or previous_commit()
         old = extract(revision, folder) if revision else CURRENT
         sizes = {"callers": given.callers, "calls": given.calls, "rounds": given.rounds}
-        plan = Plan(old, CURRENT, postgres.create("rolling"), redis.url, **sizes)
+        new = next_version(folder)
+        plan = Plan(old, new, postgres.create("rolling"), redis.url, **sizes)
         outcome = asyncio.run(upgrade(plan, folder))
     finally:
         redis.stop()
         postgres.stop()
         shutil.rmtree(folder)
-    sys.stdout.write(report(old, outcome))
+    sys.stdout.write(report(old, new, outcome))
     sys.exit(1 if outcome.tally.lost or any(outcome.exits) else 0)
 
 

@@ -1,4 +1,4 @@
-"""A short rolling upgrade from the commit before; `make rolling` runs a long one, across a migration of the database."""
+"""A short rolling upgrade from the commit before; `make rolling` runs a long one, with a migration of the database."""
 
 import sys
 from pathlib import Path

@@ -7,9 +7,22 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from umg_grpc.store.migrate import HEAD
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("umg_grpc", "http_facade", "proto", "third_party", "hatch_build.py")
-MIGRATIONS = "umg_grpc/store/migrations/versions"
+MIGRATE = Path("umg_grpc/store/migrate.py")
+MIGRATION = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "next"
+down_revision = "{head}"
+
+
+def upgrade() -> None:
+    op.add_column("api_keys", sa.Column("next_version", sa.Text()))
+"""
 
 
 @dataclass(frozen=True)
@@ -34,11 +47,6 @@ class Version:
 CURRENT = Version("this version", None)
 
 
-def before_migration() -> str:
-    """Return the commit before the newest migration; "" without history."""
-    return _git("log", "-1", "--format=%H~1", "--", MIGRATIONS) if previous_commit() else ""
-
-
 def previous_commit() -> str:
     """Return the name of the commit before the current one; "" in a clone without history."""
     return _git("rev-parse", "--verify", "--quiet", "HEAD~1")
@@ -56,6 +64,21 @@ def extract(revision: str, folder: Path) -> Version:
     else:
         shutil.copytree(ROOT / "gen", tree / "gen")
     return Version(_git("log", "-1", "--format=%h, %s", revision), tree)
+
+
+def next_version(folder: Path) -> Version:
+    """Write the tree of this version into a folder, with one more migration of the database: a new column of a table
+    that every process reads.
+    """
+    tree = folder / "next"
+    for name in ("umg_grpc", "http_facade", "gen"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tree / MIGRATE.parent / "migrations/versions/next.py").write_text(MIGRATION.format(head=HEAD))
+    text = (tree / MIGRATE).read_text()
+    line = f'HEAD = "{HEAD}"'
+    assert line in text
+    (tree / MIGRATE).write_text(text.replace(line, 'HEAD = "next"'))
+    return Version("this version with one more migration", tree)
 
 
 def _git(*arguments: str) -> str:

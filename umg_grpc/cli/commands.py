@@ -104,6 +104,24 @@ def serve(
 
 
 @app.command()
+def health(
+    *,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = HTTP,
+    ready: Annotated[bool, typer.Option("--ready", help="Whether it accepts calls, not only whether it runs.")] = False,
+    tls: Annotated[bool, typer.Option("--tls", help="Connect with TLS, without a check of the certificate.")] = False,
+) -> None:
+    """Print the state of a gateway on this machine, and exit with 0 if it is healthy, else with 1."""
+    from umg_grpc.cli.health import check_health
+    from umg_grpc.config.address import Address
+
+    try:
+        address = Address.parse(http)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--http") from None
+    raise typer.Exit(check_health(address, ready=ready, tls=tls))
+
+
+@app.command()
 def reload(data: DataFlag = DATA) -> None:
     """Make the running gateways of a data directory read their configs again, and print the changes in each process."""
     from umg_grpc.cli.reload import reload_all

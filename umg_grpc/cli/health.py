@@ -1,0 +1,53 @@
+"""Command `umg health`: whether a gateway on this machine is alive or ready, for the health checks of containers."""
+
+import json
+import ssl
+import sys
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+from umg_grpc.config.address import Address
+
+WAIT_SECONDS = 4.0
+PATHS = {False: "/healthz", True: "/readyz"}
+OK = 200
+
+
+def check_health(address: Address, *, ready: bool, tls: bool) -> int:
+    """Print the state of the gateway. Return the exit code: 0 if it is alive, or ready where `ready` is set, else 1.
+
+    With TLS the certificate is not verified: it is for another name than that of this machine, and nothing secret is
+    sent.
+    """
+    connection = _connection(address, tls=tls)
+    try:
+        connection.request("GET", PATHS[ready])
+        response = connection.getresponse()
+        body = response.read().decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        print(f"umg: no gateway answers at {address}: {error}; name its HTTP address with --http", file=sys.stderr)
+        return 1
+    finally:
+        connection.close()
+    print(_summary(body))
+    return 0 if response.status == OK else 1
+
+
+def _connection(address: Address, *, tls: bool) -> HTTPConnection:
+    if not tls:
+        return HTTPConnection(address.host, address.port, timeout=WAIT_SECONDS)
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return HTTPSConnection(address.host, address.port, timeout=WAIT_SECONDS, context=context)
+
+
+def _summary(body: str) -> str:
+    """Return the status of a body and its reasons in one line."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return body.strip()
+    if not isinstance(found, dict):
+        return body.strip()
+    reasons = ", ".join(found.get("reasons", ()))
+    return f"{found.get('status', '')}: {reasons}" if reasons else str(found.get("status", ""))
