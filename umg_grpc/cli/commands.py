@@ -13,6 +13,7 @@ import typer
 from umg_grpc.cli import (
     conformance_commands,
     image_commands,
+    import_commands,
     key_commands,
     provider_commands,
     usage_commands,
@@ -26,6 +27,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 app.add_typer(key_commands.app, name="keys")
 app.command()(provider_commands.init)
 app.command()(provider_commands.providers)
+app.add_typer(import_commands.app, name="import")
 app.command()(usage_commands.usage)
 app.command()(image_commands.image)
 app.command()(conformance_commands.conformance)
