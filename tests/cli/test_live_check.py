@@ -12,30 +12,10 @@ from structlog.testing import capture_logs
 
 from tests.support.providers.scripted import Scripted, succeed
 from tests.support.providers.server import ReceivedRequest, serve_provider
+from tests.support.providers.strict import KEY, StrictVendor
 from tests.support.serving import serving
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.config import parse
-
-KEY = "sk-live-check-0123456789"
-
-
-@dataclass
-class Vendor(Scripted):
-    """Provider with a list of two models at `/v1`, and one key."""
-
-    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
-        if not received.path.startswith("/v1/") or received.path.startswith("/v1/v1/"):
-            message = f"Invalid URL ({request.method} {received.path})"
-            return web.json_response({"error": {"message": message, "type": "invalid_request_error"}}, status=404)
-        if received.headers.get("authorization") != f"Bearer {KEY}":
-            error = {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}
-            return web.json_response({"error": error}, status=401)
-        if received.path == "/v1/models":
-            return web.json_response({"data": [{"id": "gpt-large"}, {"id": "gpt-small"}]})
-        if received.json["model"] not in {"gpt-large", "gpt-hidden"}:
-            error = {"message": f"The model `{received.json['model']}` does not exist", "code": "model_not_found"}
-            return web.json_response({"error": error}, status=404)
-        return await super().answer(request, received)
 
 
 @dataclass(frozen=True)
@@ -106,7 +86,7 @@ async def addresses() -> AsyncGenerator[dict[str, str], None]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("localhost").configure_cert(context)
     async with (
-        serve_provider(Vendor(name="vendor", scripts=[succeed])) as vendor,
+        serve_provider(StrictVendor(name="vendor", scripts=[succeed])) as vendor,
         serve_provider(Page(name="page", scripts=[])) as page,
         serve_provider(Unpaid(name="unpaid", scripts=[])) as unpaid,
         serving(web.Application(), ssl_context=context) as secure,

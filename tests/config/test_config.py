@@ -896,6 +896,11 @@ MISTAKES = [
         CHANNEL.replace("  base_url: http://a\n", ""),
         ("2: channels[0].base_url: expected a URL, e.g. https://provider.example/v1",),
     ),
+    Mistake(
+        "the URL of a channel with a query",
+        CHANNEL.replace("http://a", "http://a?b=c"),
+        ("4: channels[0].base_url: expected a URL without a query; its parameters go into `query: {NAME: VALUE}`",),
+    ),
     *(
         Mistake(f"the URL {url}", CHANNEL.replace("http://a", f'"{url}"'), (f"4: channels[0].base_url: {URL}",))
         for url in (
@@ -903,7 +908,6 @@ MISTAKES = [
             "provider.example/v1",
             "ftp://a",
             "http://",
-            "http://a?b=c",
             "http://a#b",
             "http://[",
             "http://a:x",

@@ -361,6 +361,8 @@ def _base_url(document: Document, path: Path, written: str | None, protocols: tu
     """
     if written is None:
         return ""
+    if "?" in written:
+        document.problem(path, "expected a URL without a query; its parameters go into `query: {NAME: VALUE}`")
     base = url(document, path, written)
     for protocol in protocols:
         if (added := call_path(protocol, base)) is not None:
