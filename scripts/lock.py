@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.agents.versions import MANIFEST, PYPI  # noqa: E402  the path above makes it importable
+from tests.agents.versions import LIBRARIES, MANIFEST, PYPI  # noqa: E402  the path above makes it importable
 
 EDITABLE = "editables>=0.5"  # needed by hatchling when it builds an editable wheel
 HEADER = "# Made by `make lock`, never edited. Requirements: sha256:{digest}\n"
@@ -77,7 +77,12 @@ def python_locks(root: Path) -> list[PythonLock]:
         PythonLock("requirements/plot.lock", tuple(groups["plot"]), oldest, within="requirements/develop.lock"),
         PythonLock("requirements/docs.lock", tuple(groups["docs"]), oldest, within="requirements/develop.lock"),
         PythonLock("tests/sdk/apart/requirements.lock", wanted, oldest),
-        PythonLock("tests/agents/aider.lock", tuple(f"{name}=={version}" for name, version in PYPI.items()), oldest),
+        *(
+            PythonLock(
+                f"tests/agents/{name}.lock", tuple(f"{name}=={version}" for name, version in pinned.items()), oldest
+            )
+            for name, pinned in (("aider", PYPI), ("libraries", LIBRARIES))
+        ),
     ]
 
 

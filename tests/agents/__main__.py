@@ -1,5 +1,5 @@
 """Command `python -m tests.agents [--program NAME] [--scenario NAME] [--upstream FORMAT] [--few]`: runs the programs
-and prints a table.
+and prints a table, and without options also the libraries of the page.
 """
 
 import argparse
@@ -13,7 +13,8 @@ import structlog
 
 from tests.agents import cases, programs, scenarios
 from tests.agents.all import run_all
-from tests.agents.install import installed
+from tests.agents.install import installed, installed_libraries
+from tests.agents.libraries import failed_lines
 from tests.agents.report import table
 from tests.support.providers import FORMATS
 
@@ -37,7 +38,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         outcomes = asyncio.run(run_all(chosen, installed(), Path(directory), given.at_once))
     sys.stdout.write(table(outcomes))
-    sys.exit(1 if any(outcome.problems for outcome in outcomes) else 0)
+    failed = any(outcome.problems for outcome in outcomes)
+    if not (given.program or given.scenario or given.upstream or given.few):
+        failed = asyncio.run(_report_libraries()) or failed
+    sys.exit(1 if failed else 0)
+
+
+async def _report_libraries() -> bool:
+    """Run the lines of the libraries, and print their results. Return whether one failed."""
+    found = False
+    with tempfile.TemporaryDirectory() as directory:
+        async for name, output in failed_lines(installed_libraries(), Path(directory)):
+            sys.stdout.write(f"{name}: {output or 'answered'}\n")
+            found = found or bool(output)
+    return found
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ ADDRESS = "http://127.0.0.1:8080"
 KEY = "$UMG_API_KEY"
 FORMATS = {"Chat completions": "chat", "Responses": "responses", "Messages": "messages", "Native": "native"}
 ROOTS = {"chat": "/v1", "responses": "/v1", "messages": "/v1", "native": "/v1beta"}
-BLOCK = re.compile(r"(?:In `~/(?P<path>[^`]+)`:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
+BLOCK = re.compile(r"(?:In `~/(?P<path>[^`]+)`[^\n]*:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
 MODEL = re.compile(r"\bfam[A-Z]-[\w.-]*\w")
 
 
@@ -56,6 +56,32 @@ def settings(page: str) -> list[Settings]:
         for program, text in _sections(page, 2)
         for heading, section in _sections(text, 3)
     ]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines for a library or another program that has no scenarios."""
+
+    language: str
+    text: str
+    path: str  # file below the home directory that has the lines; "" for lines to run
+
+
+def libraries(page: str) -> dict[str, list[Block]]:
+    """Return the blocks of each section that has no formats."""
+    found = {
+        name: [Block(each["language"], each["text"], each["path"] or "") for each in BLOCK.finditer(text)]
+        for name, text in _sections(page, 2)
+        if not _sections(text, 3)
+    }
+    return {name: blocks for name, blocks in found.items() if blocks}
+
+
+def documented(name: str, address: str) -> str:
+    """Return the lines of the page for a library, with another address."""
+    [block] = libraries(PAGE.read_text(encoding="utf-8"))[name]
+    assert ADDRESS in block.text
+    return block.text.replace(ADDRESS, address)
 
 
 def _sections(text: str, level: int) -> list[tuple[str, str]]:

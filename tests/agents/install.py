@@ -6,6 +6,7 @@ import sys
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.agents.versions import MANIFEST
@@ -16,6 +17,7 @@ from tests.sdk.runner import installer, packages, pip_install
 NPMRC = Path(__file__).parents[1] / "sdk" / "node" / ".npmrc"
 NPM_LOCK = Path(__file__).parent / "package-lock.json"
 PYTHON_LOCK = Path(__file__).parent / "aider.lock"
+LIBRARIES_LOCK = Path(__file__).parent / "libraries.lock"
 NATIVE = ("@anthropic-ai/claude-code", "opencode-ai")  # put their binary in its place by a script of the package
 
 
@@ -39,6 +41,14 @@ def installed() -> Installed:
         node = pool.submit(packages, "umg-agents", _wanted(), _install_node)
         python = pool.submit(packages, "umg-aider", PYTHON_LOCK.read_bytes() + sys.version.encode(), _install_python)
         return Installed(node.result(), python.result())
+
+
+def installed_libraries() -> Path:
+    """Return the Python with the packages of `libraries.lock`, after their installation. Raises RuntimeError where this
+    fails.
+    """
+    wanted = LIBRARIES_LOCK.read_bytes() + sys.version.encode()
+    return packages("umg-libraries", wanted, partial(_install_python, lock=LIBRARIES_LOCK)) / "bin" / "python"
 
 
 def _wanted() -> bytes:
@@ -69,6 +79,6 @@ def _unlocked(target: Path) -> list[str]:
     )
 
 
-def _install_python(target: Path) -> None:
+def _install_python(target: Path, lock: Path = PYTHON_LOCK) -> None:
     venv.create(target, with_pip=True)
-    installer(pip_install(str(target / "bin" / "python"), PYTHON_LOCK))
+    installer(pip_install(str(target / "bin" / "python"), lock))

@@ -8,4 +8,6 @@ NPM = {
     "@qwen-code/qwen-code": "0.24.4",
 }
 PYPI = {"aider-chat": "0.86.2"}
+LIBRARIES = {"llm": "0.32.1", "llama-index-llms-openai-like": "0.8.1"}
+"""Python packages of the programs without scenarios."""
 MANIFEST = {"name": "umg-agents", "private": True, "dependencies": NPM}  # their package.json

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 import yaml
 
-from tests.agents.document import ADDRESS, BLOCK, KEY, PAGE, ROOTS, Settings, settings
+from tests.agents.document import ADDRESS, BLOCK, KEY, MODEL, PAGE, ROOTS, Settings, libraries, settings
 from tests.agents.programs import PROGRAMS
 from tests.support.gateways import SANDBOX
 from umg_grpc.config import parse
@@ -15,6 +15,7 @@ from umg_grpc.config import parse
 TEXT = PAGE.read_text(encoding="utf-8")
 SETTINGS = settings(TEXT)
 UNTESTED = {"Continue", "pi"}  # programs on the page that `make agents` does not run
+LIBRARIES = libraries(TEXT)
 READERS = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}
 
 
@@ -28,7 +29,21 @@ def test_the_page_has_every_program_that_is_tested() -> None:
 
 def test_every_block_of_the_page_belongs_to_the_settings_of_a_program() -> None:
     blocks = BLOCK.findall(TEXT)
-    assert len(blocks) == sum(1 + len(each.files) for each in SETTINGS)
+    assert len(blocks) == sum(1 + len(each.files) for each in SETTINGS) + sum(map(len, LIBRARIES.values()))
+
+
+def test_the_page_has_the_libraries_and_programs_without_scenarios() -> None:
+    assert list(LIBRARIES) == ["LangChain", "LlamaIndex", "AI SDK", "llm", "Open WebUI", "Zed"]
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_lines_of_a_library_name_the_address_and_a_model_of_the_simulated_provider(name: str) -> None:
+    [channel] = parse(SANDBOX, "test.yaml", {}).channels
+    text = "\n".join(block.text for block in LIBRARIES[name])
+    assert set(re.findall(rf"{ADDRESS}([\w/]*)", text)) == {"/v1"}
+    assert set(MODEL.findall(text)) <= {model.id for model in channel.models}
+    for block in LIBRARIES[name]:
+        READERS.get(block.language, str)(block.text)
 
 
 @pytest.mark.parametrize("each", SETTINGS, ids=name)

@@ -1,5 +1,6 @@
 """LangChain, unmodified, against the gateway: its chat models of two vendors, with tools and structured output."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -11,6 +12,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field
 
+from tests.agents.document import documented
 from tests.sdk.cases import RESULT, TIME, WEATHER, WEATHER_AND_TIME_QUESTION, WEATHER_QUESTION
 from tests.support.gateways import Running
 
@@ -95,3 +97,11 @@ async def test_a_streamed_tool_call(model: BaseChatModel) -> None:
 async def test_structured_output(model: BaseChatModel) -> None:
     city = await model.with_structured_output(City).ainvoke("Describe Paris.")
     assert isinstance(city, City)
+
+
+async def test_the_documented_lines_print_an_answer(
+    sandbox: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UMG_API_KEY", sandbox.key)
+    await asyncio.to_thread(exec, documented("LangChain", sandbox.url), {})
+    assert "simulated answer" in capsys.readouterr().out

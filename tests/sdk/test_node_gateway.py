@@ -1,6 +1,7 @@
 """The JavaScript SDKs, unmodified, against the gateway in front of strict providers of their own and other formats."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -8,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdk.node_runner import Job, Node
+from tests.agents.document import documented
+from tests.sdk.node_runner import NODE, Job, Node
 from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
 from tests.support.callers.faces import FACES
-from tests.support.gateways import KEY, running
+from tests.support.gateways import KEY, Running, running
 from tests.support.providers import KEY as PROVIDER_KEY
 from tests.support.providers import Provider, provider
 from tests.support.providers.scenarios import TEXT
@@ -133,3 +135,14 @@ async def test_a_streamed_response_echoes_an_indented_body(node: Node, tmp_path:
     for case in cases:
         shown = sdk.shows(case, case.expected_by_sdk("responses", "chat", stream=True))
         assert found[f"{case.id} streamed"].get("shown") == shown, found
+
+
+async def test_the_documented_lines_of_the_ai_sdk_print_an_answer(sandbox: Running, node: Node) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(str(NODE), "--input-type=module", "--eval", documented("AI SDK", sandbox.url)),
+        cwd=node.root,
+        env={**os.environ, "UMG_API_KEY": sandbox.key},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert "simulated answer" in out.decode()
