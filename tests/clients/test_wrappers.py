@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 CLIENTS = Path(__file__).parents[2] / "clients"
-WRAPPERS = {"go": "umg", "typescript": "src", "java": "src/main/java"}
+WRAPPERS = {"go": "umg", "typescript": "src", "java": "src/main/java", "rust": "src"}
 """Directory of the wrapper, by language."""
 PROGRAMS = ("hello.ts", "scenarios.ts")
 """Files beside a wrapper that use it."""

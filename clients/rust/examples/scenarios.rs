@@ -5,13 +5,14 @@ use std::{env, error, time::Duration};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, prost::Message};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tokio_stream::StreamExt;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::{MetadataKey, MetadataMap};
 use tonic::{Request, Status, client::Grpc, transport::Channel, transport::Endpoint};
-use umg_client::{Calls, Client, Error, MAX_ANSWER_BYTES, floats, text, v1};
+use umg_client::{Client, Content, Error, MAX_ANSWER_BYTES, calls, floats, text, user, v1};
 
-type Failure = Box<dyn error::Error>;
+/// The schema as descriptors, by which messages are read and written in JSON.
+const SCHEMA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schema.bin"));
+type Failure = Box<dyn error::Error + Send + Sync>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
@@ -19,7 +20,7 @@ async fn main() -> Result<(), Failure> {
     let only = env::var("UMG_ONLY").unwrap_or_default();
     let runner = Runner {
         channel: Endpoint::from_shared(format!("http://{}", env::var("UMG_ADDRESS")?))?.connect_lazy(),
-        schema: DescriptorPool::decode(umg_client::SCHEMA)?,
+        schema: DescriptorPool::decode(SCHEMA)?,
     };
     for scenario in file["scenarios"].as_array().into_iter().flatten() {
         let name = scenario["name"].as_str().unwrap_or_default();
@@ -51,11 +52,7 @@ impl Runner {
         let mut client = self.client(&args)?;
         match call {
             "unary" | "stream" => self.generic(client, args, call == "stream").await,
-            "chat" => {
-                let (model, said) = (string(&args["model"]), string(&args["text"]));
-                let pieces: Vec<_> = client.chat(model, said, string(&args["instructions"])).await?.collect().await;
-                Ok(json!({"value": pieces.into_iter().collect::<Result<String, Error>>()?}))
-            }
+            "chat" => Ok(json!({"value": chat(client, &args).await?})),
             "tool_loop" => {
                 let answer = client.run_tools(self.typed("GenerateRequest", &args["request"])?, weather).await?;
                 Ok(json!({"value": text(&answer)}))
@@ -67,8 +64,7 @@ impl Runner {
             }
             "download" => self.download(client, args).await,
             "watch" => {
-                let (request, mut updates) = (self.typed("CreateVideoTaskRequest", &args["request"])?, 0);
-                let task = client.make_video(request, |_| updates += 1).await?;
+                let (task, updates) = watch(client, self.typed("CreateVideoTaskRequest", &args["request"])?).await?;
                 let mut answer = DynamicMessage::new(self.message("VideoTask")?);
                 answer.transcode_from(&task)?;
                 Ok(json!({"answer": answer, "updates": updates}))
@@ -83,10 +79,8 @@ impl Runner {
             Some(key) => key.into(),
             None => env::var("UMG_API_KEY")?,
         };
-        let mut calls = Calls::new(self.channel.clone(), &key)?;
-        calls.deadline = args["deadline_ms"].as_u64().map(Duration::from_millis);
-        calls.retries = args["retries"].as_u64().map_or(calls.retries, |retries| retries as u32);
-        Ok(calls.into())
+        let deadline = args["deadline_ms"].as_u64().map(Duration::from_millis);
+        Ok(calls(self.channel.clone(), &key, deadline, args["retries"].as_u64().unwrap_or(2) as u32)?.into())
     }
 
     /// Calls a method by its name, with a request and answers that are known by the schema alone.
@@ -128,18 +122,16 @@ impl Runner {
 
     async fn download(&self, mut client: Client, args: Value) -> Result<Value, Failure> {
         let mut progress = Vec::new();
-        let record = |received, total| progress.push((received, total));
-        let content = if let Some(task) = args["task_id"].as_str() {
+        let record = |received, head: &v1::ContentHead| progress.push((received, head.total_bytes));
+        let (data, head) = if let Some(task) = args["task_id"].as_str() {
             client.video(task, record).await?
         } else {
-            let request: v1::GenerateImageRequest = self.typed("GenerateImageRequest", &args["image"])?;
-            let answer = client.images.generate_image(request).await.map_err(Error::from)?.into_inner();
-            client.image(&answer.result.unwrap_or_default().images[0], record).await?
+            image(client, self.typed("GenerateImageRequest", &args["image"])?, record).await?
         };
-        let hash: String = Sha256::digest(&content.data).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = Sha256::digest(&data).iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(json!({"value": {
-            "size": content.data.len(),
-            "mime_type": content.mime_type,
+            "size": data.len(),
+            "mime_type": head.mime_type,
             "sha256": hash,
             "progress": progress.len(),
             "last": progress.last(),
@@ -152,6 +144,55 @@ impl Runner {
 
     fn typed<T: Message + Default>(&self, name: &str, request: &Value) -> Result<T, Failure> {
         Ok(parsed(self.message(name)?, request)?.transcode_to()?)
+    }
+}
+
+async fn chat(mut client: Client, args: &Value) -> Result<String, Error> {
+    let messages = vec![user(string(&args["text"]))];
+    let mut request = v1::GenerateRequest { model: string(&args["model"]).into(), messages, ..Default::default() };
+    if let Some(instructions) = args["instructions"].as_str() {
+        request.instructions = user(instructions).parts;
+    }
+    let request = v1::StreamGenerateRequest { request: Some(request) };
+    let (mut answers, mut text) = (client.generation.stream_generate(request).await?.into_inner(), String::new());
+    while let Some(answer) = answers.message().await? {
+        for event in answer.events {
+            if let Some(v1::generate_event::Kind::TextDelta(delta)) = event.kind {
+                text += &delta;
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// Submits a video and returns the last state of its task, with the number of states.
+async fn watch(mut client: Client, request: v1::CreateVideoTaskRequest) -> Result<(v1::VideoTask, u32), Error> {
+    let mut task = client.videos.create_video_task(request).await?.into_inner().task.unwrap_or_default();
+    let request = v1::WatchVideoTaskRequest { task_id: task.task_id.clone() };
+    let (mut states, mut updates) = (client.videos.watch_video_task(request).await?.into_inner(), 0);
+    while let Some(state) = states.message().await? {
+        (task, updates) = (state.task.unwrap_or_default(), updates + 1);
+    }
+    Ok((task, updates))
+}
+
+/// Makes an image and returns its bytes, which are in its message or in a file of the gateway.
+async fn image(
+    mut client: Client,
+    request: v1::GenerateImageRequest,
+    mut record: impl FnMut(usize, &v1::ContentHead),
+) -> Result<Content, Error> {
+    let answer = client.images.generate_image(request).await?.into_inner();
+    let image = answer.result.unwrap_or_default().images.swap_remove(0);
+    match image.content {
+        Some(v1::image::Content::Data(data)) => {
+            let total_bytes = Some(data.len() as i64);
+            let head = v1::ContentHead { mime_type: image.mime_type, total_bytes, ..Default::default() };
+            record(data.len(), &head);
+            Ok((data.to_vec(), head))
+        }
+        Some(v1::image::Content::Url(url)) => client.file(url.rsplit('/').next().unwrap_or_default(), record).await,
+        None => Ok(Content::default()),
     }
 }
 
@@ -222,14 +263,14 @@ fn described(failure: Failure) -> Value {
     let code = error.status.code();
     json!({"error": {
         "reason": error.reason.as_str_name().trim_start_matches("ERROR_REASON_"),
-        "field": error.field(),
+        "field": error.field,
         "code": CODES[code as usize],
         "status": code as i32,
-        "retryable": error.retryable(),
+        "retryable": error.retryable,
         "retry_after": error.retry_after.map(|time| time.as_secs_f64()),
         "request_id": error.request_id,
         "metadata": error.metadata,
-        "message": error.message,
+        "message": error.status.message(),
     }})
 }
 

@@ -18,14 +18,10 @@ func main() {
 		log.Fatal(err)
 	}
 	messages := []*v1.Message{umg.User("Say hello in five languages.")}
-	request := &v1.StreamGenerateRequest{Request: &v1.GenerateRequest{Model: "famO-5", Messages: messages}}
-	for answer, err := range umg.All(context.Background(), v1.NewGenerationServiceClient(client).StreamGenerate, request) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		for _, event := range answer.GetEvents() {
-			fmt.Print(event.GetTextDelta())
-		}
+	request := &v1.GenerateRequest{Model: "famO-5", Messages: messages}
+	answer, err := v1.NewGenerationServiceClient(client).Generate(context.Background(), request)
+	if err != nil {
+		log.Fatal(err)
 	}
-	fmt.Println()
+	fmt.Println(umg.Text(answer))
 }

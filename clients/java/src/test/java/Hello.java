@@ -6,14 +6,10 @@ public final class Hello {
   public static void main(String[] arguments) {
     var credentials = InsecureChannelCredentials.create();
     try (var umg = new Umg(System.getenv("UMG_ADDRESS"), System.getenv("UMG_API_KEY"), credentials)) {
-      var said = Umg.user("Say hello in five languages.");
-      var request = GenerateRequest.newBuilder().setModel("famO-5").addMessages(said);
-      var stream = StreamGenerateRequest.newBuilder().setRequest(request).build();
       var generation = GenerationServiceGrpc.newBlockingV2Stub(umg.channel);
-      try (var answers = umg.answers(() -> generation.streamGenerate(stream))) {
-        var events = answers.flatMap(answer -> answer.getEventsList().stream());
-        events.forEach(event -> System.out.print(event.getTextDelta()));
-      }
+      var said = Umg.user("Say hello in five languages.");
+      var request = GenerateRequest.newBuilder().setModel("famO-5").addMessages(said).build();
+      System.out.println(Umg.text(umg.call(() -> generation.generate(request))));
     }
   }
 }
