@@ -137,6 +137,7 @@ async def test_a_streamed_response_echoes_an_indented_body(node: Node, tmp_path:
         assert found[f"{case.id} streamed"].get("shown") == shown, found
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_the_documented_lines_of_the_ai_sdk_print_an_answer(sandbox: Running, node: Node) -> None:
     process = await asyncio.create_subprocess_exec(
         *(str(NODE), "--input-type=module", "--eval", documented("AI SDK", sandbox.url)),
