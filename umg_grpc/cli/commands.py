@@ -106,6 +106,33 @@ def serve(
 
 
 @app.command()
+def doctor(
+    *,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = HTTP,
+    grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="gRPC address of the gateway.")] = ADDRESS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+) -> None:
+    """Check whether a gateway can run here: Python, ports, database, Redis, files, limits. Exit with 1 if not."""
+    from umg_grpc.cli.config import load
+    from umg_grpc.cli.doctor import Machine, examine
+    from umg_grpc.config import Address
+
+    try:
+        addresses = Address.parse(http), Address.parse(grpc)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    machine = Machine(load(config), data, *addresses)
+
+    async def run_checks() -> None:
+        if code := await examine(machine, as_json=as_json):
+            raise typer.Exit(code)
+
+    run_async(run_checks())
+
+
+@app.command()
 def health(
     *,
     http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = HTTP,

@@ -18,7 +18,7 @@ def check_health(address: Address, *, ready: bool, tls: bool) -> int:
     With TLS the certificate is not verified: it is for another name than that of this machine, and nothing secret is
     sent.
     """
-    connection = _connection(address, tls=tls)
+    connection = connection_to(address, tls=tls)
     try:
         connection.request("GET", PATHS[ready])
         response = connection.getresponse()
@@ -32,7 +32,8 @@ def check_health(address: Address, *, ready: bool, tls: bool) -> int:
     return 0 if response.status == OK else 1
 
 
-def _connection(address: Address, *, tls: bool) -> HTTPConnection:
+def connection_to(address: Address, *, tls: bool) -> HTTPConnection:
+    """Return a connection to a gateway of this machine, whose certificate is not verified."""
     if not tls:
         return HTTPConnection(address.host, address.port, timeout=WAIT_SECONDS)
     context = ssl.create_default_context()

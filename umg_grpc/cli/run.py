@@ -23,6 +23,7 @@ from umg_grpc.access.uncounted_limits import check_start
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.exposure import check_exposure
+from umg_grpc.cli.interpreter import REMEDY, missing_optimizations
 from umg_grpc.cli.open_files import raise_file_limit
 from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, local_model, served_part
@@ -250,6 +251,8 @@ def _print_start(state: Gateway, config: Config) -> None:
     models = [*(model.id for model in described), *dict.fromkeys(patterns)]
     shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
+    if missing := missing_optimizations():
+        print(f"  python  built without {' and '.join(missing)}: calls take up to 1.9 times as long; {REMEDY}")
     if unused := unused_providers(config, os.environ):
         names = ", ".join(f"{provider.variable} ({provider.name})" for provider in unused)
         print(f"  unused  {names}: `umg serve --from-env` serves them, `umg init` writes a config")

@@ -1,8 +1,10 @@
 """Connection pool of the database."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, event, make_url, text
@@ -11,7 +13,8 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate
+from umg_grpc.store.background_tasks import reason_of
+from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
 
 SQLITE = "sqlite"
 SQLITE_FILE = "umg.db"
@@ -91,6 +94,36 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
         cause = error.orig if hasattr(error, "orig") and error.orig else error
         raise StoreError(f"cannot open the database {place}: {str(cause).strip()}") from error
     return Store(engine)
+
+
+@dataclass(frozen=True)
+class DatabaseState:
+    """State of a database that is not changed."""
+
+    schema: str
+    """Newest migration that it has; "" for a database without our tables."""
+    clock_ahead_seconds: float
+    """Seconds by which the clock of the database is ahead of ours; 0 for SQLite, which has the same."""
+
+
+async def database_state(database: str, data_dir: Path) -> DatabaseState:
+    """Return the state of a database, without a migration. Raise StoreError if it cannot be reached."""
+    if database == SQLITE and not (data_dir / SQLITE_FILE).exists():
+        return DatabaseState("", 0.0)
+    try:
+        engine = _sqlite_engine(data_dir) if database == SQLITE else _postgresql_engine(_postgresql_url(database))
+        try:
+            async with engine.connect() as connection:
+                schema = await connection.run_sync(schema_of)
+                if database == SQLITE:
+                    return DatabaseState(schema, 0.0)
+                before = time.time()
+                now = float(await connection.scalar(text("SELECT extract(epoch FROM clock_timestamp())")) or 0.0)
+                return DatabaseState(schema, now - (before + time.time()) / 2)
+        finally:
+            await engine.dispose()
+    except (SQLAlchemyError, OSError, TimeoutError) as error:
+        raise StoreError(reason_of(error)) from None
 
 
 def _no_database(place: str) -> StoreError:

@@ -36,6 +36,13 @@ def migrate(connection: Connection, *, create: bool = True) -> None:
         _upgrade(connection)
 
 
+def schema_of(connection: Connection) -> str:
+    """Return the newest migration of a database; "" without our tables."""
+    if VERSION_TABLE not in inspect(connection).get_table_names():
+        return ""
+    return max(_versions(connection), default="")
+
+
 def _versions(connection: Connection) -> set[str]:
     return set(connection.scalars(text(f"SELECT version_num FROM {VERSION_TABLE}")))  # noqa: S608  a name of our own
 

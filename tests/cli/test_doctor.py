@@ -1,0 +1,136 @@
+"""Command `umg doctor`: each check finds its problem, changes nothing, and names the remedy."""
+
+import resource
+import socket
+import sysconfig
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from tests.support.databases import Database, Postgres
+from tests.support.gateways import SANDBOX, running
+from tests.support.processes import run
+from tests.support.redis import RedisServer
+from umg_grpc.cli import doctor
+from umg_grpc.cli.doctor import Check, Machine, State
+from umg_grpc.cli.interpreter import missing_optimizations
+from umg_grpc.config import Address, parse
+from umg_grpc.store import open_store
+from umg_grpc.store.database import database_state
+from umg_grpc.store.migrate import HEAD
+
+FREE = Address("127.0.0.1", 0)
+OF_THE_MACHINE = {"python", "memory", "open files"}
+"""Checks whose result depends on the machine of the tests."""
+
+
+def machine(data: Path, config: str = "", **changes: object) -> Machine:
+    return replace(Machine(parse(SANDBOX + config, "umg.yaml", {}), data, FREE, FREE), **changes)  # type: ignore[arg-type]
+
+
+async def test_a_fit_machine_passes_all_checks_and_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "umg.yaml").write_text(SANDBOX)
+    data = tmp_path / "data"
+    flags = ("--config", str(tmp_path / "umg.yaml"), "--data", str(data), "--http", str(FREE), "--grpc", str(FREE))
+    code, out, _ = await run("doctor", *flags, "--json")
+    checks = msgspec.json.decode(out, type=list[Check])
+    assert code == 0
+    assert {check.name for check in checks if check.state != "ok"} <= OF_THE_MACHINE
+    assert {"database", "data", "HTTP port", "gRPC port", "clock"} <= {check.name for check in checks}
+    assert files(tmp_path) == ["umg.yaml"]
+
+
+def files(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def test_a_port_of_another_program_fails_the_command(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        code, out, _ = await run("doctor", "--data", str(tmp_path), "--http", address, "--grpc", str(FREE))
+    assert code == 1
+    assert f"fail  HTTP port    cannot listen on {address} for HTTP" in out
+    assert "another address: --http HOST:PORT" in out
+
+
+async def test_the_ports_of_a_running_gateway_are_its_own(tmp_path: Path) -> None:
+    async with running(SANDBOX, tmp_path) as gateway:
+        http, grpc = Address.parse(gateway.url.partition("//")[2]), Address.parse(gateway.grpc)
+        served = machine(tmp_path, http=http, grpc=grpc)
+        checks = [check async for check in doctor._checks(served)]
+    assert [check.state for check in checks if "port" in check.name] == [State.OK, State.OK]
+
+
+@pytest.mark.parametrize(("schema", "state"), [("0001", State.WARN), (HEAD, State.OK), ("9999", State.FAIL)])
+async def test_the_schema_of_the_database_is_compared_and_not_changed(
+    schema: str, state: State, database: Database
+) -> None:
+    store = await open_store(database.url, database.data_dir)
+    async with store.write() as session:
+        await session.execute(text("UPDATE alembic_version SET version_num = :schema"), {"schema": schema})
+    await store.aclose()
+    config = f"database: {database.url}\n" if database.url != "sqlite" else ""
+    found, clock = await doctor.database(machine(database.data_dir, config))
+    assert (found.state, schema in found.found) == (state, True)
+    assert clock.state is State.OK
+    assert (await database_state(database.url, database.data_dir)).schema == schema
+
+
+async def test_a_database_without_a_server_fails(tmp_path: Path, postgres: Postgres) -> None:
+    config = f"database: {postgres.url('missing_database')}\n"
+    [found] = await doctor.database(machine(tmp_path, config))
+    assert (found.state, "missing_database" in found.found) == (State.FAIL, True)
+
+
+async def test_redis_that_does_not_answer_is_a_warning(redis_server: RedisServer) -> None:
+    assert (await doctor.redis(redis_server.url)).state is State.OK
+    redis_server.stop()
+    assert (await doctor.redis(redis_server.url)).state is State.WARN
+
+
+def test_a_data_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert doctor.data_folder(tmp_path / "file").state is State.FAIL
+    assert doctor.data_folder(tmp_path / "new" / "folder").state is State.OK
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Limit of open files, with the state of its check for 8192 connections."""
+
+    hard: int
+    state: State
+
+
+@pytest.mark.parametrize(
+    "case",
+    [Limit(512, State.FAIL), Limit(4096, State.WARN), Limit(65536, State.OK), Limit(resource.RLIM_INFINITY, State.OK)],
+    ids=lambda case: str(case.hard),
+)
+def test_the_limit_of_open_files_is_compared_with_the_connections(case: Limit) -> None:
+    assert doctor.open_files(8192, 256, case.hard).state is case.state
+
+
+def test_little_memory_is_a_warning() -> None:
+    assert doctor.memory(512 << 20, 100 << 20).state is State.WARN
+    assert doctor.memory(512 << 20, 600 << 20).state is State.OK
+    assert doctor.memory(512 << 20, None).state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ("'--enable-optimizations' '--with-lto' '--with-ensurepip=install'", []),
+        ("'--prefix=/opt' '--enable-optimizations'", ["LTO"]),
+        ("'--enable-shared'", ["PGO", "LTO"]),
+        ("", []),
+    ],
+)
+def test_the_build_of_the_interpreter_is_read(
+    options: str, missing: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda _: options)
+    assert missing_optimizations() == missing

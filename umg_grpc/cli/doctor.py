@@ -1,0 +1,242 @@
+"""Command `umg doctor`: whether this machine and its services are fit for a gateway."""
+
+import asyncio
+import json
+import os
+import platform
+import resource
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+
+from umg_grpc.cli import ports
+from umg_grpc.cli.health import connection_to
+from umg_grpc.cli.interpreter import REMEDY, missing_optimizations
+from umg_grpc.cli.open_files import LEAST, MAX_FILES, OTHERS, max_clients
+from umg_grpc.config import Address, Config
+
+WAIT_SECONDS = 3.0
+MAX_CLOCK_SECONDS, BAD_CLOCK_SECONDS = 2.0, 30.0
+MEMORY_BYTES, LOCAL_MEMORY_BYTES = 512 << 20, 1200 << 20
+"""Least free memory to serve with; with the local text model."""
+MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
+
+
+class State(StrEnum):
+    """State of a check. Only `fail` keeps a gateway from its work."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Result of one check."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Config and addresses of the gateway that is to run here."""
+
+    config: Config
+    data: Path
+    http: Address
+    grpc: Address
+
+    @property
+    def has_local_model(self) -> bool:
+        """Whether the config serves a local model."""
+        return any("local" in channel.protocols for channel in self.config.channels)
+
+
+async def examine(machine: Machine, *, as_json: bool) -> int:
+    """Print a line for each check. Return the exit code: 1 if one failed."""
+    checks = [check async for check in _checks(machine)]
+    if as_json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+    else:
+        for check in checks:
+            remedy = f"; {check.remedy}" if check.remedy else ""
+            print(f"{check.state:<5} {check.name:<12} {check.found}{remedy}")
+    return 1 if any(check.state is State.FAIL for check in checks) else 0
+
+
+async def _checks(machine: Machine) -> AsyncIterator[Check]:
+    yield interpreter()
+    yield event_loop()
+    for address, purpose in ((machine.http, ports.HTTP), (machine.grpc, ports.GRPC)):
+        yield await asyncio.to_thread(port, address, machine, purpose)
+    yield data_folder(machine.data)
+    for check in await database(machine):
+        yield check
+    if machine.config.redis is not None:
+        yield await redis(machine.config.redis)
+    for check in local_models(machine):
+        yield check
+    yield open_files(machine.config.overload.connections, *resource.getrlimit(resource.RLIMIT_NOFILE))
+    yield memory(LOCAL_MEMORY_BYTES if machine.has_local_model else MEMORY_BYTES, free_memory())
+
+
+def interpreter() -> Check:
+    """Check the build of Python."""
+    name = f"{platform.python_implementation()} {platform.python_version()}"
+    if missing := missing_optimizations():
+        found = f"{name} was built without {' and '.join(missing)}, which makes calls up to 1.9 times slower"
+        return Check("python", State.WARN, found, REMEDY)
+    return Check("python", State.OK, f"{name}, built with optimizations")
+
+
+def event_loop() -> Check:
+    """Check that uvloop can be imported."""
+    if find_spec("uvloop") is None:
+        return Check("event loop", State.FAIL, "uvloop is not installed", "`pip install uvloop`")
+    return Check("event loop", State.OK, "uvloop")
+
+
+def port(address: Address, machine: Machine, purpose: str) -> Check:
+    """Check that an address is free, or a gateway's own."""
+    name = f"{purpose} port"
+    if address.port == 0:
+        return Check(name, State.OK, "any free one")
+    try:
+        ports.check_free(address, purpose)
+    except OSError as error:
+        if _is_gateway(machine.http, tls=machine.config.tls is not None):
+            return Check(name, State.OK, f"{address} is that of the gateway that runs{ports.holder(address)}")
+        found, _, remedy = str(error).partition("; ")
+        return Check(name, State.FAIL, found, remedy)
+    return Check(name, State.OK, f"{address} is free")
+
+
+def _is_gateway(address: Address, *, tls: bool) -> bool:
+    """Return whether a gateway answers at the HTTP address."""
+    connection = connection_to(address, tls=tls)
+    try:
+        connection.request("GET", "/readyz")
+        return b'"reasons"' in connection.getresponse().read()
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def data_folder(data: Path) -> Check:
+    """Check that files can be written to the data folder, or that the start can create it."""
+    existing = data
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.absolute().parent
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing, prefix=".umg-doctor-"):
+            pass
+    except OSError as error:
+        found = f"{existing.absolute()} cannot be written: {error.strerror}"
+        return Check("data", State.FAIL, found, "change its owner or mode, or name another folder with --data")
+    state = "can be written" if existing == data else "is created by the first start"
+    return Check("data", State.OK, f"{data.absolute()} {state}")
+
+
+async def database(machine: Machine) -> list[Check]:
+    """Check the database, its schema and its clock."""
+    from umg_grpc.store import StoreError
+    from umg_grpc.store.database import database_state
+    from umg_grpc.store.migrate import HEAD
+
+    try:
+        state = await database_state(machine.config.database, machine.data)
+    except StoreError as error:
+        return [Check("database", State.FAIL, str(error), "check `database` in the config, and the server")]
+    clock = abs(state.clock_ahead_seconds)
+    if not state.schema:
+        checks = [Check("database", State.OK, "reachable; the first start creates the tables")]
+    elif state.schema == HEAD:
+        checks = [Check("database", State.OK, f"reachable, schema {HEAD}")]
+    elif state.schema < HEAD:
+        found = f"schema {state.schema}, this version has {HEAD}"
+        checks = [Check("database", State.WARN, found, "the next start migrates it; make a backup before")]
+    else:
+        found = f"schema {state.schema} is of a newer version, this one has {HEAD}"
+        checks = [Check("database", State.FAIL, found, "start the newer version")]
+    if clock > MAX_CLOCK_SECONDS:
+        grade = State.FAIL if clock > BAD_CLOCK_SECONDS else State.WARN
+        found = f"{clock:.1f} s from that of the database"
+        return [*checks, Check("clock", grade, found, "synchronize both by NTP (chrony, systemd-timesyncd)")]
+    return [*checks, Check("clock", State.OK, f"{clock:.1f} s from that of the database")]
+
+
+async def redis(url: str) -> Check:
+    """Check that Redis answers."""
+    from redis.asyncio import Redis, RedisError
+
+    client = Redis.from_url(url, socket_timeout=WAIT_SECONDS, socket_connect_timeout=WAIT_SECONDS)
+    try:
+        await client.ping()
+    except (RedisError, OSError) as error:
+        remedy = "check `redis` in the config, and the server; until then each process counts limits for itself"
+        return Check("redis", State.WARN, f"no answer: {error}", remedy)
+    finally:
+        await client.aclose()
+    return Check("redis", State.OK, "reachable")
+
+
+def local_models(machine: Machine) -> Iterator[Check]:
+    """Check the files of the local models that the config serves."""
+    from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
+
+    reasons = {model.model: model.unavailable() for model in TEXT_MODELS}
+    reasons |= dict.fromkeys((EMBEDDING_MODEL, RERANK_MODEL), embedding_unavailable())
+    channels = [channel for channel in machine.config.channels if "local" in channel.protocols]
+    served = dict.fromkeys(model.upstream for channel in channels for model in channel.models)
+    for name in served:
+        reason = reasons.get(name)
+        if reason is None:
+            yield Check("model", State.OK, f"{name} is installed")
+        else:
+            yield Check("model", State.WARN, f"{name} is not served", reason)
+
+
+def open_files(connections: int, soft: int, hard: int) -> Check:
+    """Check that the limit of open files, which a start raises to the hard limit, suffices for `connections`."""
+    limit = MAX_FILES if hard == resource.RLIM_INFINITY else max(soft, hard)
+    remedy = "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker"
+    if limit < LEAST:
+        return Check("open files", State.FAIL, f"limit {limit}, at least {LEAST} are needed", remedy)
+    if max_clients(limit) < connections:
+        found = f"limit {limit} is enough for {max_clients(limit)} of {connections} connections"
+        return Check("open files", State.WARN, found, f"{remedy} to {2 * connections + OTHERS}")
+    return Check("open files", State.OK, f"limit {limit}")
+
+
+def free_memory() -> int | None:
+    """Return the free bytes of the machine, or of the container where it has a limit; None if they are unknown."""
+    try:
+        pages: int | None = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):  # counts the caches, which are freed on demand
+                pages = int(line.split()[1]) << 10
+    except (OSError, ValueError):
+        pages = None
+    try:
+        limit, used = (Path(name).read_text(encoding="ascii").strip() for name in MEMORY_FILES)
+        return pages if limit == "max" else min(int(limit) - int(used), int(limit) if pages is None else pages)
+    except (OSError, ValueError):
+        return pages
+
+
+def memory(needed: int, free: int | None) -> Check:
+    """Check that enough memory is free."""
+    if free is None:
+        return Check("memory", State.OK, "unknown on this system")
+    found = f"{free >> 20} MiB free"
+    if free < needed:
+        return Check("memory", State.WARN, f"{found}, {needed >> 20} MiB are recommended", "add memory")
+    return Check("memory", State.OK, found)
