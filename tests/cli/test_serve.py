@@ -160,7 +160,7 @@ async def test_workers_take_a_port_whose_last_connections_linger() -> None:
     writer.close()
     server.close()
     workers = Workers(Options(None, Address("127.0.0.1", port), Address("127.0.0.1", 0), Path()), built_in(), None)
-    assert workers._hold(Address("127.0.0.1", port)).port == port
+    assert workers._hold(Address("127.0.0.1", port), "HTTP").port == port
     await workers._stack.aclose()
 
 
