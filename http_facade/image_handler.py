@@ -1,7 +1,9 @@
 """Handler of the image operation: one answer, or a stream if the body selects it."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import grpc
@@ -21,6 +23,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.core.client_shape import HEADER, client_shape
+from umg_grpc.wire.core.encoded_files import NONCE_BYTES, EncodedFiles
 from umg_grpc.wire.image_format import ImageStreamEncoder
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.unary_format import ClientShape
@@ -54,16 +57,24 @@ class GenerateImage:
         try:
             if request.stream:
                 return await self._stream(exchange, request)
-            generate = attach(self._stub.GenerateImage, request.notes, exchange.known_key)
+            return await self._answer_whole(exchange, request)
+        except grpc.aio.AioRpcError as failure:
+            raise with_body_paths(failure, request.notes.opaque_paths) from None
+
+    async def _answer_whole(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
+        """Return the images of a call. Files stay in the base64 of the provider where that is due."""
+        files = EncodedFiles(secrets.token_bytes(NONCE_BYTES))
+        try:
+            generate = attach(self._stub.GenerateImage, replace(request.notes, files=files), exchange.known_key)
             call = generate(request.canonical, metadata=metadata(exchange, self._face))
             answer = await call
             headers = response_headers(await call.initial_metadata())
-        except grpc.aio.AioRpcError as failure:
-            raise with_body_paths(failure, request.notes.opaque_paths) from None
-        if self._codec.shape is None:
-            headers[hdrs.VARY] = VARY
-        pieces = self._codec.encode_pieces(answer, request.canonical, request.shape)
-        return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+            if self._codec.shape is None:
+                headers[hdrs.VARY] = VARY
+            pieces = self._codec.encode_pieces(answer, request.canonical, request.shape, files)
+            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+        finally:
+            files.clear()
 
     async def _read(self, exchange: Exchange) -> ImageRequest:
         codec, headers = self._codec, exchange.request.headers

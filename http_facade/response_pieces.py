@@ -9,14 +9,17 @@ from http_facade.exchange import Exchange
 from http_facade.response_start import begin_response
 from http_facade.whole_response import JSON, WholeResponse
 
+TURN_ITERATIONS = 3
+"""Iterations of the event loop for each piece: a small call, which takes some of them, meets few pieces."""
+
 
 async def answer_in_pieces(
-    exchange: Exchange, headers: dict[str, str], pieces: Iterator[bytes], turns: asyncio.Semaphore
+    exchange: Exchange, headers: dict[str, str], pieces: Iterator[bytes | memoryview], turns: asyncio.Semaphore
 ) -> web.StreamResponse | WholeResponse:
     """Return the response. One piece is its body; of several, each is encoded once the client has read the pieces
-    before it, and in `turns`: one piece of all responses in an iteration of the event loop.
+    before it, and in `turns`: one piece of all responses in some iterations of the event loop.
     """
-    body, more = next(pieces), next(pieces, None)
+    body, more = bytes(next(pieces)), next(pieces, None)
     if more is None:
         return WholeResponse(headers, body)
     response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: JSON, **headers})
@@ -24,7 +27,8 @@ async def answer_in_pieces(
     await response.write(body + more)
     while True:
         async with turns:
-            await asyncio.sleep(0)  # a write to a client that reads does not wait: let other tasks run
+            for _ in range(TURN_ITERATIONS):  # a write to a client that reads does not wait: let other tasks run
+                await asyncio.sleep(0)
             piece = next(pieces, None)
         if piece is None:
             break

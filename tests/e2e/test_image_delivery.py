@@ -5,10 +5,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import aiohttp
 import grpc
+import pytest
 from aiohttp import web
 from PIL import Image
 
@@ -114,6 +116,30 @@ async def test_bytes_stay_bytes_where_nothing_is_stored(tmp_path: Path) -> None:
     async with painting(tmp_path, BYTES, more="blobs: {enabled: false}\n") as (_, gateway, stub):
         [image] = await make(stub, gateway, URL)
         assert image.data == picture()
+
+
+@pytest.mark.parametrize("cache", [{}, {"x-umg-cache": "60"}], ids=["", "with a cache"])
+async def test_a_large_file_is_the_same_in_every_form(tmp_path: Path, cache: dict[str, str]) -> None:
+    large = BytesIO()
+    Image.frombytes("RGB", (200, 200), Random(1).randbytes(120_000)).save(large, "PNG")
+    item = {"b64_json": base64.b64encode(large.getvalue()).decode()}
+    async with painting(tmp_path, item, item) as (painter, gateway, stub), aiohttp.ClientSession() as session:
+
+        async def post(form: str) -> list[dict[str, str]]:
+            body = {"model": "paint", "prompt": "a lake", "seed": 1, "response_format": form}
+            headers = {"authorization": f"Bearer {gateway.key}", **cache}
+            async with session.post(f"{gateway.url}/v1/images/generations", json=body, headers=headers) as response:
+                assert response.status == 200
+                data: list[dict[str, str]] = (await response.json())["data"]["data"]
+                return data
+
+        assert [await post("b64_json"), await post("b64_json")] == [[item, item]] * 2
+        assert painter.calls == 2, "a response without the seed is not cached"
+        for link in await post("url"):
+            async with session.get(link["url"]) as response:
+                assert await response.read() == large.getvalue()
+        for image in await make(stub, gateway, B64):
+            assert (image.data, image.mime_type, image.width, image.height) == (large.getvalue(), "image/png", 200, 200)
 
 
 async def test_an_image_that_cannot_be_fetched_is_left_out(tmp_path: Path) -> None:

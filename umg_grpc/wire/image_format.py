@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.encoded_files import EncodedFiles
 from umg_grpc.wire.core.forms import FormPart
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BodyDecoder
@@ -55,9 +56,11 @@ class ImageFormat:
     """(error, HTTP status) -> JSON body, in both shapes at once."""
     wire_path: Callable[[str], str]
     """Path of a canonical field (`inputs[0].url`) in this format. For errors and reports only."""
-    encode_pieces: Callable[[pb.GenerateImageResponse, pb.GenerateImageRequest, ClientShape], Iterator[bytes]]
+    encode_pieces: Callable[
+        [pb.GenerateImageResponse, pb.GenerateImageRequest, ClientShape, EncodedFiles], Iterator[bytes | memoryview]
+    ]
     """Variant of `encode_response` that yields pieces, each encoded when it is requested, in a millisecond. A response
-    without files is one piece.
+    without files is one piece. Images whose data refer to the encoded files are sent as they came.
     """
     heartbeat: bytes
     """Bytes between events that every client of the format ignores."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
+from umg_grpc.wire.core.encoded_files import EncodedFiles
 from umg_grpc.wire.report import Report
 
 Request = TypeVar("Request")
@@ -34,6 +35,8 @@ class RequestNotes:
     """Canonical fields that differ from the source document: a family's rules changed them, or the conversation is
     longer. An upstream of the caller's own format encodes them again.
     """
+    files: EncodedFiles | None = None
+    """Place for files of the answer that may stay in the provider's base64; None if their bytes are due."""
 
     def with_edited(self, *fields: str) -> "RequestNotes":
         """Return notes in which these canonical fields are recorded as changed too."""

@@ -9,6 +9,7 @@ import pytest
 from tests.support.images import PNG
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.encoded_files import EncodedFiles
 from umg_grpc.wire.core.sse import split
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGES
 from umg_grpc.wire.images.response import STEP_BYTES
@@ -16,6 +17,7 @@ from umg_grpc.wire.unary_format import ClientShape
 
 B64 = base64.b64encode(PNG).decode()
 BIG = bytes(range(256)) * (STEP_BYTES // 256 * 2 + 1)
+NO_FILES = EncodedFiles(b"")
 USAGE = pb.ImageUsage(
     image_count=2, input_tokens=50, input_text_tokens=10, input_image_tokens=40, output_tokens=4160, total_tokens=4210
 )
@@ -71,7 +73,7 @@ def test_a_response_without_reported_properties_has_only_the_images() -> None:
 @pytest.mark.parametrize("shape", ClientShape)
 def test_a_large_response_is_encoded_in_pieces(shape: ClientShape) -> None:
     large = response(pb.Image(data=BIG), pb.Image(data=BIG), pb.Image(url="https://example.com/a.png"))
-    pieces = list(IMAGES.encode_pieces(large, pb.GenerateImageRequest(), shape))
+    pieces = list(IMAGES.encode_pieces(large, pb.GenerateImageRequest(), shape, NO_FILES))
     assert len(pieces) > 4
     assert max(map(len, pieces)) < 2 * STEP_BYTES
     body = json.loads(b"".join(pieces))
@@ -81,7 +83,7 @@ def test_a_large_response_is_encoded_in_pieces(shape: ClientShape) -> None:
 
 def test_a_response_without_files_is_one_piece() -> None:
     links = response(*(pb.Image(url=f"https://example.com/{index}") for index in range(4)))
-    assert len(list(IMAGES.encode_pieces(links, pb.GenerateImageRequest(), ClientShape.DOCUMENTED))) == 1
+    assert len(list(IMAGES.encode_pieces(links, pb.GenerateImageRequest(), ClientShape.DOCUMENTED, NO_FILES))) == 1
 
 
 def test_an_error_has_the_members_of_both_shapes() -> None:

@@ -120,6 +120,11 @@ def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -
     return pb.IMAGE_RESPONSE_FORMAT_URL
 
 
+def are_bytes(request: pb.GenerateImageRequest, rules: ImageRules | None) -> bool:
+    """Return whether images that a provider returns as bytes are due as bytes."""
+    return requested_form(request, rules) != pb.IMAGE_RESPONSE_FORMAT_URL
+
+
 def is_described(image: pb.Image) -> bool:
     """Return whether an image has no bytes, or its media type and size are known. Each access to the bytes copies them,
     which takes milliseconds.

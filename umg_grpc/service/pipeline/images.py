@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 
 from google.protobuf.message import Message
 
@@ -16,12 +17,13 @@ from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
 from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
 from umg_grpc.service.pipeline.image_call import AdmittedImages, complete
-from umg_grpc.service.pipeline.image_delivery import ImageDelivery
+from umg_grpc.service.pipeline.image_delivery import ImageDelivery, are_bytes
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.streamed_images import StreamedImages, is_without_image
 from umg_grpc.upstream.interface import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.headers import CACHE
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.request_notes import DecodedRequest
@@ -56,6 +58,8 @@ class ImagePipeline(
         self._delivery.check_addresses(request)
         await self.count_request(call, model, request)
         await self.reserve_cost(call, model, decoded)
+        if notes.files is not None and (model.cache or CACHE in call.arrival.metadata or not are_bytes(request, rules)):
+            notes = replace(notes, files=None)
         return AdmittedImages(call=call, request=request, notes=notes, model=model, rules=rules)
 
     async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:

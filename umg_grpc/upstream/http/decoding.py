@@ -25,8 +25,8 @@ DecodeError = Callable[[int, Mapping[str, str], bytes], UmgError]
 async def decoded(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
     """Decode a whole response, a large one in a thread. Raise UmgError."""
     if len(body) < BIG_BYTES:
-        return _decode_body(body, decode)
-    return await asyncio.to_thread(_decode_body, body, decode)
+        return decoded_body(body, decode)
+    return await asyncio.to_thread(decoded_body, body, decode)
 
 
 async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
@@ -35,7 +35,7 @@ async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], 
     sooner.
     """
     if sum(map(len, parts)) < BIG_BYTES:
-        return _decode_body(b"".join(parts), decode)
+        return decoded_body(b"".join(parts), decode)
     async with turn:
         return await asyncio.to_thread(_decode_parts, parts, decode)
 
@@ -43,10 +43,11 @@ async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], 
 def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Decoded:
     body = b"".join(parts)
     parts.clear()
-    return _decode_body(body, decode)
+    return decoded_body(body, decode)
 
 
-def _decode_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
+def decoded_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
+    """Decode a whole response in the calling thread. Raise UmgError."""
     return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)))
 
 

@@ -10,12 +10,14 @@ from typing import NamedTuple, Self, TypeVar
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded_parts, refusal
+from umg_grpc.upstream.http.decoding import decoded_body, decoded_parts, refusal
 from umg_grpc.upstream.http.whole_bodies import read_rest
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.faults import too_large
 from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.encoded_files import CutBody, EncodedFiles
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.text_format import UpstreamRequest
 
@@ -100,19 +102,54 @@ class ImageExchanges:
         async with self.opened(encoded, end, key_id=key_id, is_expected=is_expected) as (exchange, used):
             return await self.decoded(exchange, Held(self.budget, end), decode), used
 
+    async def fetch_images(
+        self,
+        encoded: UpstreamRequest,
+        request: pb.GenerateImageRequest,
+        end: CallEnd,
+        files: EncodedFiles | None,
+        *,
+        is_expected: Callable[[UmgError], bool] | None = None,
+    ) -> pb.GenerateImageResponse:
+        """Return the images of a successful response. Those in base64 are added to `files`, if given, and their data
+        refer to them. `is_expected`: as of `fetch`.
+        """
+
+        def decode(body: bytes) -> pb.GenerateImageResponse:
+            return self.protocol.decode_response(body, request)
+
+        async with self.opened(encoded, end, is_expected=is_expected) as (exchange, _):
+            held, cut = Held(self.budget, end), CutBody(files) if files is not None else None
+            parts = await self._read(exchange, held, b"", cut.feed if cut is not None else None)
+            if files is not None and cut is not None and (text := cut.text) is not None:
+                try:
+                    response = decoded_body(text, decode)
+                except UmgError:
+                    response = None  # its message may have a reference
+                if response is not None and files.describe(response):
+                    return response
+            return await decoded_parts(parts, decode, self.channel.client.decodes)
+
     async def decoded(
         self, exchange: Exchange, held: Held, decode: Callable[[bytes], Decoded], beginning: bytes = b""
     ) -> Decoded:
         """Return the decoded body of a response. `beginning`: the part that was read before. Raise
         UmgError(UPSTREAM_FAILED) if it is too large.
         """
-        client, stated = self.channel.client, exchange.response.content_length
+        parts = await self._read(exchange, held, beginning)
+        return await decoded_parts(parts, decode, self.channel.client.decodes)
+
+    async def _read(
+        self, exchange: Exchange, held: Held, beginning: bytes, feed: Callable[[bytes], None] | None = None
+    ) -> list[bytes]:
+        """Return the parts of a body, see `read_rest`, as memory for them becomes free."""
+        stated = exchange.response.content_length
         if stated > MAX_RESPONSE_BYTES:
             raise too_large(MAX_RESPONSE_BYTES)
         await held.cover(stated)
         exchange.deadline.record_start()
-        parts = await read_rest(exchange, beginning, client.streams, partial(held.cover, ahead=STEP_BYTES))
-        return await decoded_parts(parts, decode, client.decodes)
+        hold = partial(held.cover, ahead=STEP_BYTES)
+        return await read_rest(exchange, beginning, self.channel.client, hold, feed)
 
     @asynccontextmanager
     async def opened(

@@ -165,20 +165,16 @@ class HttpImageCall:
     ) -> pb.GenerateImageResponse:
         """Return the response of one call, or of a task where the model takes nothing else."""
         way = self.way
-        codec, tasks = way.protocol, way.tasks
+        tasks = way.tasks
         if tasks is None:
-            return (await way.exchanges.fetch(encoded, lambda body: codec.decode_response(body, request), end))[0]
+            return await way.exchanges.fetch_images(encoded, request, end, self.notes.files)
         create = tasks.encode(request, self.model, self.notes)
         if create is None or not tasks.is_known(self.model):
             try:
-                return (
-                    await way.exchanges.fetch(
-                        encoded,
-                        lambda body: codec.decode_response(body, request),
-                        end,
-                        is_expected=tasks.is_required if create is not None else None,
-                    )
-                )[0]
+                is_expected = tasks.is_required if create is not None else None
+                return await way.exchanges.fetch_images(
+                    encoded, request, end, self.notes.files, is_expected=is_expected
+                )
             except UmgError as error:
                 if create is None or not tasks.is_required(error):
                     raise

@@ -90,7 +90,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             chunk = await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
                 exchange.deadline.record_start()
-                parts = await read_rest(exchange, chunk, channel.client.streams)
+                parts = await read_rest(exchange, chunk, channel.client)
                 yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
                 channel.record_success(endpoint, response.headers)
                 return

@@ -1,23 +1,34 @@
 """Whole bodies of responses that are read in parts."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
+from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.faults import too_large
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
-from umg_grpc.upstream.round_budget import ROUND_BYTES, RoundBudget
+from umg_grpc.upstream.round_budget import ROUND_BYTES
 
-READ_BYTES = 256 << 10
+READ_BYTES = 64 << 10
 """Maximum size of one read, and of the reads of all whole bodies in one iteration of the event loop."""
+TURN_ITERATIONS = 3
+"""Iterations of the event loop for each full read: a small call, which takes some of them, meets few reads."""
 
 
 async def read_rest(
-    exchange: Exchange, beginning: bytes, reads: RoundBudget, hold: Callable[[int], Awaitable[None]] | None = None
+    exchange: Exchange,
+    beginning: bytes,
+    client: Client,
+    hold: Callable[[int], Awaitable[None]] | None = None,
+    feed: Callable[[bytes], None] | None = None,
 ) -> list[bytes]:
-    """Return a body in parts, the first of which was read before. `reads`: budget of the event loop. `hold`: waits for
-    the memory of a body of a size. Raise UmgError(UPSTREAM_FAILED) if it is too large.
+    """Return a body in parts, the first of which was read before. `client`: has the turns. `hold`: waits for the
+    memory of a body of a size. `feed`: gets each part when it was read. Raise UmgError(UPSTREAM_FAILED) if it is
+    too large.
     """
     parts, size = [beginning], len(beginning)
+    if feed is not None:
+        feed(beginning)
     while chunk := await exchange.read(READ_BYTES):
         parts.append(chunk)
         size += len(chunk)
@@ -26,5 +37,11 @@ async def read_rest(
             raise too_large(MAX_RESPONSE_BYTES)
         if hold is not None:
             await hold(size)
-        await reads.take(len(chunk) * ROUND_BYTES // READ_BYTES)
+        if len(chunk) > READ_BYTES // 2:
+            async with client.reads:
+                for _ in range(TURN_ITERATIONS - 1):
+                    await asyncio.sleep(0)
+        await client.streams.take(len(chunk) * ROUND_BYTES // READ_BYTES)
+        if feed is not None:
+            feed(chunk)
     return parts

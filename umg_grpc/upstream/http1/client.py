@@ -51,6 +51,8 @@ class Client:
         self.streams = RoundBudget()
         self.decodes = asyncio.Semaphore(1)
         """Turn to decode a large answer with files."""
+        self.reads = asyncio.Semaphore(1)
+        """Turn to read a part of a large answer."""
 
     @classmethod
     @asynccontextmanager

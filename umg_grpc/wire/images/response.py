@@ -6,6 +6,7 @@ import msgspec
 import pybase64
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.encoded_files import EncodedFiles
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.unary_format import ClientShape
 
@@ -18,14 +19,14 @@ _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
 
 def encode_response(response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape) -> bytes:
     """Return the body of a response (image document, "Image result")."""
-    return b"".join(encode_pieces(response, request, shape))
+    return b"".join(encode_pieces(response, request, shape, EncodedFiles(b"")))
 
 
 def encode_pieces(
-    response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape
-) -> Iterator[bytes]:
+    response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape, files: EncodedFiles
+) -> Iterator[bytes | memoryview]:
     """Yield the body of a response in pieces; each is encoded when it is requested. A response without files is one
-    piece.
+    piece. `files`: images that stay in base64.
     """
     result = response.result
     created = result.create_time.seconds
@@ -41,7 +42,12 @@ def encode_pieces(
     for index, image in enumerate(result.images):
         text += b"," if index else b""
         if image.HasField("data"):
-            yield from _steps(text + b'{"b64_json":"', image.data)
+            text += b'{"b64_json":"'
+            if (file := files.find(data := image.data)) is not None:
+                yield text
+                yield from file.pieces()
+            else:
+                yield from _steps(text, data)
             text = b'"' + _revised(image) + b"}"
         else:
             text += b'{"url":' + msgspec.json.encode(image.url) + _revised(image) + b"}"
