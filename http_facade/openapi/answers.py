@@ -146,5 +146,5 @@ def _body_types(route: Route) -> BodyTypes | None:
             return BODY_TYPES[route.format]
         case Shape.COUNT_TOKENS:
             return COUNTS[route.format]
-        case _:
+        case _:  # operations without a format, whose bodies the schema describes
             return None

@@ -236,7 +236,7 @@ def _default(field: msgspec.structs.FieldInfo, effective: object) -> str:
             return code(_measure(field.name, int(default)) if str in _kinds(field.type) else f"{default:g}")
         case str() if default:
             return code(default)
-        case _:
+        case _:  # empty values, None and nested entries
             return ""
 
 

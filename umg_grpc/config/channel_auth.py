@@ -109,7 +109,7 @@ def check_headers(
             taken = {header.lower()}
         case NoAuth() | QueryAuth():
             taken = set[str]()
-        case _:
+        case _:  # the other kinds send it where the formats do, or as a bearer token
             taken = set(format_headers) or {"authorization"}
     for name, value in headers.items():
         if not HEADER_NAME.fullmatch(name) or name.lower() in FRAMING_HEADERS:

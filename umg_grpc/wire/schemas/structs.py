@@ -73,7 +73,7 @@ class StructSchemas:
                 return {"type": "string", "format": "date-time"}
             case described.AnyType() | described.RawType():
                 return {}
-            case _:
+            case _:  # kinds of msgspec that no struct of ours has
                 raise TypeError(f"no schema is known for {kind}")
 
     def _union(self, kind: described.UnionType) -> JsonObject:
