@@ -42,7 +42,7 @@ def _commands(command: TyperCommand | TyperGroup, name: str) -> Iterator[Command
         for below, found in command.commands.items():
             if not found.hidden:
                 yield from _commands(found, f"{name} {below}")
-    else:
+    if not isinstance(command, TyperGroup) or len(command.get_params(context)) > 1:
         shown = [each for each in command.get_params(context) if not each.hidden and each.name != "help"]
         options = tuple(_option(each, context) for each in shown)
         arguments = [option.name for option in options if not option.name.startswith("-")]
@@ -57,7 +57,7 @@ def _option(parameter: TyperArgument | TyperOption, context: typer.Context) -> O
         return Option(name if parameter.required else f"[{name}]", _default(parameter), description)
     flags = " / ".join([*parameter.opts, *parameter.secondary_opts])
     variable = f" Environment variable: `{parameter.envvar}`." if parameter.envvar else ""
-    value = "" if parameter.is_flag else f" {parameter.metavar or parameter.display_type(context).upper()}"
+    value = "" if parameter.is_flag else f" {parameter.metavar or parameter.display_type(context).upper().strip('<>')}"
     return Option(f"{flags}{value}", "" if parameter.is_flag else _default(parameter), f"{description}{variable}")
 
 
