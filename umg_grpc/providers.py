@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from umg_grpc.config.values import Auth, ChannelModel, HeaderAuth, JwtAuth
+from umg_grpc.config.values import Auth, BearerAuth, ChannelModel, HeaderAuth, JwtAuth
 
 SERVICE_ACCOUNT_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 """Environment variable with the path of a service account's key, as the vendor's own clients read it."""
@@ -108,6 +108,18 @@ _TABLE: Mapping[str, Provider] = {
         keys=("AWS_BEARER_TOKEN_BEDROCK",),
         models=_below("bedrock"),
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html",
+    ),
+    "bedrock-anthropic": Provider(
+        title="Amazon Bedrock, messages",
+        protocols=("messages",),
+        base_url="https://bedrock-runtime.<region>.amazonaws.com/anthropic/v1",
+        keys=("AWS_BEARER_TOKEN_BEDROCK",),
+        auth=BearerAuth(),
+        models=tuple(
+            ChannelModel(f"bedrock/{name}", name, None)
+            for name in ("anthropic.*", "us.anthropic.*", "eu.anthropic.*", "apac.anthropic.*", "global.anthropic.*")
+        ),
+        docs="https://docs.aws.amazon.com/bedrock/latest/userguide/inference-messages-api.html",
     ),
     "openrouter": Provider(
         title="OpenRouter",

@@ -215,6 +215,11 @@ class Service:
         self.register(server)
         return InProcessChannel(server)
 
+    @property
+    def router(self) -> Router:
+        """Router of the current config, with the models that were discovered until now."""
+        return self._channels.router
+
     def key_fields(self, authorization: str) -> Mapping[str, str]:
         """Return the fields of the key in a log line; none for a key that is not in the cache."""
         scheme, _, secret = authorization.partition(" ")

@@ -58,7 +58,7 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
     [
         (
             {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/"},
-            "https://mine.openai.azure.com/openai/v1",
+            ["https://mine.openai.azure.com/openai/v1"],
         ),
         (
             {
@@ -66,18 +66,21 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
                 "GOOGLE_CLOUD_PROJECT": "p",
                 "GOOGLE_CLOUD_LOCATION": "europe-west4",
             },
-            "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/publishers/google",
+            ["https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/publishers/google"],
         ),
         (
             {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "us-east-1"},
-            "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
+            [
+                "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
+                "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1",
+            ],
         ),
     ],
     ids=["azure", "vertex", "bedrock"],
 )
-def test_an_address_of_an_account_is_made_from_its_variables(environment: dict[str, str], expected: str) -> None:
-    [channel] = parse(config_text(environment), "umg.yaml", environment).channels
-    assert channel.base_url == expected
+def test_an_address_of_an_account_is_made_from_its_variables(environment: dict[str, str], expected: list[str]) -> None:
+    channels = parse(config_text(environment), "umg.yaml", environment).channels
+    assert [channel.base_url for channel in channels] == expected
 
 
 def test_a_key_without_the_address_of_its_account_makes_no_channel() -> None:

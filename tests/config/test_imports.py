@@ -156,6 +156,7 @@ router_settings: {model_group_alias: {gpt-4: big, hidden: {model: small, hidden:
         """
 model_list:
   - {model_name: oss, litellm_params: {model: bedrock/openai.gpt-oss-20b-1:0, aws_access_key_id: os.environ/AWS_ID, aws_secret_access_key: os.environ/AWS_SECRET, aws_region_name: us-west-2}}
+  - {model_name: claude, litellm_params: {model: bedrock/us.anthropic.claude-opus-4-5-v1:0, aws_region_name: us-west-2}}
   - {model_name: g, litellm_params: {model: vertex_ai/gemini-2.5-pro, vertex_project: p1, vertex_location: europe-west4, vertex_credentials: /keys/a.json}}
   - {model_name: c, litellm_params: {model: vertex_ai/claude-sonnet-4, vertex_project: p1}}
 """,
@@ -164,6 +165,11 @@ model_list:
                 "bedrock",
                 "https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1",
                 [("oss", "openai.gpt-oss-20b-1:0")],
+            ),
+            (
+                "bedrock-2",
+                "https://bedrock-runtime.us-west-2.amazonaws.com/anthropic/v1",
+                [("claude", "us.anthropic.claude-opus-4-5-v1:0")],
             ),
             (
                 "vertex",

@@ -44,7 +44,7 @@ def test_a_row_has_the_values_of_its_preset(name: str) -> None:
     assert quoted(base_url) == [preset.base_url]
     assert quoted(variables) == keys(preset)
     assert variables.endswith("none") == (not preset.needs_key and not preset.uses_service_account)
-    renamed = {model.upstream for model in preset.models if model.upstream not in {model.id, "*"}}
+    renamed = [model.upstream for model in preset.models if model.upstream not in {model.id, "*"}]
     assert quoted(models) == [*(model.id for model in preset.models), *renamed]
 
 
@@ -53,7 +53,7 @@ def test_a_row_has_the_values_of_its_preset(name: str) -> None:
     [
         (0, ["openai", "anthropic", "groq", "ollama", "azure"]),
         (1, ["openrouter", "ollama", "any"]),
-        (2, ["azure", "bedrock", "vertex"]),
+        (2, ["azure", "bedrock", "bedrock-anthropic", "vertex"]),
     ],
 )
 def test_a_sample_is_a_config(number: int, names: list[str]) -> None:

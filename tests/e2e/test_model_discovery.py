@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 from tests.support.gateways import Running, running
 from tests.support.providers.scripted import Scripted, succeed
 from tests.support.providers.server import ReceivedRequest, serve_provider
+from umg_grpc.cli.models import list_models
+from umg_grpc.config import parse
 
 ROWS = [
     {"id": "vendor/a", "context_length": 1000, "pricing": {"prompt": "0.000001", "completion": "0.000002"}},
@@ -180,3 +182,24 @@ async def test_all_pages_of_a_list_are_read(tmp_path: Path) -> None:
         )
         async with running(text, tmp_path) as gateway:
             assert await ids(gateway) == ["claude-a", "claude-b", "gemini-a", "gemini-b"]
+
+
+async def test_a_reload_discovers_the_models_of_a_new_channel_and_keeps_the_others(tmp_path: Path) -> None:
+    async with provider() as made, provider() as other, running(config(made.url), tmp_path) as gateway:
+        other.rows = [{"id": "other/c"}]
+        text = f"{config(made.url)}- {{name: second, protocols: [chat], base_url: {other.url}/v1, models: discover}}\n"
+        other_keyed = text.replace("models: discover}", "models: discover, api_key: sk-provider-key}")
+        gateway.service.reload(parse(other_keyed, "umg.yaml", {}))
+        assert await call(gateway, "vendor/a") == 200  # the last list, before a refresh
+        await refresh(gateway)
+        assert await ids(gateway) == ["other/c", "vendor/a", "vendor/b"]
+        gateway.service.reload(parse(config(made.url), "umg.yaml", {}))
+        assert await ids(gateway) == ["vendor/a", "vendor/b"]
+
+
+async def test_umg_models_lists_the_models_that_a_gateway_has_discovered(tmp_path: Path, capsys: Any) -> None:
+    async with provider() as made:
+        async with running(config(made.url), tmp_path):
+            pass
+        await list_models(parse(config(made.url), "umg.yaml", {}), {}, tmp_path)
+    assert "vendor/a" in capsys.readouterr().out

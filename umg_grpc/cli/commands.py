@@ -169,7 +169,7 @@ def check(
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.channel_factory import check_files
     from umg_grpc.cli.config import FROM_ENVIRONMENT, load
-    from umg_grpc.cli.exposure import replica_warnings
+    from umg_grpc.cli.exposure import UNENCRYPTED, replica_warnings, unencrypted_host
     from umg_grpc.cli.serve import check_local_models
     from umg_grpc.errors import UmgError
     from umg_grpc.routing import Router
@@ -192,6 +192,9 @@ def check(
         print(f"{source}: warning: tls.certificate: {expired}")
     for warning in replica_warnings(found):
         print(f"{source}: warning: {warning}")
+    for channel in found.channels:
+        if (host := unencrypted_host(channel)) is not None:
+            print(f"{source}: warning: {UNENCRYPTED} (channel {channel.name}, host {host})")
     channels, models = _count(len(found.channels), "channel"), _count(len(Router(found).models()), "model")
     print(f"{source}: fine; {channels}, {models}")
     if live:

@@ -8,15 +8,16 @@ import structlog
 
 from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
 from umg_grpc.cli.serve import GRPC, Options
-from umg_grpc.config import Address, CommandAuth, Config, ServiceAccountAuth
+from umg_grpc.config import Address, Channel, CommandAuth, Config, ServiceAccountAuth
 from umg_grpc.errors import UmgError
 from umg_grpc.store.database import SQLITE
 from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
+UNENCRYPTED = "the key of a channel is sent unencrypted: use https in its base_url"
 SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re.IGNORECASE)
-"""Part of the names of headers that carry secrets."""
+"""Part of the names of headers and parameters that carry secrets."""
 
 
 def check_exposure(options: Options, config: Config, environment: Mapping[str, str]) -> None:
@@ -41,17 +42,19 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
                 addresses=exposed,
             )
     for channel in config.channels:
-        parts = urlsplit(channel.base_url)
-        is_remote = parts.hostname is not None and not Address(parts.hostname, 0).is_loopback
-        headers = [name for name in channel.headers if SECRET_HEADER.search(name)]
-        tokens = isinstance(channel.auth, CommandAuth | ServiceAccountAuth)
-        if (channel.api_keys or headers or tokens) and parts.scheme == "http" and is_remote:
-            logger.warning(
-                "the key of a channel is sent unencrypted: use https in its base_url",
-                channel=channel.name,
-                host=parts.hostname,
-                headers=headers or None,
-            )
+        if (host := unencrypted_host(channel)) is not None:
+            headers = [name for name in channel.headers if SECRET_HEADER.search(name)]
+            logger.warning(UNENCRYPTED, channel=channel.name, host=host, headers=headers or None)
+
+
+def unencrypted_host(channel: Channel) -> str | None:
+    """Return the host on another machine to which the key of a channel is sent without TLS; None if there is none."""
+    parts = urlsplit(channel.base_url)
+    if parts.scheme != "http" or parts.hostname is None or Address(parts.hostname, 0).is_loopback:
+        return None
+    has_tokens = isinstance(channel.auth, CommandAuth | ServiceAccountAuth)
+    secrets = any(SECRET_HEADER.search(name) for name in (*channel.headers, *channel.query))
+    return parts.hostname if channel.api_keys or has_tokens or secrets else None
 
 
 def replica_warnings(config: Config) -> list[str]:

@@ -29,10 +29,12 @@ from umg_grpc.prices import (
     Unit,
 )
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
+from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.resilience.circuit_breaker import State
 from umg_grpc.service.servicers.channel_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.store.channel_failures import LastFailure, read_failures
+from umg_grpc.store.model_lists import ModelListFiles
 from umg_grpc.v1 import pb
 
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -53,9 +55,16 @@ async def list_models(config: Config, states: States, data: Path) -> None:
     """Print all models, then all aliases, then the last failures of the channels of the gateway with this data
     directory.
     """
-    report = ChannelReport(Channels(Router(config)), list, lambda: _failures(data))
+    report = ChannelReport(Channels(_router(config, data)), list, lambda: _failures(data))
     found = await report.list()
     _print(found, states)
+
+
+def _router(config: Config, data: Path) -> Router:
+    """Return the router of a config, with the models that the gateway with this data directory has discovered."""
+    files = ModelListFiles(data)
+    stored = {channel.name: files.read(channel.name, channel.base_url) for channel in config.channels}
+    return Router(with_discovered(config, {name: models for name, models in stored.items() if models is not None}))
 
 
 async def list_remote(target: AdminTarget) -> None:
@@ -116,7 +125,7 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
     """
     try:
         caller = await _find_caller(config, data, key) if key else None
-        _explain(Router(config), model, face, caller, states)
+        _explain(_router(config, data), model, face, caller, states)
     except (UmgError, CommandError) as error:
         print(f"umg: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -246,8 +246,14 @@ def _print_start(state: Gateway, config: Config) -> None:
     print(f"  gRPC    {grpc}")
     if bootstrap.created and bootstrap.file is not None and sys.stdout.isatty():
         print(f"  key     {bootstrap.secret}  (stored in {bootstrap.file}, printed only now)")
-    described = [model.described for model in Router(config).models()]
-    patterns = [model.id for channel in config.channels for model in channel.models if "*" in model.id]
+    router = state.service.router if state.service is not None else Router(config)
+    described = [model.described for model in router.models()]
+    patterns = [
+        model.id
+        for channel in config.channels
+        for model in channel.models
+        if "*" in model.id and channel.discovery != "only"
+    ]
     models = [*(model.id for model in described), *dict.fromkeys(patterns)]
     shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from umg_grpc.config.values import Config
@@ -103,13 +104,19 @@ def _vertex(environment: Mapping[str, str]) -> str | None:
     return PROVIDERS["vertex"].base_url.replace("<region>", region).replace("<project>", project)
 
 
-def _bedrock(environment: Mapping[str, str]) -> str | None:
+def _bedrock(environment: Mapping[str, str], name: str = "bedrock") -> str | None:
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    return PROVIDERS["bedrock"].base_url.replace("<region>", region) if region else None
+    return PROVIDERS[name].base_url.replace("<region>", region) if region else None
 
 
 ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProxyType(
-    {"ollama": _ollama, "azure": _azure, "vertex": _vertex, "bedrock": _bedrock}
+    {
+        "ollama": _ollama,
+        "azure": _azure,
+        "vertex": _vertex,
+        "bedrock": _bedrock,
+        "bedrock-anthropic": partial(_bedrock, name="bedrock-anthropic"),
+    }
 )
 """Provider -> address by the variables that the vendor's own clients read."""
 ADDRESS_VARIABLES: Mapping[str, str] = MappingProxyType({"ollama": "OLLAMA_HOST"})

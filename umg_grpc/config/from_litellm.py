@@ -243,14 +243,17 @@ def _cloud(preset: str, model: str, params: Mapping[str, object], base: str) -> 
             keys["api_key"] = key
         return Deployment("azure", model, keys, comment)
     if preset == "bedrock":
+        name = re.sub(r"^(?:converse|invoke|converse_like)/", "", model)
+        is_claude = re.match(r"(?:[a-z]+\.)?anthropic\.", name) is not None
+        keys["provider"] = "bedrock-anthropic" if is_claude else "bedrock"
         region = _text(params.get("aws_region_name")) or "${AWS_REGION}"
-        keys["base_url"] = f"https://bedrock-runtime.{region}.amazonaws.com/openai/v1"
+        keys["base_url"] = PROVIDERS[str(keys["provider"])].base_url.replace("<region>", region)
         names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
         pair = [_text(params.get(name)) for name in names if params.get(name)]
         if pair:
             keys |= {"auth": {"kind": "access_key", "scheme": "aws"}, "api_key": ":".join(pair)}
-        name = re.sub(r"^(?:converse|invoke|converse_like)/", "", model)
-        return Deployment("bedrock", name, keys, "this address serves only the models with an OpenAI-compatible API")
+        comment = "" if is_claude else "this address serves only the models with an OpenAI-compatible API"
+        return Deployment("bedrock", name, keys, comment)
     if model.startswith(("claude", "meta/", "mistral")):
         return "models of other vendors at Vertex AI are not served; call the vendor itself"
     project, region = (
