@@ -18,8 +18,10 @@ pytest_plugins = ["tests.support.databases", "tests.support.redis", "tests.suppo
 settings.register_profile("without deadlines", deadline=None)  # a busy machine takes longer for an example
 settings.load_profile("without deadlines")
 
-LONGEST = ("clients", "agents", "soak", "memory", "bench", "linear", "faults", "cli", "docs")
+LONGEST = ("clients", "agents", "soak", "crash", "memory", "bench", "linear", "faults", "cli", "docs")
 """Directories whose files take longest. They run first: at the end, the other workers would wait for them."""
+LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
+"""Names of files in other directories that take long. They run before the rest of these directories."""
 
 THRESHOLDS = (10_000, 20, 2)
 """Thresholds of the garbage collection of the tests: those of a gateway that serves (`umg_grpc.cli.run.tune`)."""
@@ -50,5 +52,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests by their directories, the longest first. pytest-xdist must not sort them, see the Makefile."""
-    ranks = {name: rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.parent.name, len(ranks)))
+    ranks = {name: rank for rank, name in enumerate((*LONGEST, *LONG_FILES))}
+    last = len(ranks)
+    items.sort(key=lambda item: min(ranks.get(item.path.parent.name, last), ranks.get(item.path.name, last)))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODELS = ["plain", "whole", "refuses", "locked", "busy", "broken", "moved"]
 MODELS += ["cut", "ends-early", "fails", "crowded", "mislabelled", "lingers", "curt", "drops"]
@@ -58,18 +60,43 @@ def config(state: Provider) -> Config:
     )
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def upstream() -> AsyncGenerator[Provider, None]:
     async with provider() as state:
         yield state
 
 
-@pytest_asyncio.fixture(params=TRANSPORTS)
+@pytest_asyncio.fixture(loop_scope="module", params=TRANSPORTS)
 async def gateway(
     request: pytest.FixtureRequest, upstream: Provider, tmp_path: Path
 ) -> AsyncGenerator[ChatCaller, None]:
+    """Yield the caller of a new gateway, for calls after which a gateway avoids a channel or a provider has states."""
     async with chat_caller(request.param, config(upstream), tmp_path) as made:
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_upstream() -> AsyncGenerator[Provider, None]:
+    async with provider() as state:
+        yield state
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_gateways(
+    shared_upstream: Provider, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[dict[str, ChatCaller], None]:
+    async with AsyncExitStack() as stack:
+        made = dict[str, ChatCaller]()
+        for name in TRANSPORTS:
+            caller = chat_caller(name, config(shared_upstream), tmp_path_factory.mktemp("gateway"))
+            made[name] = await stack.enter_async_context(caller)
+        yield made
+
+
+@pytest.fixture(params=TRANSPORTS)
+def shared_gateway(request: pytest.FixtureRequest, shared_gateways: dict[str, ChatCaller]) -> ChatCaller:
+    """Return the caller of a gateway of the module, for calls that leave nothing behind."""
+    return shared_gateways[request.param]
 
 
 def body(model: str = "plain", **fields: object) -> bytes:
@@ -88,6 +115,16 @@ class Refusal:
     key: str | None = KEY
 
 
+FAILURES = [
+    Refusal("a provider's 401", body("locked"), 502, "UPSTREAM_FAILED", "", hides=("sk-provider",)),
+    Refusal("a provider's 429", body("busy"), 429, "UPSTREAM_RATE_LIMITED", ""),
+    Refusal("a provider's 500", body("broken"), 502, "UPSTREAM_FAILED", "", hides=("10.1.2.3",)),
+    Refusal("a provider's redirect", body("moved"), 502, "UPSTREAM_FAILED", ""),
+    Refusal("a dead provider", body("dead"), 502, "UPSTREAM_UNREACHABLE", "", hides=("127.0.0.1",)),
+    Refusal("a provider that hangs up", body("drops"), 502, "UPSTREAM_CUT", "before it answered"),
+    Refusal("a provider's 429 without a time", body("curt"), 429, "UPSTREAM_RATE_LIMITED", ""),
+    Refusal("a silent provider", body("silent"), 504, "UPSTREAM_TIMEOUT", "slow"),
+]  # fmt: skip
 REFUSALS = [
     Refusal("no key", body(), 401, "MISSING_KEY", "key", key=None),
     Refusal("a wrong key", body(), 401, "INVALID_KEY", "key", hides=("sk-umg-wrong",), key="sk-umg-wrong"),
@@ -99,15 +136,7 @@ REFUSALS = [
     Refusal("model missing", b'{"messages": [{"role": "user", "content": "x"}]}', 400, "MISSING_FIELD", "model", field="model"),
     Refusal("temperature 3", body(temperature=3), 400, "INVALID_FIELD", "temperature", field="temperature"),
     Refusal("a provider's 400", body("refuses"), 400, "UPSTREAM_REJECTED", "may not say", hides=("org-abc123", "https://")),
-    Refusal("a provider's 401", body("locked"), 502, "UPSTREAM_FAILED", "", hides=("sk-provider",)),
-    Refusal("a provider's 429", body("busy"), 429, "UPSTREAM_RATE_LIMITED", ""),
-    Refusal("a provider's 500", body("broken"), 502, "UPSTREAM_FAILED", "", hides=("10.1.2.3",)),
-    Refusal("a provider's redirect", body("moved"), 502, "UPSTREAM_FAILED", ""),
-    Refusal("a dead provider", body("dead"), 502, "UPSTREAM_UNREACHABLE", "", hides=("127.0.0.1",)),
-    Refusal("a provider that hangs up", body("drops"), 502, "UPSTREAM_CUT", "before it answered"),
-    Refusal("a provider's 429 without a time", body("curt"), 429, "UPSTREAM_RATE_LIMITED", ""),
     Refusal("a wrong key with a wrong body", b"{", 401, "INVALID_KEY", "key", key="sk-umg-wrong"),
-    Refusal("a silent provider", body("silent"), 504, "UPSTREAM_TIMEOUT", "slow"),
     Refusal("65 MiB", body(user="x" * (65 << 20)), 413, "BODY_TOO_LARGE", "67108864"),
 ]  # fmt: skip
 
@@ -119,13 +148,30 @@ REFUSED = [
 ]
 
 
+both_ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+
+
 @pytest.mark.parametrize(
-    ("gateway", "case"), REFUSED, indirect=["gateway"], ids=[f"{name}, {case.id}" for name, case in REFUSED]
+    ("shared_gateway", "case"),
+    REFUSED,
+    indirect=["shared_gateway"],
+    ids=[f"{name}, {case.id}" for name, case in REFUSED],
 )
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@both_ways
 async def test_a_refused_request_has_a_status_and_the_reason(
-    case: Refusal, streamed: bool, gateway: ChatCaller
+    case: Refusal, streamed: bool, shared_gateway: ChatCaller
 ) -> None:
+    await check_refusal(shared_gateway, case, streamed)
+
+
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
+@both_ways
+async def test_a_failed_request_has_a_status_and_the_reason(case: Refusal, streamed: bool, gateway: ChatCaller) -> None:
+    await check_refusal(gateway, case, streamed)
+
+
+async def check_refusal(gateway: ChatCaller, case: Refusal, streamed: bool) -> None:
+    """Make the call. Fail unless its error is that of the case."""
     make = gateway.stream if streamed else gateway.call
     answer = await make(case.body, case.key)
     assert answer.status == case.status, answer
@@ -142,30 +188,30 @@ async def test_a_refused_request_has_a_status_and_the_reason(
     assert ("retry-after" in answer.headers) == (case.status == 429)
 
 
-async def test_an_answer_is_complete(gateway: ChatCaller, upstream: Provider) -> None:
-    answer = await gateway.call(body(seed=7, x_unknown={"a": [1, 2.0]}), **{"x-request-id": "mine-1"})
+async def test_an_answer_is_complete(shared_gateway: ChatCaller, shared_upstream: Provider) -> None:
+    answer = await shared_gateway.call(body(seed=7, x_unknown={"a": [1, 2.0]}), **{"x-request-id": "mine-1"})
     assert (answer.status, answer.text, answer.finish, answer.model) == (200, TEXT, "stop", "plain")
     assert answer.total_tokens == TOTAL_TOKENS
-    if gateway.name != "grpc, in process":  # whose only caller, our own facade, has the request id
+    if shared_gateway.name != "grpc, in process":  # whose only caller, our own facade, has the request id
         assert answer.headers["x-request-id"] == "mine-1"
-    assert upstream.last == json.loads(body(seed=7, x_unknown={"a": [1, 2.0]}))
-    assert upstream.received[-1].headers["authorization"] == "Bearer sk-provider"
+    assert shared_upstream.last == json.loads(body(seed=7, x_unknown={"a": [1, 2.0]}))
+    assert shared_upstream.received[-1].headers["authorization"] == "Bearer sk-provider"
 
 
-async def test_a_stream_arrives_in_pieces(gateway: ChatCaller, upstream: Provider) -> None:
-    answer = await gateway.stream(body(stream_options={"include_usage": True}))
+async def test_a_stream_arrives_in_pieces(shared_gateway: ChatCaller, shared_upstream: Provider) -> None:
+    answer = await shared_gateway.stream(body(stream_options={"include_usage": True}))
     assert (answer.text, answer.finish, answer.model, answer.total_tokens) == (TEXT, "stop", "plain", TOTAL_TOKENS)
-    assert upstream.last["stream"] is True
+    assert shared_upstream.last["stream"] is True
 
 
-async def test_an_answer_has_the_public_model_id(gateway: ChatCaller, upstream: Provider) -> None:
-    assert (await gateway.call(body("renamed"))).model == "renamed"
-    assert (await gateway.stream(body("renamed"))).model == "renamed"
-    assert [seen["model"] for seen in upstream.bodies] == ["plain", "plain"]
+async def test_an_answer_has_the_public_model_id(shared_gateway: ChatCaller, shared_upstream: Provider) -> None:
+    assert (await shared_gateway.call(body("renamed"))).model == "renamed"
+    assert (await shared_gateway.stream(body("renamed"))).model == "renamed"
+    assert [seen["model"] for seen in shared_upstream.bodies[-2:]] == ["plain", "plain"]
 
 
-async def test_an_unstreamed_answer_of_a_provider_is_converted_to_a_stream(gateway: ChatCaller) -> None:
-    answer = await gateway.stream(body("whole", stream_options={"include_usage": True}))
+async def test_an_unstreamed_answer_of_a_provider_is_converted_to_a_stream(shared_gateway: ChatCaller) -> None:
+    answer = await shared_gateway.stream(body("whole", stream_options={"include_usage": True}))
     assert (answer.text, answer.finish, answer.total_tokens) == (TEXT, "stop", TOTAL_TOKENS)
 
 
@@ -203,8 +249,16 @@ async def test_several_callers_are_served_concurrently(gateway: ChatCaller) -> N
     assert {answer.text for answer in answers} == {TEXT}
 
 
-async def test_the_models_are_listed(gateway: ChatCaller) -> None:
-    assert set(await gateway.models()) == {*MODELS, *SLOW_MODELS, "renamed", "dead", "rescued", "moves-on", "mended"}
+async def test_the_models_are_listed(shared_gateway: ChatCaller) -> None:
+    assert set(await shared_gateway.models()) == {
+        *MODELS,
+        *SLOW_MODELS,
+        "renamed",
+        "dead",
+        "rescued",
+        "moves-on",
+        "mended",
+    }
 
 
 @pytest.mark.parametrize("model", ["mislabelled", "lingers"])
@@ -222,9 +276,9 @@ async def test_a_caller_that_stops_reading_does_not_occupy_the_provider_for_ever
         await asyncio.wait_for(upstream.left.wait(), 10)  # `total` is 1.5 s
 
 
-async def test_dropped_fields_are_named_or_refused(gateway: ChatCaller) -> None:
+async def test_dropped_fields_are_named_or_refused(shared_gateway: ChatCaller) -> None:
     spoken = body(extra_body={"max_tokens": 5})  # limits are checked at the top level, where they belong
-    answer = await gateway.call(spoken)
+    answer = await shared_gateway.call(spoken)
     assert "max_tokens" in answer.headers["x-umg-dropped"]
-    refused = await gateway.call(spoken, **{"x-umg-strict": "true"})
+    refused = await shared_gateway.call(spoken, **{"x-umg-strict": "true"})
     assert (refused.status, "x-umg-strict" in refused.message) == (400, True)
