@@ -10,9 +10,9 @@ from hypothesis.strategies import DrawFn
 from tests.wire.chat.strategies import additions
 
 modest = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-few = settings(modest, max_examples=30)
+few = settings(modest, max_examples=20)
 
 
 @st.composite
