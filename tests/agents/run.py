@@ -17,7 +17,7 @@ from tests.agents.install import Installed
 from tests.agents.programs import PICTURE, PROMPT, Program
 from tests.agents.recorder import Exchange, Recorder, recording
 from tests.agents.scenarios import MAX_REQUESTS, Finished, Scenario
-from tests.sdk.node_runner import NODE
+from tests.sdk.node_runner import NODE, compile_cache
 from tests.support.gateways import KEY, running
 from tests.support.providers import FORMATS, Native, Provider, text_provider
 from tests.support.providers import KEY as PROVIDER_KEY
@@ -149,7 +149,7 @@ async def _worked(case: Case, programs: Installed, data: Path, recorder: Recorde
     for path, text in settings.files.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text)
-    environment = _environment(home, data / "tmp", key) | settings.environment
+    environment = _environment(home, data / "tmp", key) | compile_cache(programs.node) | settings.environment
     place = "." if case.program.by_text else str(folder)
     first, *later = (prompt.format(folder=place) for prompt in case.scenario.prompts)
     finished = await _run(_command(case, settings, programs, first), environment, folder, recorder.exceeded)

@@ -58,7 +58,14 @@ class Node:
     async def run(self, script: str, jobs: Iterable[NodeJob], **connection: Any) -> dict[str, Any]:
         """Run the jobs and return the SDK's results by id. `connection`: root, key, model, and options of the script."""
         request = {**connection, "tools": TOOLS, "jobs": [job.json for job in jobs]}
-        return await runner.run([str(NODE), str(self.root / script)], request)
+        return await runner.run(
+            [str(NODE), str(self.root / script)], request, {**os.environ, **compile_cache(self.root)}
+        )
+
+
+def compile_cache(packages: Path) -> dict[str, str]:
+    """Return the environment with which Node compiles the modules of the packages once, and not at each start."""
+    return {"NODE_COMPILE_CACHE": str(packages / ".compile-cache")}
 
 
 def installed() -> Node:
