@@ -262,7 +262,7 @@ from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.metrics import CALLS_IN_FLIGHT, Metrics
-from umg_grpc.service.pipeline.call import Arrival, Call, CallFacts
+from umg_grpc.service.pipeline.call import Arrival, Call
 from umg_grpc.v1 import pb
 
 calls, fails = int(sys.argv[1]), sys.argv[2] == "fails"
@@ -272,7 +272,8 @@ metrics.watch(CALLS_IN_FLIGHT, lambda: {(): calls})
 turn = health.begin("main", "m")
 health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN) if fails else None, turn)
 metrics.attempt("main", "m", "ok")
-call = Call(Arrival("/umg.v1.S/M", {}, True, "r"), CallFacts(model="m", channel="main", first_output_seconds=0.02))
+call = Call(Arrival("/umg.v1.S/M", {}, True, "r"))
+call.facts.model, call.facts.channel, call.facts.first_output_seconds = "m", "main", 0.02
 call.charges.micro_credits = 500_000
 metrics.finished(call, "OK", 0.1)
 metrics.exposition()

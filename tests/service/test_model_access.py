@@ -44,7 +44,7 @@ def test_another_config_is_used_at_once() -> None:
     access.resolve(ALL, "m")
     channels.replace(Channels(router("n")))
     assert reason(access, ALL, "m") == pb.ERROR_REASON_MODEL_NOT_FOUND
-    assert access.resolve(ALL, "n").model.id == "n"
+    assert access.resolve(ALL, "n").resolved.model.id == "n"
 
 
 def test_a_model_that_cannot_do_the_operation_is_refused_each_time() -> None:

@@ -1,6 +1,6 @@
 """Calls of the service that have ended, for tests of their metrics."""
 
-from umg_grpc.service.pipeline.call import Arrival, Call, CallFacts
+from umg_grpc.service.pipeline.call import Arrival, Call
 from umg_grpc.v1 import pb
 
 
@@ -15,9 +15,8 @@ def ended_call(
     is_cached: bool = False,
 ) -> Call:
     """Return a call that ended with these facts."""
-    facts = CallFacts(
-        model=model, channel=channel, usage=usage, first_output_seconds=first_output_seconds, is_cached=is_cached
-    )
-    call = Call(Arrival(method, {}, trusted=True, request_id="r"), facts)
+    call = Call(Arrival(method, {}, trusted=True, request_id="r"))
+    call.facts.model, call.facts.channel, call.facts.usage = model, channel, usage
+    call.facts.first_output_seconds, call.facts.is_cached = first_output_seconds, is_cached
     call.charges.micro_credits = micro_credits
     return call

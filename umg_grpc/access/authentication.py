@@ -148,8 +148,10 @@ class Authenticator:
         """Return the caller of a key in memory; None if the key is not valid any more, or has to be looked up. An old
         key is looked up in the background.
         """
+        if not self._is_usable(known):
+            return None
         caller = known.caller
-        return caller if self._is_usable(known) and not self._is_expired(caller) else None
+        return caller if caller.expires_at is None or caller.expires_at > self._now() else None
 
     def reference(self, secret: str) -> KeyReference | None:
         """Return the reference to the key with this secret, also to an expired or a revoked one, if it is in memory."""
@@ -188,24 +190,21 @@ class Authenticator:
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=f"{RETRY_SECONDS:g}")
         if isinstance(outcome, _Rejection):
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, outcome.value)
-        if self._is_expired(outcome):
+        if outcome.expires_at is not None and outcome.expires_at <= self._now():
             raise UmgError(
                 pb.ERROR_REASON_KEY_EXPIRED, "this API key has expired; ask the gateway's operator for another"
             )
         return outcome
 
-    def _is_expired(self, caller: Caller) -> bool:
-        return caller.expires_at is not None and caller.expires_at <= self._now()
-
     def _is_usable(self, known: KnownKey) -> bool:
         """Return whether the last lookup of the key is still valid. Begin another one if it is old."""
         if self._known.get(known.digest) is not known:  # revoked in the meantime
             return False
-        age = self._monotonic() - known.checked
-        if age > FRESH_SECONDS:
+        now = self._monotonic()
+        if (age := now - known.checked) > FRESH_SECONDS:
             if age > STALE_SECONDS and self._unavailable_since is None:
                 return False
-            if self._monotonic() >= self._retry_at:
+            if now >= self._retry_at:
                 self._request_lookup(known.digest)
         return True
 

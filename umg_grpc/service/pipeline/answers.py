@@ -17,7 +17,7 @@ from umg_grpc.service.pipeline.retention import Memory, retention_of
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, stores_by_default
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.aggregate import read_answer
 from umg_grpc.wire.core.headers import DROPPED
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -44,10 +44,11 @@ class Answer:
     def begin(self, *, passthrough: bool) -> None:
         """Record whether the provider's own body goes to the caller."""
         self.passthrough, retention = passthrough, self.retention
+        face = self.admitted.face
         if not passthrough:
-            retention.ids = retention.ids and stores_by_default(self.admitted.format)
-        elif retention.reasoning:
-            retention.reasoning, self.reasoning_mark = False, FORMATS[self.admitted.format].unreturned_reasoning
+            retention.ids = retention.ids and face is not None and face.stores_by_default
+        elif retention.reasoning and face is not None:
+            retention.reasoning, self.reasoning_mark = False, face.unreturned_reasoning
 
     def find_reasoning(self, passed: bytes) -> None:
         """Store the reasoning of a body passed through if clients do not send it back. `passed`: a part of the body."""
@@ -89,7 +90,7 @@ class Answer:
     def _report_unsupported(self, response: pb.GenerateResponse) -> None:
         """List in `x-umg-dropped` the parts of the answer that the caller's format does not support."""
         report = self._attempt.call.report
-        if (face := FORMATS.get(self.admitted.format)) is None:
+        if (face := self.admitted.face) is None:
             return
         parts = [part for candidate in response.candidates for part in candidate.message.parts]
         if unsupported := [part for part in parts if not face.can_express(part)]:
@@ -118,10 +119,11 @@ class Answer:
         The id of a response that can be retrieved is random, so that it cannot be guessed. A provider's id is kept only
         where the passed-through body shows it.
         """
-        head.model = self.admitted.request.model
-        if stores_by_default(self.admitted.format) and not self.passthrough:
+        admitted = self.admitted
+        head.model = admitted.request.model
+        if not self.passthrough and admitted.face is not None and admitted.face.stores_by_default:
             head.response_id = new_response_id()
-        elif isinstance(self.admitted.continued, Thread) and not self.passthrough:
+        elif not self.passthrough and isinstance(admitted.continued, Thread):
             head.response_id = f"msg_{secrets.token_hex(16)}"
         elif not head.response_id:
             head.response_id = f"gen-{secrets.token_hex(16)}"
@@ -147,7 +149,7 @@ class Answer:
         """Store the ids, the reasoning and the answer as required. `response` is decoded, also after passthrough (see
         `_read`).
         """
-        retention, reasoning, owner = self.retention, self._memory.reasoning, self.admitted.call.caller.key_id
+        retention, reasoning, owner = self.retention, self._memory.reasoning, self.admitted.access.caller.key_id
         if reasoning is not None:
             for candidate in response.candidates:
                 if retention.ids:

@@ -36,7 +36,7 @@ Answer: TypeAlias = (
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class Arrival:
     """A call as it arrived."""
 
@@ -47,28 +47,25 @@ class Arrival:
     trusted: bool
     """Whether the call came from our own facade, without a socket."""
     request_id: str
-    notes: RequestNotes | None = None
+    notes: RequestNotes | None = field(default=None, init=False)
     """Notes of the request, from a caller in this process that decoded its source."""
-    known_key: object = None
+    known_key: object = field(default=None, init=False)
     """Result of the key check of a caller in this process."""
-    trace: TraceContext | None = None
+    trace: TraceContext | None = field(default=None, init=False)
     """Trace context of the caller; that of the call's span if the call is traced."""
 
 
-@dataclass(slots=True)
 class CallFacts:
-    """Facts of a call for its log line, the metrics and its usage record."""
+    """Facts of a call for its log line, the metrics and its usage record. A fact that is not known yet has the
+    default of the class.
+    """
 
-    began_at: float = field(default_factory=time.perf_counter)
     model: str = ""
     channel: str = ""
     """Channel of the selected attempt."""
     report: Report | None = None
     """Fields that the provider of the selected attempt was not sent."""
     attempts: int = 0
-    ended_attempts: list[AttemptRecord] = field(default_factory=list)
-    abandoned: list[str] = field(default_factory=list)
-    """Channels of hedged attempts that did not win."""
     is_cached: bool = False
     """Whether the answer is a cached response: its usage was counted before."""
     usage: pb.Usage | None = None
@@ -76,6 +73,12 @@ class CallFacts:
     """Billable quantities of an answer in other units than the tokens of `usage`: images."""
     first_output_seconds: float | None = None
     """Seconds from the call to the first message of its stream."""
+
+    def __init__(self) -> None:
+        self.began_at = time.perf_counter()
+        self.ended_attempts: list[AttemptRecord] = []
+        self.abandoned: list[str] = []
+        """Channels of hedged attempts that did not win."""
 
     @property
     def upstream_status(self) -> int:
@@ -87,9 +90,8 @@ class CallFacts:
         return records[-1].status
 
 
-@dataclass(slots=True)
 class CallCharges:
-    """Limits and budget that a call uses, and its cost."""
+    """Limits and budget that a call uses, and its cost. An unused limit has the default of the class."""
 
     load_shedder: LoadShedder | None = None
     """Load shedder whose slot the call holds."""
@@ -117,15 +119,9 @@ class CallCharges:
             admission.release(prompt if usage is None else usage.input_tokens + usage.output_tokens)
 
 
-@dataclass(slots=True, eq=False)
 class Call:
     """State of one call, from its arrival to its log line."""
 
-    arrival: Arrival
-    facts: CallFacts = field(default_factory=CallFacts)
-    charges: CallCharges = field(default_factory=CallCharges)
-    headers: dict[str, str] = field(default_factory=dict)
-    """Initial metadata to send."""
     span: CallSpan | None = None
     """Span of the call; None without telemetry."""
     known_caller: Caller | None = None
@@ -133,6 +129,13 @@ class Call:
     """Key that is expired or revoked, for the log."""
     ends_at: float = inf
     """The caller's deadline, on the monotonic clock."""
+
+    def __init__(self, arrival: Arrival) -> None:
+        self.arrival = arrival
+        self.facts = CallFacts()
+        self.charges = CallCharges()
+        self.headers: dict[str, str] = {}
+        """Initial metadata to send."""
 
     @property
     def caller(self) -> Caller:

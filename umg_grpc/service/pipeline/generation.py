@@ -33,9 +33,9 @@ from umg_grpc.service.pipeline.stream_output import is_without_output
 from umg_grpc.service.pipeline.streamed_answers import StreamedAnswer
 from umg_grpc.service.pipeline.tool_choice import check_tool_choice
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, stores_by_default
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.headers import CACHE
-from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import TextFormat
 
 HOLD_SECONDS = 2.0
@@ -55,39 +55,40 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         request breaks a rule of the schema (checked on `message`, which contains it), a rule of the model's family or a
         limit of the key.
         """
-        decoded, resolved = await self.read(call, message, request)
-        request, notes = _apply_rules(decoded, resolved, stream=stream)
-        model, conversations = resolved.model, self._memory.conversations
-        await self.count_request(call, model, request)
+        decoded, access = await self.read(call, message, request)
+        decoded = _apply_rules(decoded, access.resolved, stream=stream)
+        await self.count_request(call, access, decoded.canonical)
+        face, conversations = FORMATS.get(decoded.canonical.source.format), self._memory.conversations
         if conversations is None:
-            request, notes = _disable_storage(request, notes)
-        elif stores_by_default(request.source.format):
-            given, request = request, await conversations.resolve(call.caller.key_id, request)
-            if request is not given:
-                notes = notes.with_edited("messages")
+            decoded = _disable_storage(decoded, face)
+        elif face is not None and face.stores_by_default:
+            request = await conversations.resolve(access.caller.key_id, decoded.canonical)
+            if request is not decoded.canonical:
+                decoded = DecodedRequest(request, decoded.notes.with_edited("messages"))
+        request, notes = decoded
         continued: Continued | Thread | None = None
-        decoded = DecodedRequest(request, notes)
         if request.HasField("thread"):
-            continued = await self._open_thread(call, decoded, resolved, stream=stream)
+            continued = await self._open_thread(call, decoded, access.resolved, stream=stream)
         elif request.previous_response_id:
-            continued = await self._continue(call, decoded, model.id)
+            continued = await self._continue(call, decoded, access.resolved.model.id)
         try:
-            await self.reserve_cost(call, model, decoded if continued is None else continued.whole)
+            await self.reserve_cost(call, access, decoded if continued is None else continued.whole)
         except BaseException:  # cancellation too: another call may continue the thread then
             await self.close(call, continued)
             raise
-        several = self._context.channels.router.has_several(model.id)
-        threaded = continued.continued if isinstance(continued, Thread) else None
-        conversation = request if threaded is None else threaded.canonical
-        beginning = prompt_cache_affinity.beginning(call.caller.key_id, conversation) if several else None
+        beginning = None
+        if access.has_several:
+            threaded = continued.continued if isinstance(continued, Thread) else None
+            conversation = request if threaded is None else threaded.canonical
+            beginning = prompt_cache_affinity.beginning(access.caller.key_id, conversation)
         return GenerationCall(
             call=call,
             request=request,
             notes=notes,
-            model=model,
-            format=request.source.format,
+            model=access.resolved.model,
+            access=access,
+            face=face,
             continued=continued,
-            several=several,
             beginning=beginning,
             full_request=request if continued is None else continued.whole.canonical,
         )
@@ -139,7 +140,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
     ) -> Opened[pb.StreamGenerateResponse]:
         """Return the stream of the attempt or, if it is slow, of the first of it and its hedge to produce output."""
         call, hedge = admitted.call, admitted.model.hedge
-        has_no_output = partial(is_without_output, FORMATS.get(admitted.format))
+        has_no_output = partial(is_without_output, admitted.face)
         if hedge is None or not attempts.has_others:
             return await open_within(scope.attempt.call.stream(call.seconds_left()), has_no_output, HOLD_SECONDS)
 
@@ -172,11 +173,11 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         return await read_source(given.source, FORMATS, decode, none="no text format", limit=self._context.body_limit)
 
     async def _plan(self, admitted: GenerationCall, *, stream: bool) -> tuple[RoutePreferences, GenerationEncoder]:
-        reasoning, origin, pins, preferences = self._memory.reasoning, NO_ORIGIN, admitted.call.caller.channels, ANY
-        if admitted.several or pins:
+        reasoning, origin, pins, preferences = self._memory.reasoning, NO_ORIGIN, admitted.access.caller.channels, ANY
+        if admitted.access.has_several or pins:
             origin = await find_origin(admitted, reasoning)
             preferences = RoutePreferences(
-                protocol=admitted.format,
+                protocol=admitted.request.source.format,
                 pins=pins,
                 state_channel=origin.channel,
                 prompt_cache_channel=self._prompt_cache_affinity.channel(admitted.beginning),
@@ -241,23 +242,28 @@ def _apply_rules(
     request, notes = decoded
     if not request.thread.previous_response_id:  # the tools of a continued thread are in the thread
         check_tool_choice(request)
-    request, edited = families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
-    return DecodedRequest(request, notes.with_edited("reasoning") if edited else notes)
+    applied, edited = families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
+    if applied is request:
+        return decoded
+    return DecodedRequest(applied, notes.with_edited("reasoning") if edited else notes)
 
 
 async def _one(message: pb.StreamGenerateResponse) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
     yield message
 
 
-def _disable_storage(request: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
+def _disable_storage(
+    decoded: DecodedRequest[pb.GenerateRequest], face: TextFormat | None
+) -> DecodedRequest[pb.GenerateRequest]:
     """Return the request with storage turned off, for a gateway without stored responses; the notes report an explicit
     `store` as dropped.
     """
-    if request.store:
+    given, notes = decoded
+    if not given.store and (face is None or not face.stores_by_default):
+        return decoded
+    if given.store:
         notes = replace(notes, uncarried=[*notes.uncarried, "store"])
-    if request.store or stores_by_default(request.source.format):
-        given = request
-        request = pb.GenerateRequest()
-        request.CopyFrom(given)
-        request.store = False
+    request = pb.GenerateRequest()
+    request.CopyFrom(given)
+    request.store = False
     return DecodedRequest(request, notes)

@@ -15,11 +15,13 @@ from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import Thread
 from umg_grpc.service.conversations.upstream_objects import AccountObject, account_objects, check_ownership
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
+from umg_grpc.service.pipeline.model_access import Access
 from umg_grpc.service.pipeline.pipeline import Admitted
 from umg_grpc.upstream.interface import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.text_format import TextFormat
 
 MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
@@ -28,9 +30,9 @@ MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 class GenerationCall(Admitted[pb.GenerateRequest]):
     """An admitted call, with the state that its attempts need."""
 
-    format: str  # of the caller's body; "" for a request in the canonical form
+    access: Access
+    face: TextFormat | None  # format of the caller's body; None for a request in the canonical form
     continued: Continued | Thread | None
-    several: bool  # whether more than one channel serves the model
     beginning: bytes | None
     """Digest of the conversation's beginning, for prompt cache affinity; None for no affinity."""
     full_request: pb.GenerateRequest
@@ -61,11 +63,11 @@ async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None
     continued, request = admitted.continued, admitted.full_request
     # the reasoning states of a stored response name their channels, those in a caller's body do not
     channel = continued.origin.channel if continued is not None else ""
-    if isinstance(continued, Continued) or not admitted.several:
+    if isinstance(continued, Continued) or not admitted.access.has_several:
         return Origin(channel)
     if reasoning is None or not reasoning_state.needs(request):
         return Origin(channel)
-    known = await reasoning.restore(admitted.call.caller.key_id, request)
+    known = await reasoning.restore(admitted.access.caller.key_id, request)
     return Origin(channel or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
 
 
@@ -85,7 +87,7 @@ class GenerationEncoder:
         replaces them. `state_channels`: see `Origin`.
         """
         self._admitted = admitted
-        self._owner = admitted.call.caller.key_id
+        self._owner = admitted.access.caller.key_id
         self._upstreams = upstreams
         self._reasoning = reasoning
         self._state_channels = state_channels
@@ -115,7 +117,7 @@ class GenerationEncoder:
                 attempt, objects = self._prepare(decoded, target)
             if objects:
                 await self._check_ownership(objects, target)
-            wire_path = FORMATS[admitted.format].wire_path if admitted.format else None
+            wire_path = admitted.face.wire_path if admitted.face is not None else None
             finish_report(admitted.call, attempt.call.report, wire_path, decoded.notes.uncarried)
         except UmgError as error:
             raise self._with_caller_path(error) from None
@@ -128,7 +130,7 @@ class GenerationEncoder:
         be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
         """
         channel, (given, notes), request = target.channel, decoded, decoded.canonical
-        is_as_sent = bool(self._admitted.format) and given is self._admitted.request and not notes.edited
+        is_as_sent = self._admitted.face is not None and given is self._admitted.request and not notes.edited
         if self._state_channels or not is_as_sent:  # states in a caller's body name no channel
             request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)
         upstream, quirks, lacks_state = self._upstreams[channel.name], target.quirks, request is not given
@@ -166,7 +168,7 @@ class GenerationEncoder:
         protocols = target.channel.protocols
         same_format = request.source.format in protocols
         format_name = (
-            self._admitted.format if same_format else next((name for name in protocols if name in FORMATS), "")
+            request.source.format if same_format else next((name for name in protocols if name in FORMATS), "")
         )
         thoughts = target.quirks.accepts_reasoning(format_name)
         if same_format and not thoughts:

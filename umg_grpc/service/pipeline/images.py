@@ -48,16 +48,16 @@ class ImagePipeline(
         contains it), a rule of the model's family or a limit of the key.
         """
         call = current()
-        decoded, resolved = await self.read(call, message, request)
-        request, notes, model = decoded.canonical, decoded.notes, resolved.model
+        decoded, access = await self.read(call, message, request)
+        request, notes, model = decoded.canonical, decoded.notes, access.resolved.model
         rules = family_row(model.id, model.family)
         is_read = call.arrival.notes is not None or request.HasField("source")
         if not is_read and _has_files(request):  # no codec has checked the files
             await asyncio.to_thread(check_inputs, request)
         check(request, rules, notes.family)
         self._delivery.check_addresses(request)
-        await self.count_request(call, model, request)
-        await self.reserve_cost(call, model, decoded)
+        await self.count_request(call, access, request)
+        await self.reserve_cost(call, access, decoded)
         if notes.files is not None and (model.cache or CACHE in call.arrival.metadata or not are_bytes(request, rules)):
             notes = replace(notes, files=None)
         return AdmittedImages(call=call, request=request, notes=notes, model=model, rules=rules)

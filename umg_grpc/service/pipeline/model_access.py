@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
+from umg_grpc.prices import FREE
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, letters_of, model_not_found
 from umg_grpc.service.pipeline.channels import Channels
 
@@ -27,9 +28,17 @@ MAX_COMPARED, SHOWN = 50, 2
 SIMILARITY = 0.8
 
 
-class _Access(NamedTuple):
+class Access(NamedTuple):
+    """Model as one key may use it for one operation, with the facts of key and config that hold for all its calls."""
+
     caller: Caller
     resolved: Resolved
+    has_limits: bool
+    """Whether the key or the model has limits."""
+    has_budget: bool
+    """Whether the cost of a call is reserved: the key has a budget, and the model is not free."""
+    has_several: bool
+    """Whether more than one channel serves the model, for any operation."""
 
 
 class ModelAccess:
@@ -41,26 +50,34 @@ class ModelAccess:
         self._channels = channels
         self._operation = operation
         self._router = channels.router
-        self._resolved: dict[tuple[str, str], _Access] = {}
+        self._resolved: dict[tuple[str, str], Access] = {}
 
-    def resolve(self, caller: Caller, name: str) -> Resolved:
-        """Return the model that a caller names. Raise UmgError: MODEL_NOT_FOUND as `find_model` does, UNSUPPORTED_FIELD
-        if no channel serves the model for the operation, PERMISSION_DENIED if the key may use none that does.
+    def resolve(self, caller: Caller, name: str) -> Access:
+        """Return the access of a caller to the model that it names. Raise UmgError: MODEL_NOT_FOUND as `find_model`
+        does, UNSUPPORTED_FIELD if no channel serves the model for the operation, PERMISSION_DENIED if the key may use
+        none that does.
         """
         router = self._channels.router
         if router is not self._router:
             self._router, self._resolved = router, {}
         known = self._resolved.get((caller.key_id, name))
         if known is not None and known.caller is caller:
-            return known.resolved
+            return known
         resolved = find_model(router, caller, name)
         if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
             raise not_found(caller, name, router)
         router.check(resolved.model.id, self._operation, caller.channels)
         if len(self._resolved) >= MAX_RESOLVED:
             self._resolved.clear()
-        self._resolved[caller.key_id, name] = _Access(caller, resolved)
-        return resolved
+        model = resolved.model
+        access = self._resolved[caller.key_id, name] = Access(
+            caller=caller,
+            resolved=resolved,
+            has_limits=caller.has_limits or model.limits is not None,
+            has_budget=caller.budget_micro_credits is not None and model.prices is not FREE,
+            has_several=router.has_several(model.id),
+        )
+        return access
 
 
 def find_model(router: Router, caller: Caller, name: str) -> Resolved:

@@ -11,12 +11,11 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from umg_grpc.access.key_limits import KeyLimits, TokenEstimate
+from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.limited import LimitedModel
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import FREE
-from umg_grpc.routing import Operation, PublicModel, Resolved, RoutePreferences
+from umg_grpc.routing import Operation, PublicModel, RoutePreferences
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
@@ -25,7 +24,7 @@ from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.cost_bounds import cost_bound
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedging import first_to_answer
-from umg_grpc.service.pipeline.model_access import ModelAccess
+from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage import UsageInFlight
 from umg_grpc.service.pipeline.validation import check
@@ -79,10 +78,10 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
 
     async def read(
         self, call: Call, message: Message, request: RequestT, *, counted: bool = False
-    ) -> tuple[DecodedRequest[RequestT], Resolved]:
-        """Return the request, decoded from its source document unless the caller has decoded it, and its model. Raise
-        UmgError if it breaks a rule of the schema (checked on `message`, which contains the request), or for a model
-        that the key may not use. `counted`: only its tokens are counted.
+    ) -> tuple[DecodedRequest[RequestT], Access]:
+        """Return the request, decoded from its source document unless the caller has decoded it, and the access to its
+        model. Raise UmgError if it breaks a rule of the schema (checked on `message`, which contains the request), or
+        for a model that the key may not use. `counted`: only its tokens are counted.
 
         A decoded request is not validated again: the rules of the codecs are as strict (tested for every codec), and
         validation of a long conversation takes longer than all other steps here.
@@ -95,23 +94,16 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         self._check_content(request)
         return DecodedRequest(request, notes), self._access.resolve(call.caller, request.model)
 
-    async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
+    async def count_request(self, call: Call, access: Access, request: RequestT) -> None:
         """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""
-        if call.caller.has_limits or model.limits is not None:
-            await self._acquire(call, model, estimate_tokens(request, model.described), request.source.format)
-        call.facts.model = model.id  # set here, since the call may reach no channel
+        if access.has_limits:
+            await self._acquire(call, access, request)
+        call.facts.model = access.resolved.model.id  # set here, since the call may reach no channel
 
-    async def reserve_cost(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
-        """Reserve the maximum cost of the call until it ends, if its key has a budget, and limit the answer to it.
-        `decoded`: with the whole conversation. Raise UmgError(QUOTA_EXHAUSTED).
-        """
-        if call.caller.budget_micro_credits is not None and model.prices is not FREE:
-            await self._reserve(call, model, decoded)
-        call.charges.prices = model.prices
-
-    async def _acquire(self, call: Call, model: PublicModel, estimate: TokenEstimate, source_format: str) -> None:
+    async def _acquire(self, call: Call, access: Access, request: RequestT) -> None:
         """Count the call against the limits of its key, then those of its model. Raise UmgError(RATE_LIMITED)."""
-        limits, caller = self._context.limits, call.caller
+        limits, caller, model = self._context.limits, access.caller, access.resolved.model
+        estimate = estimate_tokens(request, model.described)
         own = [limits.open(caller)] if caller.has_limits else []
         shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
         call.charges.admissions = (*own, *shared)
@@ -120,7 +112,17 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                 await admission.acquire(estimate)
         finally:
             for admission in own:
-                call.headers.update(headers_of_limits(source_format)(admission.status, datetime.now(UTC)))
+                headers = headers_of_limits(request.source.format)
+                call.headers.update(headers(admission.status, datetime.now(UTC)))
+
+    async def reserve_cost(self, call: Call, access: Access, decoded: DecodedRequest[RequestT]) -> None:
+        """Reserve the maximum cost of the call until it ends, if its key has a budget, and limit the answer to it.
+        `decoded`: with the whole conversation. Raise UmgError(QUOTA_EXHAUSTED).
+        """
+        model = access.resolved.model
+        if access.has_budget:
+            await self._reserve(call, model, decoded)
+        call.charges.prices = model.prices
 
     async def _reserve(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
         """Reserve the maximum cost of a call of a key with a budget. Raise UmgError."""

@@ -10,7 +10,6 @@ from umg_grpc.service.conversations.threads import Thread, Threads
 from umg_grpc.service.pipeline.generation_encoder import GenerationCall
 from umg_grpc.upstream.round_budget import RoundBudget
 from umg_grpc.v1 import pb
-from umg_grpc.wire import stores_by_default
 from umg_grpc.wire.core.stream_memory import Budget
 
 
@@ -61,14 +60,15 @@ class Retention:
 
 def retention_of(admitted: GenerationCall, memory: Memory) -> Retention:
     """Return the parts to store of the answer to a call."""
-    request, notes, stores = admitted.request, admitted.notes, stores_by_default(admitted.format)
+    request, notes, face = admitted.request, admitted.notes, admitted.face
+    stores = face is not None and face.stores_by_default
     response = memory.conversations is not None and (request.store if request.HasField("store") else stores)
     thread = admitted.continued if isinstance(admitted.continued, Thread) else None
     if memory.reasoning is None:
         return Retention(response, thread)
     ids = (
         (response and stores)
-        or admitted.several  # the channel of stored items, generated audio and reasoning states matters
+        or admitted.access.has_several  # the channel of stored items, generated audio and reasoning states matters
         or "audio" in request.output_modalities
         # the provider compares the request with earlier ones, which the caller names by the ids of their answers
         or bool(request.prompt_cache_options_json)

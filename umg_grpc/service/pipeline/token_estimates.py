@@ -1,6 +1,6 @@
 """Estimates of the tokens of a call before it is made, in microseconds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
@@ -30,7 +30,7 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
         return TokenEstimate(image_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
     if not isinstance(request, pb.GenerateRequest):
         return TokenEstimate(request_bytes(request) // BYTES_PER_TOKEN, 0)
-    media = list(media_of(request))
+    media = media_of(request)
     answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
     answer = min(answer, max_output_tokens_of(model), answer if limit is None else limit)
     tokens = text_bytes(request, media) // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
@@ -47,15 +47,17 @@ def request_bytes(request: Request) -> int:
     return len(request.source.body) or request.ByteSize()
 
 
-def media_of(request: pb.GenerateRequest) -> Iterator[pb.MediaPart]:
-    """Yield the media in the messages of the request, also those in tool results."""
+def media_of(request: pb.GenerateRequest) -> list[pb.MediaPart]:
+    """Return the media in the messages of the request, also those in tool results."""
+    media = list[pb.MediaPart]()
     for message in request.messages:
         for part in message.parts:
             if not part.HasField("text"):
                 if part.HasField("media"):
-                    yield part.media
+                    media.append(part.media)
                 elif part.HasField("tool_result"):
-                    yield from (inner.media for inner in part.tool_result.parts if inner.HasField("media"))
+                    media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
+    return media
 
 
 def text_bytes(request: pb.GenerateRequest, media: Sequence[pb.MediaPart]) -> int:

@@ -46,10 +46,10 @@ class UnaryPipeline(
     async def admit(self, message: RequestT) -> UnaryCall[RequestT]:
         """Validate and admit the request. Raise UmgError if it breaks a rule of the schema or a limit of the key."""
         call = current()
-        decoded, resolved = await self.read(call, message, message)
-        await self.count_request(call, resolved.model, decoded.canonical)
-        await self.reserve_cost(call, resolved.model, decoded)
-        return UnaryCall(call=call, request=decoded.canonical, notes=decoded.notes, model=resolved.model)
+        decoded, access = await self.read(call, message, message)
+        await self.count_request(call, access, decoded.canonical)
+        await self.reserve_cost(call, access, decoded)
+        return UnaryCall(call=call, request=decoded.canonical, notes=decoded.notes, model=access.resolved.model)
 
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
         def decode(

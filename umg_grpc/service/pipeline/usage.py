@@ -4,10 +4,11 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
-from umg_grpc.prices import FREE, Quantities, estimated_quantities, quantities_of, unit_of
+from umg_grpc.prices import FREE, Quantities, Variant, estimated_quantities, quantities_of
 from umg_grpc.service.pipeline.call import Call, CallFacts
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
@@ -75,7 +76,8 @@ class UsageInFlight:
         """Record that an attempt is about to be sent to a provider."""
         self._attempts += 1
         if self.slot == NO_SLOT:
-            self.record = self.record or _new_record(self._log, self._call)
+            if self.record is None:
+                self.record = _new_record(self._log, self._call)
             self._set_estimate(self.record)
             self.slot = self._log.open(self.record)
 
@@ -95,12 +97,10 @@ class UsageInFlight:
         record.duration_micros = int((time.perf_counter() - facts.began_at) * 1e6)
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
         record.input_tokens, record.output_tokens = estimate
-        quantities = estimated_quantities(*estimate)
         if isinstance(self._request, pb.GenerateImageRequest):
-            quantities = estimated_image_quantities(self._request, estimate.input_tokens)
             record.images = max_images(self._request)
         if charges.prices is not None and charges.prices is not FREE:
-            record.micro_credits = charges.prices.cost(quantities)
+            record.micro_credits = charges.prices.cost(_estimated_quantities(self._request, estimate))
 
 
 def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float, failure: UmgError | None) -> None:
@@ -113,15 +113,18 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
     in_flight, charges.usage_in_flight = charges.usage_in_flight, None  # it refers to the call: a cycle would keep both
     record, slot = (None, NO_SLOT) if in_flight is None else (in_flight.record, in_flight.slot)
     record = record or _new_record(log, call)
-    _set_outcome(record, facts, seconds)
-    if failure is not None:
-        record.status, record.reason = STATUS[failure.reason].name, failure.name
-    record.details = _details(call, failure)
+    record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
+    record.duration_micros = int(seconds * 1e6)
+    record.status, record.reason = ("OK", "") if failure is None else (STATUS[failure.reason].name, failure.name)
+    record.details = _details(facts, failure)
+    record.cached, record.estimated = facts.is_cached, False
+    record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
+    record.micro_credits = charges.micro_credits
     if (usage := facts.usage) is not None and not facts.is_cached:
         record.estimated = usage.estimated
-        record.micro_credits = charges.micro_credits
-        for item, count in quantities.items():  # several variants of a unit have one field
-            if (field := FIELDS.get(unit_of(item))) is not None:
+        for item, count in quantities.items():
+            unit = item.unit if isinstance(item, Variant) else item
+            if (field := FIELDS.get(unit)) is not None:  # several variants of a unit have one field
                 setattr(record, field, getattr(record, field) + count)
     log.add(record, slot)
 
@@ -143,21 +146,19 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
     return record
 
 
-def _set_outcome(record: UsageRecord, facts: CallFacts, seconds: float) -> None:
-    """Set the facts of a successful call without usage, which arrived `seconds` ago."""
-    record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
-    record.duration_micros = int(seconds * 1e6)
-    record.status, record.reason = "OK", ""
-    record.cached, record.estimated = facts.is_cached, False
-    record.input_tokens = record.output_tokens = record.images = record.micro_credits = 0
-
-
-def _details(call: Call, failure: UmgError | None) -> CallDetails:
-    seconds, report = call.facts.first_output_seconds, call.facts.report
-    dropped = report.entries() if report is not None and report.dropped else ()
+def _details(facts: CallFacts, failure: UmgError | None) -> CallDetails:
+    seconds, report, dropped = facts.first_output_seconds, facts.report, list[str]()
+    if report is not None and report.dropped:
+        dropped = [storable(entry) for entry in report.entries()][:MAX_DROPPED]
     return CallDetails(
-        attempts=call.facts.ended_attempts,
+        attempts=facts.ended_attempts,
         message="" if failure is None else storable(failure.message),
         first_output_micros=None if seconds is None else int(seconds * 1e6),
-        dropped=[storable(entry) for entry in dropped][:MAX_DROPPED],
+        dropped=dropped,
     )
+
+
+def _estimated_quantities(request: Request, estimate: TokenEstimate) -> Quantities:
+    if isinstance(request, pb.GenerateImageRequest):
+        return estimated_image_quantities(request, estimate.input_tokens)
+    return estimated_quantities(*estimate)

@@ -50,8 +50,8 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Count the tokens of a request locally: no channel is called and no limit of the key applies."""
         call = current()
-        decoded, resolved = await self._pipeline.read(call, request, request.request, counted=True)
-        model = resolved.model
+        decoded, access = await self._pipeline.read(call, request, request.request, counted=True)
+        model = access.resolved.model
         call.facts.model = model.id
         counted, notes = decoded
         if counted.previous_response_id:
