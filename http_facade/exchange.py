@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -31,44 +32,28 @@ EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
 
 
 class Exchange:
-    """One HTTP request while the face handles it, from its headers to the end of its answer."""
+    """One HTTP request while the face handles it, from its headers to the end of its answer. A fact that is not known
+    yet has the default of the class.
+    """
 
-    __slots__ = (
-        "admitted",
-        "authorization",
-        "began_at",
-        "connection",
-        "cors",
-        "cut_off",
-        "failure",
-        "is_begun",
-        "is_body_unread",
-        "is_called",
-        "known_key",
-        "may_retry",
-        "parameters",
-        "rejected",
-        "request",
-        "request_id",
-    )
+    parameters: Mapping[str, str] = MappingProxyType({})  # of its path, by the names in the table of routes
+    cors: Cors | None = None  # rules for pages of other origins, where any may call
+    cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
+    authorization: str | None = None  # its credentials, once they were checked
+    known_key: object = None  # its key, if a service in this process has validated it
+    admitted: bool = False  # whether the load shedder has a slot for it, released when the answer is written
+    rejected: bool = False  # whether it was rejected unread, which is not logged
+    is_begun: bool = False  # whether a part of its response was sent
+    is_called: bool = False  # whether the service was called for it, which then logs it
+    may_retry: bool = True  # whether its failure may be followed by the same request, without double costs
+    failure: str | None = None  # name of the reason, for the access log
+    is_body_unread: bool = False  # whether a part of its body was left unread: its connection is not reused
 
     def __init__(self, request: web.BaseRequest, connection: "Connection") -> None:
         self.request = request
         self.connection = connection
         self.request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))  # sent with every answer and call
         self.began_at = time.monotonic()
-        self.parameters: Mapping[str, str] = {}  # of its path, by the names in the table of routes
-        self.cors: Cors | None = None  # rules for pages of other origins, where any may call
-        self.cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
-        self.authorization: str | None = None  # its credentials, once they were checked
-        self.known_key: object = None  # its key, if a service in this process has validated it
-        self.admitted = False  # whether the load shedder has a slot for it, released when the answer is written
-        self.rejected = False  # whether it was rejected unread, which is not logged
-        self.is_begun = False  # whether a part of its response was sent
-        self.is_called = False  # whether the service was called for it, which then logs it
-        self.may_retry = True  # whether its failure may be followed by the same request, without double costs
-        self.failure: str | None = None  # name of the reason, for the access log
-        self.is_body_unread = False  # whether a part of its body was left unread: its connection is not reused
         request[EXCHANGE] = self
 
     @property

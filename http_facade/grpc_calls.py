@@ -1,8 +1,8 @@
 """Calls of the service by the HTTP face: their metadata, their attachments, and the headers that they return."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import grpc
 from multidict import istr
@@ -29,6 +29,11 @@ MIN_TIMEOUT_SECONDS = 0.001
 
 Call = TypeVar("Call", bound=grpc.aio.Call)
 Method = TypeVar("Method")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Pairs: TypeAlias = Iterable[tuple[str, str | bytes]]
+AnswerInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment], Awaitable[tuple[Response, Pairs]]]
+"""Call of a unary method in this process, which returns the answer and the initial metadata."""
 
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
@@ -37,6 +42,25 @@ def attach(method: Method, notes: RequestNotes | None, known_key: object = None)
     """
     with_attachment: Callable[[Attachment], Method] | None = getattr(method, "with_attachment", None)
     return method if with_attachment is None else with_attachment(Attachment(notes, known_key))
+
+
+async def call_unary(
+    method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
+    request: Request,
+    exchange: Exchange,
+    face: str,
+    notes: RequestNotes | None,
+) -> tuple[Response, dict[str, str]]:
+    """Call a method of the service with the decoded request. Return its answer and the response headers. Raise the RPC
+    error of the service, or UmgError for a header with an invalid value.
+    """
+    pairs = metadata(exchange, face)
+    answer_in_process: AnswerInProcess[Request, Response] | None = getattr(method, "answer", None)
+    if answer_in_process is not None:
+        answer, initial = await answer_in_process(request, pairs, Attachment(notes, exchange.known_key))
+        return answer, response_headers(initial)
+    call = attach(method, notes, exchange.known_key)(request, metadata=pairs)
+    return await call, response_headers(await call.initial_metadata())
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:
@@ -97,17 +121,17 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, fac
     """Raise the error of the service if the key of the request is not valid; a key that may not list models is valid.
     The service logs a rejected request; a request with a valid key is logged later.
     """
-    identity = _identity(exchange, face)
+    pairs = _identity(exchange, face)
     exchange.is_called = True
     try:
-        await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=identity)
+        await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=pairs)
     except grpc.aio.AioRpcError as error:
         if error.code() != grpc.StatusCode.PERMISSION_DENIED:
             raise
     exchange.is_called = False
 
 
-def response_headers(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+def response_headers(metadata: Pairs | None) -> dict[str, str]:
     """Return the response headers that the service sent as initial metadata, or with a failure as trailing metadata."""
     return {
         key: value

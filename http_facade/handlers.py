@@ -16,7 +16,7 @@ from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.file_handlers import FileHandlers
-from http_facade.grpc_calls import attach, metadata, opened, response_headers
+from http_facade.grpc_calls import attach, call_unary, metadata, opened, response_headers
 from http_facade.image_handler import GenerateImage
 from http_facade.model_handlers import ModelHandlers
 from http_facade.page_handlers import openapi
@@ -117,10 +117,7 @@ class Generate:
         canonical, stream, notes = await self._bodies.read(exchange, decode)
         if stream:
             return await self._stream(exchange, canonical, notes)
-        generate = attach(self._stub.Generate, notes, exchange.known_key)
-        call = generate(canonical, metadata=metadata(exchange, self._face))
-        answer = await call
-        headers = response_headers(await call.initial_metadata())
+        answer, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
         return WholeResponse(headers, self._codec.encode_response(answer, canonical))
 
     async def _stream(
@@ -188,8 +185,7 @@ class CountTokens:
 
         canonical, notes = await self._bodies.read(exchange, decode)
         count_request = pb.CountTokensRequest(request=canonical)
-        count_tokens = attach(self._stub.CountTokens, notes, exchange.known_key)
-        counted = await count_tokens(count_request, metadata=metadata(exchange, self._face))
+        counted, _ = await call_unary(self._stub.CountTokens, count_request, exchange, self._face, notes)
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
 
 

@@ -13,7 +13,7 @@ from http_facade.errors import explain, with_body_paths
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
-from http_facade.grpc_calls import attach, metadata, opened, response_headers
+from http_facade.grpc_calls import attach, call_unary, metadata, opened, response_headers
 from http_facade.request_bodies import BodyReader
 from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
@@ -65,10 +65,8 @@ class GenerateImage:
         """Return the images of a call. Files stay in the base64 of the provider where that is due."""
         files = EncodedFiles(secrets.token_bytes(NONCE_BYTES))
         try:
-            generate = attach(self._stub.GenerateImage, replace(request.notes, files=files), exchange.known_key)
-            call = generate(request.canonical, metadata=metadata(exchange, self._face))
-            answer = await call
-            headers = response_headers(await call.initial_metadata())
+            notes = replace(request.notes, files=files)
+            answer, headers = await call_unary(self._stub.GenerateImage, request.canonical, exchange, self._face, notes)
             if self._codec.shape is None:
                 headers[hdrs.VARY] = VARY
             pieces = self._codec.encode_pieces(answer, request.canonical, request.shape, files)

@@ -9,7 +9,7 @@ from aiohttp import web
 from google.protobuf.message import Message
 
 from http_facade.exchange import Exchange
-from http_facade.grpc_calls import attach, metadata, response_headers
+from http_facade.grpc_calls import call_unary
 from http_facade.request_bodies import BodyReader
 from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
@@ -48,9 +48,7 @@ class UnaryHandler(Generic[Request, Response]):
             return self._codec.decode_request(body, headers, exchange.model), client_shape(exchange.request.headers)
 
         (canonical, notes), shape = await self._bodies.read(exchange, decode)
-        call = attach(self._method, notes, exchange.known_key)(canonical, metadata=metadata(exchange, self._face))
-        answer = await call
-        headers = response_headers(await call.initial_metadata())
+        answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
             return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)

@@ -15,6 +15,10 @@ from http_facade.overload_refusals import SERVER
 
 JSON = "application/json"
 
+_START = f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nServer: {SERVER}\r\n"
+_ID = "{}"
+_REQUEST_IDS = "".join(f"{name}: {_ID}\r\n" for name in REQUEST_ID_HEADERS)
+
 
 class WholeResponse(NamedTuple):
     """Successful response to a call of a model."""
@@ -59,12 +63,11 @@ def is_plain(exchange: Exchange) -> bool:
 
 def encode_head(response: WholeResponse, request_id: str) -> bytes:
     """Return the head of a response. Raise ValueError for a header with a line break."""
-    lines = [f"{name}: {value}" for name, value in response.headers.items()]
-    if any("\r" in line or "\n" in line for line in lines):
+    own = "".join([f"{name}: {value}\r\n" for name, value in response.headers.items()])
+    if not len(response.headers) == own.count("\r") == own.count("\n"):
         raise ValueError("a header has a line break in it")
-    lines += [f"{name}: {request_id}" for name in REQUEST_ID_HEADERS]
-    head = "\r\n".join(("HTTP/1.1 200 OK", f"Content-Type: {JSON}", f"Server: {SERVER}", *lines))
-    head += f"\r\nContent-Length: {len(response.body)}\r\nDate: {_DATE.now()}\r\n\r\n"
+    ids = _REQUEST_IDS.replace(_ID, request_id)
+    head = f"{_START}{own}{ids}Content-Length: {len(response.body)}\r\nDate: {_DATE.now()}\r\n\r\n"
     return head.encode("utf-8", "surrogateescape")
 
 

@@ -255,6 +255,13 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
     def __init__(self, behavior: Unary) -> None:
         self._behavior = behavior
 
+    async def answer(self, request: object, metadata: Pairs, attachment: object) -> tuple[Any, Pairs]:
+        """Call the method with an object beside the request, see `InProcessContext`. Return the answer and the initial
+        metadata.
+        """
+        context = InProcessContext(metadata, None, attachment)
+        return await self._behavior(request, context), context.initial
+
     def with_attachment(self, attachment: object) -> partial[InProcessUnaryCall[Any]]:
         """Return the method for calls that pass an object beside the request, see `InProcessContext`."""
         return partial(self, attachment=attachment)

@@ -1,8 +1,6 @@
 """Log of the calls: the log line, the metrics, the usage record and the span of each call, written at its end."""
 
 import time
-from collections.abc import Sequence
-from typing import cast
 
 import structlog
 
@@ -45,7 +43,7 @@ class CallLog:
     def open(self, method: str, context: Context) -> Call:
         """Create the call, with its span if there is telemetry, and make it the current one."""
         if isinstance(context, InProcessContext):
-            metadata = dict(cast("Sequence[tuple[str, str]]", context.pairs))  # the face sends no bytes
+            metadata: dict[str, str] = dict(context.pairs)  # type: ignore[arg-type]  # the face sends no bytes
             request_id = metadata.get("x-request-id") or request_id_of(None)
             arrival = Arrival(method, metadata, trusted=True, request_id=request_id)
             if isinstance(attachment := context.attachment, Attachment):

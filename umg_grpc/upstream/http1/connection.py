@@ -57,16 +57,17 @@ class Exchange:
     events of the connection do not affect a body that is not read yet.
     """
 
+    done: bool = False  # the response is complete, or the connection broke
+    _fault: UmgError | None = None
+    _waiter: asyncio.Future[None] | None = None
+    _inflater: Inflater | None = None  # of a compressed body that is read in parts
+    _pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
+
     def __init__(self, connection: "Connection", response: Response, deadline: ExchangeDeadline) -> None:
         self.response = response
         self.deadline = deadline
-        self.done = False  # the response is complete, or the connection broke
         self._connection = connection
         self._loop = connection.loop
-        self._fault: UmgError | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._inflater: Inflater | None = None  # of a compressed body that is read in parts
-        self._pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
 
     async def send(self, head: bytes, body: bytes) -> None:
         """Write the request, a long one as fast as the provider reads it and until the provider has responded."""

@@ -128,14 +128,15 @@ class ExchangeDeadline:
     is waiting: a caller that stopped reading does not occupy the provider for ever.
     """
 
+    read_end: float = math.inf  # of the read that is waiting
+    _name: str = "first_byte"
+    _began_late: float = 0.0
+
     def __init__(self, deadlines: Deadlines, lateness: LoopDelay, started: float) -> None:
         self.deadlines = deadlines
         self.end = started + deadlines.total
         self.first = started + deadlines.first_byte  # of the reads until `record_start`
-        self.read_end = math.inf  # of the read that is waiting
-        self._name = "first_byte"
         self._lateness = lateness
-        self._began_late = 0.0
 
     @property
     def next(self) -> float:

@@ -25,10 +25,8 @@ class Headers(Mapping[str, str]):
     """
 
     def __init__(self, fields: Sequence[tuple[bytes, bytes]] = ()) -> None:
-        self.values_by_name = dict[bytes, bytes]()
-        """Values as they were sent, by lower-case names."""
-        for name, value in fields:
-            self.values_by_name.setdefault(name.lower(), value)
+        self.values_by_name = {name.lower(): value for name, value in reversed(fields)}
+        """Values as they were sent, by lower-case names; the first value of a name is set last."""
 
     def __getitem__(self, name: str) -> str:
         return _text(self.values_by_name[_key(name)])
@@ -73,24 +71,25 @@ class Fetched(NamedTuple):
 
 class Response:
     """Response as far as it was received. The status is sufficient for an error response, so its body may be
-    incomplete or malformed.
+    incomplete or malformed. A part that was not received yet has the default of the class.
     """
+
+    has_head: bool = False
+    refused: bool = False  # an error response, whose head was received
+    status: int = 0
+    fields: Sequence[tuple[bytes, bytes]] = ()  # headers as they were sent, without the trailers
+    headers: Headers = NO_HEADERS
+    complete: bool = False
+    keep: bool = False  # the connection can serve another exchange
+    received: int = 0  # bytes of the head, or more
+    size: int = 0  # bytes of the body
+    content_length: int = 0  # size of the body, if the head states it
+    encodings: tuple[bytes, ...] = ()  # content encodings in lower case, the last applied first
 
     def __init__(self, max_bytes: int | None, *, has_body: bool = True) -> None:
         """Create a response. `max_bytes`: limit of its body, None for a stream. `has_body`: False for HEAD."""
         self.has_body = has_body
-        self.has_head = False
-        self.refused = False  # an error response, whose head was received
-        self.status = 0
-        self.fields: list[tuple[bytes, bytes]] = []  # headers as they were sent, without the trailers
-        self.headers = NO_HEADERS
         self.body = bytearray()  # received and not taken, perhaps compressed
-        self.complete = False
-        self.keep = False  # the connection can serve another exchange
-        self.received = 0  # bytes of the head, or more
-        self.size = 0  # bytes of the body
-        self.content_length = 0  # size of the body, if the head states it
-        self.encodings: tuple[bytes, ...] = ()  # content encodings in lower case, the last applied first
         self.limit = max_bytes
 
     @property
