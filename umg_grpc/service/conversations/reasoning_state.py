@@ -8,6 +8,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.text_format import TextFormat
 
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
@@ -29,12 +30,11 @@ def needs(request: pb.GenerateRequest) -> bool:
     return False
 
 
-def may_be_stripped(request: pb.GenerateRequest) -> bool:
-    """Return whether the request may lack reasoning although the upstream has the caller's format: clients of some
-    formats do not send it back, and only a model with reasoning turned on is likely to need it.
+def may_be_stripped(request: pb.GenerateRequest, face: TextFormat) -> bool:
+    """Return whether the request of a caller's format may lack reasoning although the upstream has that format: clients
+    of some formats do not send it back, and only a model with reasoning turned on is likely to need it.
     """
-    codec = FORMATS.get(request.source.format)
-    return codec is not None and bool(codec.unreturned_reasoning) and request.HasField("reasoning") and needs(request)
+    return bool(face.unreturned_reasoning) and request.HasField("reasoning") and needs(request)
 
 
 def pinned_channel(request: pb.GenerateRequest) -> str:

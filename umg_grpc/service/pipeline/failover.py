@@ -132,7 +132,8 @@ class FailoverLoop(Generic[AttemptT]):
         slot may be retried later, one whose circuit breaker is not closed is deferred until no other channel is left.
         """
         channel, model, health = attempt.channel, attempt.target.model, self._shared.health
-        if (limiter := self._plan.limiter_of(attempt)) is not None:
+        limiter = self._plan.limiter_of(attempt)
+        if limiter is not None and not limiter.try_take():
             try:
                 await limiter.take(self._call.seconds_left())
             except UmgError as error:

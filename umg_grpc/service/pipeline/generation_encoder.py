@@ -103,8 +103,9 @@ class GenerationEncoder:
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel, see `RequestEncoder`."""
         admitted, continued = self._admitted, self._admitted.continued
-        decoded = DecodedRequest(admitted.request, admitted.notes)
-        if continued is not None:
+        if continued is None:
+            decoded = DecodedRequest(admitted.request, admitted.notes)
+        else:
             decoded = continued.request_for(target)
         if self._reasoning is not None and self._may_lack_reasoning(decoded.canonical, target):
             decoded = await self._with_reasoning(decoded, target, self._reasoning)
@@ -156,8 +157,8 @@ class GenerationEncoder:
             request.previous_response_id or request.thread.previous_response_id
         ):
             return False  # the provider has the earlier conversation
-        if request.source.format in target.channel.protocols:
-            return reasoning_state.may_be_stripped(request)
+        if (source_format := request.source.format) in target.channel.protocols:
+            return reasoning_state.may_be_stripped(request, FORMATS[source_format])
         return reasoning_state.needs(request)
 
     async def _with_reasoning(

@@ -65,9 +65,7 @@ class ConcurrencyLimiter:
         """Acquire a slot within `seconds`; the caller must release it by `release`. Raises UmgError(UNAVAILABLE) with
         `Failure.NOT_SENT`.
         """
-        if self._free > 0:
-            self._add_busy_time()
-            self._free -= 1
+        if self.try_take():
             return
         if self.refuses(seconds):
             raise self._full_error()
@@ -87,6 +85,14 @@ class ConcurrencyLimiter:
         if not granted:
             self._remove(turn)
             raise self._full_error()
+
+    def try_take(self) -> bool:
+        """Acquire a slot, which the caller must release by `release`, if one is free. Return whether there was one."""
+        if self._free <= 0:
+            return False
+        self._add_busy_time()
+        self._free -= 1
+        return True
 
     def release(self) -> None:
         """Release a slot: give it to the call that has waited longest, or mark it as free."""

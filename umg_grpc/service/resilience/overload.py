@@ -84,6 +84,8 @@ class LoadShedder:
         UmgError(UNAVAILABLE).
         """
         await self._start_queue.take()
+        if self._limiter.try_take():
+            return
         try:
             await self._limiter.take(seconds)
         except UmgError:

@@ -38,6 +38,8 @@ class Keys:
     def next(self) -> int:
         """Return the key to use. If all are suspended, return the one whose suspension ends first."""
         count, key = len(self._until), self._turn
+        if count == 1:
+            return 0
         if not self.none_suspended:
             now = self._now()
             order = [(self._turn + step) % count for step in range(count)]
