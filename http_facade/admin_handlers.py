@@ -78,7 +78,7 @@ class AdminHandlers:
         """Return the request without the parameters of its path."""
         if (decode := method.decode) is None:
             return from_query(method.request, exchange.request.query.items())
-        return await self._bodies.read(exchange, lambda body, _: decode(body))
+        return await self._bodies.read(exchange, lambda body, *_: decode(body))
 
 
 def _json(body: bytes) -> web.Response:

@@ -2,7 +2,7 @@
 
 import hmac
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Literal, TypeAlias, assert_never
 
@@ -31,8 +31,7 @@ from http_facade.whole_response import WholeResponse
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
-from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import FaceRequest
+from umg_grpc.wire.request_notes import RequestNotes
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse | WholeResponse]]
 MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
@@ -109,13 +108,8 @@ class Generate:
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the answer as a body of the format, or stream it as events of the format."""
-
-        def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-            decoded = self._codec.decode_request(body, headers, exchange.model)
-            return decoded if self._path_streams is None else decoded._replace(stream=self._path_streams)
-
-        canonical, stream, notes = await self._bodies.read(exchange, decode)
-        if stream:
+        canonical, stream, notes = await self._bodies.read(exchange, self._codec.decode_request)
+        if stream if self._path_streams is None else self._path_streams:
             return await self._stream(exchange, canonical, notes)
         answer, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
         return WholeResponse(headers, self._codec.encode_response(answer, canonical))
@@ -179,11 +173,7 @@ class CountTokens:
         count, encode = self._codec.decode_count, self._codec.encode_count
         if count is None or encode is None:
             raise ValueError(f"{self._face} has no call that counts tokens")
-
-        def decode(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
-            return count(body, headers, exchange.model)
-
-        canonical, notes = await self._bodies.read(exchange, decode)
+        canonical, notes = await self._bodies.read(exchange, count)
         count_request = pb.CountTokensRequest(request=canonical)
         counted, _ = await call_unary(self._stub.CountTokens, count_request, exchange, self._face, notes)
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))

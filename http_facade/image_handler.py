@@ -77,7 +77,7 @@ class GenerateImage:
     async def _read(self, exchange: Exchange) -> ImageRequest:
         codec, headers = self._codec, exchange.request.headers
 
-        def decode(body: bytes, source_headers: Mapping[str, str]) -> ImageRequest:
+        def decode(body: bytes, source_headers: Mapping[str, str], _: str) -> ImageRequest:
             canonical, notes = codec.decode_request(body, source_headers)
             return ImageRequest(canonical, notes, codec.wants_stream(body), codec.shape or client_shape(headers))
 

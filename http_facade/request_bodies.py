@@ -44,11 +44,12 @@ class BodyReader:
     async def read(
         self,
         exchange: Exchange,
-        decode: Callable[[bytes, Mapping[str, str]], Decoded],
+        decode: Callable[[bytes, Mapping[str, str], str], Decoded],
         decode_form: Callable[[bytes, str], Decoded] | None = None,
     ) -> Decoded:
-        """Admit the call, check its key, and return the body read by `decode`; a form by `decode_form`, which takes the
-        body and its content type, if the route has forms.
+        """Admit the call, check its key, and return the body read by `decode`, which takes the body, its headers and
+        the model of the path; a form by `decode_form`, which takes the body and its content type, if the route has
+        forms.
 
         Raises UmgError if the load shedder rejects the call, then if the key is not valid, then if the body is not.
         Load shedder and key are checked before the body is read, so that a rejection costs little. The call takes its
@@ -60,8 +61,8 @@ class BodyReader:
             return await run_large(lambda: guarded(decode_form, body, content_type), len(body))
         headers = source_headers(self._source_headers, exchange.request.headers)
         if is_slow(body):
-            return await asyncio.to_thread(decode_body, decode, body, headers)
-        return decode_body(decode, body, headers)
+            return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
+        return decode_body(decode, body, headers, exchange.model)
 
     async def receive(
         self, exchange: Exchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0

@@ -1,7 +1,6 @@
 """Handler of operations with one request and one response: embedding, reranking."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import grpc
@@ -16,9 +15,8 @@ from http_facade.routes import Route
 from http_facade.settings import Settings
 from http_facade.whole_response import WholeResponse
 from umg_grpc.wire.core.client_shape import client_shape
-from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
-from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFormat
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -43,11 +41,8 @@ class UnaryHandler(Generic[Request, Response]):
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the response in the form that the caller's SDK expects."""
-
-        def decode(body: bytes, headers: Mapping[str, str]) -> tuple[DecodedRequest[Request], ClientShape]:
-            return self._codec.decode_request(body, headers, exchange.model), client_shape(exchange.request.headers)
-
-        (canonical, notes), shape = await self._bodies.read(exchange, decode)
+        canonical, notes = await self._bodies.read(exchange, self._codec.decode_request)
+        shape = client_shape(exchange.request.headers)
         answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)

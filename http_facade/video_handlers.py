@@ -1,6 +1,6 @@
 """Handlers of video tasks: their submissions, queries, list, removal and remix, and notifications from providers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
 
 import grpc
@@ -71,7 +71,7 @@ class VideoHandlers:
         """Submit a task, or return one for a body that is a query (Entry F)."""
         parameters = self._parameters(exchange)
 
-        def decode(body: bytes, _: Mapping[str, str]) -> Created:
+        def decode(body: bytes, *_: object) -> Created:
             query = self._codec.decode_posted_query
             return (query and query(body, parameters)) or self._codec.decode_create(body, parameters)
 
@@ -92,7 +92,7 @@ class VideoHandlers:
     async def remix(self, exchange: Exchange) -> web.StreamResponse:
         """Submit a task that changes a finished one."""
         parameters = exchange.parameters
-        request = await self._bodies.read(exchange, lambda body, _: video_object.decode_remix(body, parameters))
+        request = await self._bodies.read(exchange, lambda body, *_: video_object.decode_remix(body, parameters))
         if (key := _idempotency_key(exchange)) is not None:
             request.idempotency_key = key
         answer, headers = await self._submit(exchange, self._stub.RemixVideoTask, request)

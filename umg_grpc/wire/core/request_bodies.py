@@ -1,7 +1,7 @@
 """Decoding of callers' bodies on every face: limited in size before decoding, and never an internal error."""
 
-from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 from umg_grpc.errors import UmgError, overloaded, place_of
 from umg_grpc.v1 import pb
@@ -24,15 +24,15 @@ def is_slow(body: bytes) -> bool:
 
 
 def decode_body(
-    decode: Callable[[bytes, Mapping[str, str]], Decoded], body: bytes, headers: Mapping[str, str]
+    decode: Callable[Concatenate[bytes, Params], Decoded], body: bytes, *arguments: Params.args, **named: Params.kwargs
 ) -> Decoded:
-    """Decode a caller's body, with the headers that its format allows.
+    """Decode a caller's body, with the further arguments of its decoder.
 
     Raise UmgError: the decoder's own; MALFORMED_BODY for a body beyond the limits and for any other failure of the
     decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
     """
     check_bounds(body)
-    return guarded(decode, body, headers)
+    return guarded(decode, body, *arguments, **named)
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
