@@ -34,8 +34,8 @@ GENERATED: Mapping[str, tuple[str, Callable[[], str]]] = {
 }
 """Path in the folder -> title and text of a generated page. Its links are relative to `docs/reference`."""
 GENERATED_SECTION = "Reference"
-FOLDERS = {"proto/umg/v1": "docs/reference/grpc.md"}
-"""Folders of the repository without a page of their own -> the page about them."""
+FOLDERS = {"proto/umg/v1": "docs/reference/grpc.md", "deploy": "docs/deploying.md"}
+"""Folders of the repository without a page of their own -> the page about them, if there is one."""
 STYLE = """.main > .content { width: 60em; max-width: 100%; }
 table.docutils { font-size: var(--font-size--small--2); display: block; overflow-x: auto; }
 """
@@ -69,7 +69,8 @@ def page_of(path: str) -> str:
     """Return the page that a link to a path of the repository opens: of a folder, its README."""
     if (ROOT / path / "README.md").is_file():
         return f"{path}/README.md"
-    return FOLDERS.get(path, path)
+    about = FOLDERS.get(path, path)
+    return about if about.removeprefix("docs/") in GENERATED or (ROOT / about).exists() else path
 
 
 def linked(text: str, path: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -106,6 +106,7 @@ def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: o
         )
         for field in fields
     }
+    made = {name: replace(key, description=_without_unit(key)) for name, key in made.items()}
     tag = entry.__struct_config__.tag
     kind = [Key(path, tag_field(entry), code(tag), "required", "Selects this kind.")] if tag else []
     yield Section(path, description, (*kind, *made.values()))
@@ -129,6 +130,13 @@ def _docstring(entry: type[ConfigEntry]) -> str:
     """Return the docstring of an entry, or of the value that is made from it; "" without one."""
     own = entry.__dict__.get("__doc__") or getattr(VALUES.get(entry), "__doc__", None) or ""
     return _for_readers(own)
+
+
+def _without_unit(key: Key) -> str:
+    """Return the description of a key without the unit of the parsed value, if the file has a text with a unit."""
+    if key.value.startswith("duration"):
+        return re.sub(r"^Seconds\b", "Time", key.description)
+    return key.description.replace(", in bytes", "") if key.value.startswith("size") else key.description
 
 
 def _for_readers(docstring: str) -> str:

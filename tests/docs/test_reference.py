@@ -45,6 +45,8 @@ def test_a_key_has_its_kind_of_value_and_its_default(path: str, value: str, defa
 
 
 def test_descriptions_of_keys_have_the_words_of_the_file() -> None:
+    assert KEYS["usage.ttl"].description.startswith("Time for which")
+    assert KEYS["body_limit"].description == "Largest request body."
     assert [path for path, key in KEYS.items() if re.search(r"\bNone\b|NoAuth|[a-z]_[a-z]+\(", key.description)] == []
 
 
