@@ -9,7 +9,7 @@ from http_facade.exchange import Exchange
 from http_facade.response_start import begin_response
 from http_facade.whole_response import JSON, WholeResponse
 
-TURN_ITERATIONS = 3
+TURN_ITERATIONS = 4
 """Iterations of the event loop for each piece: a small call, which takes some of them, meets few pieces."""
 
 

@@ -11,7 +11,7 @@ from umg_grpc.upstream.round_budget import ROUND_BYTES
 
 READ_BYTES = 64 << 10
 """Maximum size of one read, and of the reads of all whole bodies in one iteration of the event loop."""
-TURN_ITERATIONS = 3
+TURN_ITERATIONS = 4
 """Iterations of the event loop for each full read: a small call, which takes some of them, meets few reads."""
 
 

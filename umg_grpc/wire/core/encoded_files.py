@@ -7,6 +7,7 @@ for them. A message with a reference stays in the process: only a caller that lo
 `RequestNotes.files`.
 """
 
+from collections import deque
 from collections.abc import Iterator
 
 import pybase64
@@ -32,7 +33,7 @@ class EncodedFile:
     def __init__(self) -> None:
         self.header: ImageHeader | None = None
         """Type and size of the image; None before `close`."""
-        self._pieces = list[memoryview]()
+        self._pieces = deque[memoryview]()
         self._head = b""
         self._rest = b""  # last characters, whose quadruple is not complete
         self._is_padded = False
@@ -56,15 +57,18 @@ class EncodedFile:
         self.header, self._head = read_header(self._head, "data"), b""
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the base64; small pieces are joined."""
+        """Yield the base64 once; small pieces are joined. Each piece is released: the release of a whole file of
+        megabytes takes milliseconds.
+        """
         small, size = list[memoryview](), 0
-        for piece in self._pieces:
+        while self._pieces:
+            piece = self._pieces.popleft()
             if small and size + len(piece) > PIECE_BYTES:
-                yield b"".join(small)
+                yield _joined(small)
                 small, size = [], 0
             small.append(piece)
             size += len(piece)
-        yield small[0] if len(small) == 1 else b"".join(small)
+        yield _joined(small)
 
     def _check(self, text: bytes | memoryview) -> None:
         """Check complete quadruples. Raise ValueError."""
@@ -184,3 +188,7 @@ class CutBody:
         self._text[self._start : self._start] = (reference := self._files.add(file))
         self._position = self._start + len(reference)
         self._file, self._cuts = None, self._cuts + 1
+
+
+def _joined(pieces: list[memoryview]) -> bytes | memoryview:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
