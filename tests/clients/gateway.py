@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from aiohttp import web
@@ -51,7 +52,9 @@ REFUSALS = {
     "rejecting": {"message": "the tone of this prompt is not supported", "param": "messages", "code": "bad_tone"},
     "blocking": {"message": "the prompt triggered the content filter", "code": "content_filter"},
 }
-OVERLOAD = "overload: {queue: 1, wait: 0.1}\nbreaker: {failures: 1000, share: 1}\nretries: {repeats: 0}\n"
+LIMITS = (
+    "body_limit: 8MiB\noverload: {queue: 1, wait: 0.1}\nbreaker: {failures: 1000, share: 1}\nretries: {repeats: 0}\n"
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Prepared:
 
     address: str
     key: str
+    scenarios: Path
 
     @property
     def environment(self) -> dict[str, str]:
@@ -68,26 +72,32 @@ class Prepared:
             "UMG_ADDRESS": self.address,
             "UMG_API_KEY": self.key,
             "UMG_ADMIN_KEY": ADMIN_KEY,
-            "UMG_SCENARIOS": str(SCENARIOS),
+            "UMG_SCENARIOS": str(self.scenarios),
         }
 
 
 @asynccontextmanager
 async def prepared(data: Path) -> AsyncGenerator[Prepared, None]:
-    """Run the gateway, with a key that is no administrator's and a call that occupies the channel `full`."""
+    """Run the gateway, with a key that is no administrator's, one that expires in a second, and a call that occupies the
+    channel `full`.
+    """
     async with serving(provider()) as url:
         channels = CHANNELS.format(provider=url) + BUILT_IN.removeprefix("channels:\n")
         config = data / "scenarios.yaml"
-        config.write_text(f"{OVERLOAD}channels:\n{channels}")
+        config.write_text(f"{LIMITS}channels:\n{channels}")
         environment = {"UMG_API_KEY": ADMIN_KEY}
         async with (
             serve(data, "--config", str(config), environment=environment) as gateway,
             connect(gateway.grpc, ADMIN_KEY) as client,
         ):
             created = await client.admin.create_key(v1.CreateKeyRequest(settings=v1.KeySettings(name="scenarios")))
+            soon = v1.KeySettings(name="expired", expire_time=datetime.now(UTC) + timedelta(seconds=1))
+            expired = await client.admin.create_key(v1.CreateKeyRequest(settings=soon))
+            scenarios = data / "scenarios.json"
+            scenarios.write_text(SCENARIOS.read_text().replace("EXPIRED_KEY", expired.secret))
             occupying = asyncio.create_task(_occupy(client))
             try:
-                yield Prepared(gateway.grpc, created.secret)
+                yield Prepared(gateway.grpc, created.secret, scenarios)
             finally:
                 occupying.cancel()
                 with suppress(asyncio.CancelledError):

@@ -155,7 +155,7 @@ impl From<Status> for Error {
             (Some(info), _) => ErrorReason::from_str_name(&format!("ERROR_REASON_{}", info.reason)).unwrap_or_default(),
             (None, Code::Unavailable) => ErrorReason::Unavailable,
             (None, Code::DeadlineExceeded) => ErrorReason::DeadlineExceeded,
-            (None, Code::OutOfRange) => ErrorReason::BodyTooLarge, // a limit of tonic
+            (None, Code::OutOfRange | Code::ResourceExhausted) => ErrorReason::BodyTooLarge,
             (None, Code::Cancelled) => ErrorReason::Cancelled,
             (None, Code::Unimplemented) => ErrorReason::NotImplemented,
             (None, _) => ErrorReason::Unspecified,
