@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -55,18 +55,18 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pre
 async def lines(request: pytest.FixtureRequest, gateway: Prepared) -> dict[str, Any]:
     """Line of each scenario that the program of a language printed."""
     skip_unless_available(request.param)
-    printed = await output_of(request.param, gateway)
+    printed = await output_of(request.param, gateway.environment)
     return {line["name"]: line for line in map(json.loads, printed.split("\n")[:-1])}
 
 
-async def output_of(language: str, gateway: Prepared, *arguments: str) -> str:
-    """Return the output of a language's program, which is built if needed."""
+async def output_of(language: str, environment: Mapping[str, str], *arguments: str) -> str:
+    """Return the output of a language's program with these variables. It is built if needed."""
     process = await asyncio.create_subprocess_exec(
         str(CLIENTS / language / "run"),
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **gateway.environment, "PYTHON": sys.executable},
+        env={**os.environ, **environment, "PYTHON": sys.executable},
         start_new_session=True,
     )
     try:
@@ -82,7 +82,7 @@ async def output_of(language: str, gateway: Prepared, *arguments: str) -> str:
 @pytest.mark.parametrize("language", TOOLS)
 async def test_a_first_answer_is_printed(language: str, gateway: Prepared) -> None:
     skip_unless_available(language)
-    assert "You said: Say hello in five languages." in await output_of(language, gateway, "hello")
+    assert "You said: Say hello in five languages." in await output_of(language, gateway.environment, "hello")
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -39,13 +39,15 @@ async def connect(
     """Yield a client of the gateway at `HOST:PORT` that calls with this key, and close it at the end of the block.
 
     The first call connects, and the next call after a lost connection connects again. With `secure` the connection uses
-    TLS; True trusts the certificate authorities of this machine. `retries` is the number of further attempts of a call
-    that may safely be repeated, `timeout` the deadline of calls without their own, in seconds; None sets none. Raises
-    ValueError if the address has no port.
+    TLS; True trusts the certificate authorities of this machine, and a context is set to HTTP/2. `retries` is the
+    number of further attempts of a call that may safely be repeated, `timeout` the deadline of calls without their own,
+    in seconds; None sets none. Raises ValueError if the address has no port.
     """
     place = urlsplit(f"//{address}")
     if place.hostname is None or place.port is None:
         raise ValueError(f"{address!r} is no address; write HOST:PORT")
+    if isinstance(secure, ssl.SSLContext):
+        secure.set_alpn_protocols(["h2"])  # servers of gRPC refuse a connection without it
     codec = StatusDetailsCodec()
     async with Channel(place.hostname, place.port, ssl=secure or None, status_details_codec=codec) as channel:
         yield Client(channel, Options(key, retries, timeout))
