@@ -343,7 +343,7 @@ async def open_service(
         blobs = open_blob_store(config, data, metrics, stack)
         answer_budget = AnswerBudget()
         secret = link_secret(config.secret, data)
-        links = FileLinks(secret, config.blobs.ttl)
+        links = FileLinks(secret, config.blobs.ttl, accepted=config.accepted_secrets)
         task_process = secrets.token_hex(8)
         task_locks = ProcessLocks(data / TASK_DIRECTORY, task_process)
         process = ProcessContext(
@@ -352,7 +352,7 @@ async def open_service(
             answer_budget=answer_budget,
             blobs=blobs,
             links=links,
-            signatures=CallbackSignatures(secret),
+            signatures=CallbackSignatures(secret, config.accepted_secrets),
             task_locks=task_locks,
             task_process=task_process,
             model_lists=ModelListFiles(data),

@@ -1,6 +1,7 @@
 """Signed links to result files: their time, and the tokens that are refused."""
 
 import base64
+import itertools
 import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -116,3 +117,14 @@ def test_without_one_the_data_directory_has_a_secret_for_all_its_processes(tmp_p
     assert [path.name for path in data.iterdir()] == [FILE]
     assert link_secret(None, data) == secret
     assert link_secret(None, tmp_path / "other") != secret
+
+
+def test_links_of_both_secrets_are_valid_during_a_rotation(moment: Clock) -> None:
+    old, new = SECRET, "a-new-secret-of-the-links"
+    steps = [(old, ()), (old, (new,)), (new, (old,)), (new, ())]
+    replicas = [FileLinks(secret, DAY, moment, accepted) for secret, accepted in steps]
+    made = blob(moment.time)
+    for before, after in itertools.pairwise(replicas[:3]):  # both run at once in a rolling restart
+        for signer, verifier in ((before, after), (after, before)):
+            assert verifier.read(signer.token_of(made)).blob_id == made.id
+    assert refused(replicas[3], replicas[0].token_of(made))

@@ -2,6 +2,7 @@
 
 import hmac
 from base64 import b64encode
+from collections.abc import Sequence
 
 PROVIDER_PURPOSE = b"umg callbacks of providers"
 CALLER_PURPOSE = b"umg callbacks to callers:"
@@ -13,37 +14,41 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  of Standard Webhooks, not a secret
 class CallbackSignatures:
     """Signer and verifier of the paths at which providers notify the gateway, and signer of callers' notifications."""
 
-    def __init__(self, secret: str) -> None:
-        """Create a signer. `secret`: of the operator, see `file_links.link_secret`."""
-        self._secret = secret.encode()
-        self._provider_key = hmac.digest(self._secret, PROVIDER_PURPOSE, "sha256")
+    def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
+        """Create a signer. `secret`: of the operator, see `file_links.link_secret`; `accepted`: further ones, whose
+        paths are valid, and which also sign notifications.
+        """
+        self._secrets = [each.encode() for each in (secret, *accepted)]
+        self._provider_keys = [hmac.digest(each, PROVIDER_PURPOSE, "sha256") for each in self._secrets]
 
     def path_of(self, task_id: str) -> str:
         """Return the path at which a provider notifies the gateway of a task."""
-        return f"{PATH}{task_id}/{self._signature(task_id)}"
+        return f"{PATH}{task_id}/{self._signature(self._provider_keys[0], task_id)}"
 
     def is_valid(self, task_id: str, signature: str) -> bool:
         """Return whether the signature is that of the task's path, in constant time."""
-        return hmac.compare_digest(self._signature(task_id).encode(), signature.encode(errors="replace"))
+        given = signature.encode(errors="replace")
+        expected = [self._signature(key, task_id).encode() for key in self._provider_keys]
+        return any(hmac.compare_digest(each, given) for each in expected)
 
     def signing_secret(self, key_id: str) -> str:
         """Return the secret with which the holder of a key verifies notifications, as libraries for Standard Webhooks
         take it.
         """
-        return SECRET_PREFIX + b64encode(self._caller_key(key_id)).decode()
+        return SECRET_PREFIX + b64encode(self._caller_key(self._secrets[0], key_id)).decode()
 
     def headers(self, key_id: str, callback_id: str, seconds: int, body: bytes) -> dict[str, str]:
         """Return the headers of Standard Webhooks for a notification of the holder of a key, sent at Unix `seconds`."""
         signed = b".".join([callback_id.encode(), str(seconds).encode(), body])
-        signature = b64encode(hmac.digest(self._caller_key(key_id), signed, "sha256")).decode()
+        digests = [hmac.digest(self._caller_key(secret, key_id), signed, "sha256") for secret in self._secrets]
         return {
             "webhook-id": callback_id,
             "webhook-timestamp": str(seconds),
-            "webhook-signature": f"v1,{signature}",
+            "webhook-signature": " ".join(f"v1,{b64encode(digest).decode()}" for digest in digests),
         }
 
-    def _signature(self, task_id: str) -> str:
-        return hmac.digest(self._provider_key, task_id.encode(errors="replace"), "sha256").hex()
+    def _signature(self, key: bytes, task_id: str) -> str:
+        return hmac.digest(key, task_id.encode(errors="replace"), "sha256").hex()
 
-    def _caller_key(self, key_id: str) -> bytes:
-        return hmac.digest(self._secret, CALLER_PURPOSE + key_id.encode(), "sha256")
+    def _caller_key(self, secret: bytes, key_id: str) -> bytes:
+        return hmac.digest(secret, CALLER_PURPOSE + key_id.encode(), "sha256")

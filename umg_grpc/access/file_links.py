@@ -2,7 +2,8 @@
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,11 +44,19 @@ class FileLink:
 class FileLinks:
     """Signer and verifier of links."""
 
-    def __init__(self, secret: str, ttl: float, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """Create a signer. `ttl`: seconds for which blobs are stored, and so the longest time of a link."""
+    def __init__(
+        self,
+        secret: str,
+        ttl: float,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        accepted: Sequence[str] = (),
+    ) -> None:
+        """Create a signer. `ttl`: seconds for which blobs are stored, and so the longest time of a link; `accepted`:
+        further secrets whose links are valid.
+        """
         self.base_url = ""
         """URL of the gateway for callers, without a trailing slash; set before calls are accepted."""
-        self._key = hmac.digest(secret.encode(), PURPOSE, "sha256")
+        self._key, *self._accepted = (hmac.digest(each.encode(), PURPOSE, "sha256") for each in (secret, *accepted))
         self._ttl = timedelta(seconds=ttl)
         self._now = now
 
@@ -72,7 +81,8 @@ class FileLinks:
             if len(token) > MAX_TOKEN_CHARACTERS:
                 raise not_found()
             # compared with our clock below
-            claims = jwt.decode(token, self._key, [ALGORITHM], options={"require": ["exp"], "verify_exp": False})
+            key = self._key_of(token)
+            claims = jwt.decode(token, key, [ALGORITHM], options={"require": ["exp"], "verify_exp": False})
             blob_id, name, end = claims.get("b"), claims.get("n", ""), datetime.fromtimestamp(int(claims["exp"]), UTC)
         except (jwt.InvalidTokenError, ValueError, OverflowError, UnicodeError):
             raise not_found() from None
@@ -81,3 +91,11 @@ class FileLinks:
         if end <= self._now():
             raise not_found()
         return FileLink(blob_id, name, end)
+
+    def _key_of(self, token: str) -> bytes:
+        """Return the key that signed a token; that of new links if none did."""
+        for key in self._accepted:
+            with suppress(jwt.InvalidTokenError):
+                jwt.decode(token, key, [ALGORITHM], options={"verify_exp": False})
+                return key
+        return self._key

@@ -79,6 +79,8 @@ class _File(ConfigEntry, frozen=True):
     aliases: dict[str, str] = msgspec.field(default_factory=dict)
     public_url: str | None = None
     secret: Annotated[str, msgspec.Meta(min_length=16)] | None = None
+    accepted_secrets: tuple[Annotated[str, msgspec.Meta(min_length=16)], ...] = ()
+    """Further secrets whose links and signatures are valid, while `secret` is replaced."""
     database: str = "sqlite"
     redis: str | None = None
     cors: Cors = Cors()
@@ -169,6 +171,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         aliases=MappingProxyType(aliases(document, file.aliases, described, served)),
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
+        accepted_secrets=file.accepted_secrets,
         database=file.database,
         redis=redis_url(document, ("redis",), file.redis) if file.redis is not None else None,
         cors=file.cors,

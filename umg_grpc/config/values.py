@@ -369,6 +369,8 @@ class Config:
     """URL of the gateway for callers, without a trailing slash; None means the HTTP address."""
     secret: str | None = field(default=None, repr=False)
     """Secret that signs links and callback paths; None means a generated one in the data directory."""
+    accepted_secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Further secrets whose signatures are accepted, for a rotation of `secret`."""
     database: str = field(default="sqlite", repr=False)
     """`sqlite`, or the URL of a PostgreSQL database."""
     redis: str | None = field(default=None, repr=False)
