@@ -26,6 +26,8 @@ NATIVE = CURL.format(
     body="""'{"contents": [{"parts": [{"text": "Hi!"}]}], "generationConfig": {"maxOutputTokens": 30}}'""",
 )
 KEY = "umg keys create ann --models 'famO-*' --rpm 60 --budget 5"
+PYTHON = re.compile(r"\n  python .*")
+"""Line of a start about the build of the interpreter of this machine."""
 LATER = re.compile(r"(?<=^  models  ).*|(?<=^sk-umg-)\S{8,}", re.MULTILINE)
 """Parts of the output that are not shown: the list of models, and secrets."""
 
@@ -86,7 +88,7 @@ def _placed(output: str, served: Served) -> str:
 
 def shown(output: str) -> str:
     """Return the output without the parts that are not shown."""
-    return LATER.sub("...", output)
+    return LATER.sub("...", PYTHON.sub("", output))
 
 
 def shape(output: str) -> str:
