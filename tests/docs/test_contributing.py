@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
-    "FORMATS": ("umg_grpc/wire/__init__.py",),
-    "EMBEDDING_FORMATS": ("umg_grpc/wire/__init__.py",),
-    "RERANK_FORMATS": ("umg_grpc/wire/__init__.py",),
+    "FORMATS": ("umg_grpc/wire/formats.py",),
+    "EMBEDDING_FORMATS": ("umg_grpc/wire/formats.py",),
+    "RERANK_FORMATS": ("umg_grpc/wire/formats.py",),
     "CATALOGUE": ("umg_grpc/catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in.py",),
     "ROUTES": ("http_facade/routes.py",),
