@@ -19,7 +19,7 @@ from http_facade.file_handlers import FileHandlers
 from http_facade.grpc_calls import attach, call_unary, metadata, opened, response_headers
 from http_facade.image_handler import GenerateImage
 from http_facade.model_handlers import ModelHandlers
-from http_facade.page_handlers import openapi
+from http_facade.page_handlers import PageHandlers
 from http_facade.readiness import readiness_response
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Route, Shape
@@ -76,8 +76,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return ConnectHandler(route, channel, settings).answer
         case Shape.ALIVE | Shape.READY | Shape.METRICS:
             return _probe(route.shape, settings)
-        case Shape.OPENAPI:
-            return openapi
+        case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
+            return PageHandlers(pages=settings.pages).handler(route.shape)
         case unhandled:
             assert_never(unhandled)
 

@@ -1,34 +1,143 @@
-"""Handlers of the descriptions of the gateway: the OpenAPI document."""
+"""Handlers of the pages for people, of their assets and of the OpenAPI document."""
 
 import asyncio
 import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Literal, NamedTuple, assert_never
 
 from aiohttp import hdrs, web
 
 from http_facade.exchange import Exchange
 from http_facade.request_bodies import JSON
+from http_facade.routes import Shape
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import echo
 
+DISTRIBUTION = "unified-model-gateway"
 CACHE_CONTROL = "no-cache"
-"""Caches keep the document, and check before each use whether it has changed."""
+"""Caches keep a page, and check before each use whether it has changed."""
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+DIRECTIVES = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data: blob:",  # images that a model made
+    "media-src 'self' blob:",  # and videos
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+)
+SAFE = {
+    "content-security-policy": "; ".join(DIRECTIVES),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+"""Headers by which a browser runs no script but those of the pages, and sends nothing to other hosts."""
 
 
-async def openapi(exchange: Exchange) -> web.StreamResponse:
-    """Return the OpenAPI document, which is made at its first request."""
-    body = await asyncio.to_thread(_document)
-    return with_etag(exchange, web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=body), body)
+class File(NamedTuple):
+    """File of the pages."""
+
+    body: bytes
+    content_type: str
+    etag: str
 
 
-def with_etag(exchange: Exchange, response: web.Response, body: bytes) -> web.Response:
-    """Return the response with a validator, or 304 if the client has the same body."""
-    etag = hashlib.blake2b(body, digest_size=16).hexdigest()
-    if any(tag.value in (etag, "*") for tag in exchange.request.if_none_match or ()):
-        response = web.Response(status=304)
-    response.headers[hdrs.CACHE_CONTROL] = CACHE_CONTROL
-    response.etag = etag
+class PageHandlers:
+    """Handlers of the pages and their parts."""
+
+    def __init__(self, *, pages: bool) -> None:
+        """Answer as a health check at the home page unless `pages`."""
+        self._pages = pages
+
+    async def home(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the home page to a browser, and the state of the process to a program."""
+        if not self._pages:
+            return web.json_response({"status": "alive"})
+        if "text/html" not in exchange.request.headers.get(hdrs.ACCEPT, ""):
+            return web.json_response({"status": "alive"}, headers={hdrs.VARY: hdrs.ACCEPT})
+        page = await self._send(exchange, "home.html")
+        page.headers[hdrs.VARY] = hdrs.ACCEPT
+        return page
+
+    async def docs(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the API reference."""
+        return await self._send(exchange, "docs.html")
+
+    async def asset(self, exchange: Exchange) -> web.StreamResponse:
+        """Return a script, the style or the icon of the pages. Raise UmgError(PATH_NOT_FOUND) for another name."""
+        return await self._send(exchange, exchange.parameters["name"])
+
+    async def openapi(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the OpenAPI document, which is made at its first request."""
+        return _respond(exchange, await asyncio.to_thread(_document))
+
+    async def _send(self, exchange: Exchange, name: str) -> web.Response:
+        file = (await asyncio.to_thread(_read)).get(name)
+        if file is None:
+            message = f"the pages have no part {echo(name)}; they begin at /"
+            raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=exchange.request.path)
+        return _respond(exchange, file)
+
+    def handler(
+        self, shape: Literal[Shape.HOME, Shape.DOCS, Shape.ASSET, Shape.OPENAPI]
+    ) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+        """Return the handler method for a kind of operation."""
+        match shape:
+            case Shape.HOME:
+                return self.home
+            case Shape.DOCS:
+                return self.docs
+            case Shape.ASSET:
+                return self.asset
+            case Shape.OPENAPI:
+                return self.openapi
+            case unhandled:
+                assert_never(unhandled)
+
+
+def _respond(exchange: Exchange, file: File) -> web.Response:
+    """Return the response with a file, or 304 if the client has it."""
+    headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, **SAFE}
+    if any(tag.value in (file.etag, "*") for tag in exchange.request.if_none_match or ()):
+        response = web.Response(status=304, headers=headers)
+    else:
+        response = web.Response(headers={hdrs.CONTENT_TYPE: file.content_type, **headers}, body=file.body)
+    response.etag = file.etag
     return response
 
 
-def _document() -> bytes:
+def _file(body: bytes, content_type: str) -> File:
+    return File(body, content_type, hashlib.blake2b(body, digest_size=16).hexdigest())
+
+
+@cache
+def _read() -> Mapping[str, File]:
+    """Return the files by their names, with the version in the pages."""
+    found = {}
+    for path in files("http_facade").joinpath("assets").iterdir():
+        suffix = path.name[path.name.rfind(".") :]
+        body = path.read_bytes().replace(b"{{version}}", version(DISTRIBUTION).encode())
+        found[path.name] = _file(body, TYPES[suffix])
+    return found
+
+
+@cache
+def _document() -> File:
     from http_facade.openapi.document import document_json  # it takes half a second, which the start does not have
 
-    return document_json()
+    return _file(document_json(), JSON)

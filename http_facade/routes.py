@@ -49,12 +49,15 @@ class Shape(Enum):
     ALIVE = auto()
     READY = auto()
     METRICS = auto()
+    HOME = auto()  # takes nothing, answers with a page to browsers, and as `ALIVE` to programs
+    DOCS = auto()
+    ASSET = auto()
     OPENAPI = auto()
 
 
-PAGE_SHAPES = frozenset({Shape.OPENAPI})
-"""Descriptions of the gateway, which are not served with `pages: false`."""
-PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS})
+PAGE_SHAPES = frozenset({Shape.DOCS, Shape.ASSET, Shape.OPENAPI})
+"""Pages for people and their parts, which are not served with `pages: false`."""
+PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 
 
 @dataclass(frozen=True)
@@ -216,11 +219,13 @@ ROUTES = (
     ),
     *METHOD_ROUTES,
     Route("GET", "/files/{token}", Shape.GET_FILE, "files", needs_key=False, is_signed=True, errors=DEFAULT_FORMAT),
-    Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code sends HEAD to this path first,
+    Route("GET", "/", Shape.HOME, needs_key=False),  # Claude Code sends HEAD to this path first,
     Route("GET", "/api/hello", Shape.ALIVE, needs_key=False),  # its later versions to this one
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
     Route("GET", "/readyz", Shape.READY, needs_key=False),
     Route("GET", "/metrics", Shape.METRICS, needs_key=False),
+    Route("GET", "/docs", Shape.DOCS, needs_key=False),
+    Route("GET", "/assets/{name}", Shape.ASSET, needs_key=False),
     Route("GET", "/openapi.json", Shape.OPENAPI, needs_key=False),
 )
 

@@ -72,6 +72,8 @@ class Settings:
     """Largest request body in bytes, before and after decompression."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the gateway; `*` allows all."""
+    pages: bool = True
+    """Whether the home page is served to browsers."""
     heartbeat_seconds: float = 15
     """Seconds without an event after which a stream sends a heartbeat, which keeps proxies from closing it."""
     drain_seconds: float = 30

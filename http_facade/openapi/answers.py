@@ -128,6 +128,7 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
         Shape.GET_VIDEO_CONTENT: {"video/mp4": {"schema": _BINARY}, "image/*": {"schema": _BINARY}},
         Shape.GET_FILE: {"*/*": {"schema": _BINARY}},
         Shape.ALIVE: {JSON: {"schema": _STATUS}},
+        Shape.HOME: {JSON: {"schema": _STATUS}, "text/html": {"schema": {"type": "string"}}},
         Shape.READY: {JSON: {"schema": _READINESS}},
         Shape.METRICS: {"text/plain": {"schema": {"type": "string"}}},
     }

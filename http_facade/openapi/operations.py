@@ -98,7 +98,10 @@ OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
             "Videos", "Download a result by its signed link", "FileService.GetFile", (400, 401, 403, 404, 416, 500, 503)
         ),
         Shape.ALIVE: Operation("Health", "Check whether the process answers", errors=()),
+        Shape.HOME: Operation("Health", "Check whether the process answers; the home page for browsers", errors=()),
         Shape.READY: Operation("Health", "Check whether calls are served", errors=()),
+        Shape.DOCS: Operation("Pages", "Get the API reference, a page for browsers", errors=()),
+        Shape.ASSET: Operation("Pages", "Get a part of the pages", errors=(404,)),
         Shape.OPENAPI: Operation("Pages", "Get the OpenAPI document", errors=()),
         Shape.METRICS: Operation("Health", "Get the metrics for Prometheus", errors=(401,)),
     }

@@ -225,6 +225,7 @@ def _app(
         metrics_key=config.metrics.key,
         body_limit_bytes=config.body_limit,
         cors_origins=config.cors.origins,
+        pages=config.pages,
         drain_seconds=config.drain,
         is_draining=lambda: state.is_draining,
         calls_are_logged=service is not None,

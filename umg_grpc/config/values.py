@@ -377,7 +377,7 @@ class Config:
     """URL of a Redis server that replicas share, for limits of requests a minute and for cached responses."""
     cors: Cors = field(default_factory=Cors)
     pages: bool = True
-    """Whether the HTTP face serves `/openapi.json`."""
+    """Whether the HTTP face serves its home page, the API reference and `/openapi.json`."""
     body_limit: int = 64 * 1024 * 1024
     """Largest request body, in bytes."""
     limits: Limits = field(default_factory=Limits)

@@ -1,0 +1,84 @@
+// JSON schemas as lists of members, and examples of their values.
+
+import { element } from "./elements.js";
+
+const DEPTH = 4;
+
+/** Return the component that a reference names; any other value itself. */
+export function resolve(description, schema) {
+  if (schema?.$ref === undefined) return schema ?? {};
+  return schema.$ref.slice(2).split("/").reduce((found, name) => found[name], description);
+}
+
+/** Return the view of a schema; that of a component is made when it is opened. */
+export function schemaView(description, schema, depth = 0) {
+  const found = resolve(description, schema);
+  const properties = Object.entries(found.properties ?? {});
+  const text = depth === 0 && found.description ? [element("p", {}, found.description)] : [];
+  if (!properties.length) return element("div", {}, ...text, element("p", {}, typeName(description, found)));
+  const required = new Set(found.required);
+  return element("div", {}, ...text, element("ul", { class: "schema" }, ...properties.map(([name, member]) =>
+    element("li", {}, memberView(description, name, member, required.has(name), depth)))));
+}
+
+function memberView(description, name, schema, required, depth) {
+  const head = [element("code", {}, name), ` ${typeName(description, schema)}${required ? ", required" : ""}`];
+  if (schema.description) head.push(`. ${schema.description}`);
+  const inner = innerObject(description, schema);
+  if (!inner) return element("span", {}, ...head);
+  const view = element("details", {}, element("summary", {}, ...head));
+  view.addEventListener("toggle", () => {
+    if (view.open && view.children.length === 1) view.append(schemaView(description, inner, depth + 1));
+  });
+  return view;
+}
+
+/** Return the schema of the objects in a value; undefined for one without members. */
+function innerObject(description, schema) {
+  const found = resolve(description, schema);
+  if (found.properties) return found;
+  const inner = found.items ?? found.anyOf?.find((kind) => innerObject(description, kind)) ??
+    (typeof found.additionalProperties === "object" ? found.additionalProperties : undefined);
+  return inner && innerObject(description, inner);
+}
+
+function typeName(description, schema) {
+  if (schema?.$ref) return schema.$ref.split("/").pop();
+  const found = schema ?? {};
+  if (found.enum) return found.enum.filter((value) => value !== null).map((value) => `"${value}"`).join(" or ");
+  if (found.anyOf) return found.anyOf.filter((kind) => kind.type !== "null").map((kind) => typeName(description, kind)).join(" or ");
+  if (found.items) return `array of ${typeName(description, found.items)}`;
+  const kind = [found.type ?? "any"].flat().filter((name) => name !== "null").join(" or ");
+  const bounds = [found.minimum === undefined ? "" : `from ${found.minimum}`, found.maximum === undefined ? "" : `to ${found.maximum}`];
+  return [kind, ...bounds].filter(Boolean).join(" ");
+}
+
+const KNOWN = {
+  messages: [{ role: "user", content: "Hello" }],
+  contents: [{ role: "user", parts: [{ text: "Hello" }] }],
+  input: "Hello",
+};
+
+/** Return an example of a value: the required members of an object, and those with which most calls begin. */
+export function example(description, schema, depth = 0) {
+  const found = resolve(description, schema);
+  if (found.enum) return found.enum[0];
+  if (found.anyOf) return example(description, found.anyOf[0], depth);
+  const [type] = [found.type ?? "object"].flat();
+  if (type === "string") return found.format === "date-time" ? new Date(0).toISOString() : "text";
+  if (type === "integer" || type === "number") return Math.max(1, found.minimum ?? 1);
+  if (type === "boolean") return true;
+  if (type === "array") return depth < DEPTH ? [example(description, found.items ?? {}, depth + 1)] : [];
+  const properties = found.properties ?? {};
+  const wanted = new Set(found.required ?? []);
+  if (depth === 0) for (const name of ["input", "prompt"]) if (name in properties) wanted.add(name);
+  const members = [...wanted].map((name) => [name, member(description, name, properties[name], depth)]);
+  return Object.fromEntries(members);
+}
+
+function member(description, name, schema, depth) {
+  if (depth === 0 && name in KNOWN) return KNOWN[name];
+  if (name === "model") return "famG-2.5-flash";
+  if (name === "prompt") return "A red balloon";
+  return depth < DEPTH ? example(description, schema, depth + 1) : {};
+}
