@@ -1,6 +1,7 @@
 """Chromium without a window, driven by its DevTools protocol."""
 
 import asyncio
+import base64
 import os
 import re
 import shutil
@@ -28,6 +29,9 @@ FLAGS = (
     "--disable-sync",
     "--remote-debugging-port=0",
 )
+KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, "")}
+"""Key -> its code, and the text that it writes."""
+LOGGED = frozenset({"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"})
 UNTIL = """new Promise((done) => {
   const check = () => (%s) && (observer.disconnect(), done(true));
   const observer = new MutationObserver(check);
@@ -45,15 +49,16 @@ class Page:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self.session = ""
         self.log: list[str] = []
-        """Messages and exceptions of the page's scripts."""
+        """Messages and exceptions of the page's scripts, and requests that the browser refused or that failed."""
 
     async def read(self) -> None:
         """Read the browser's messages, until its connection ends."""
         async for message in self._socket:
             received = message.json()
             if (answer := self._answers.pop(received.get("id", 0), None)) is not None:
-                answer.set_result(received)
-            elif received.get("method") in {"Runtime.exceptionThrown", "Runtime.consoleAPICalled"}:
+                if not answer.done():  # its caller may have given up
+                    answer.set_result(received)
+            elif received.get("method") in LOGGED:
                 self.log.append(str(received["params"]))
 
     async def call(self, method: str, parameters: Mapping[str, Any]) -> Any:
@@ -78,6 +83,22 @@ class Page:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
+    async def press(self, key: str, *, shift: bool = False) -> None:
+        """Press one of `KEYS`."""
+        code, text = KEYS[key]
+        pressed = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        await self.call("Input.dispatchKeyEvent", {"type": "keyDown", "text": text, **pressed})
+        await self.call("Input.dispatchKeyEvent", {"type": "keyUp", **pressed})
+
+    async def write(self, text: str) -> None:
+        """Write a text at the focus."""
+        await self.call("Input.insertText", {"text": text})
+
+    async def picture(self, path: Path) -> None:
+        """Write a picture of the visible part of the page."""
+        taken = await self.call("Page.captureScreenshot", {"format": "png"})
+        await asyncio.to_thread(_write, path, base64.b64decode(taken["data"]))
+
     async def until(self, condition: str) -> None:
         """Wait until a condition is true, which is checked after each change of the document."""
         try:
@@ -85,6 +106,11 @@ class Page:
         except TimeoutError:
             shown = await self.evaluate("document.documentElement.outerHTML")
             pytest.fail(f"never true: {condition}\n{shown}\n{self.log}")
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 
 @asynccontextmanager
@@ -111,6 +137,8 @@ async def chromium(folder: Path) -> AsyncGenerator[Page, None]:
             attached = await page.call("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
             page.session = attached["sessionId"]
             await page.call("Runtime.enable", {})
+            await page.call("Log.enable", {})
+            await page.call("Emulation.setFocusEmulationEnabled", {"enabled": True})
             yield page
             reading.cancel()
     finally:
