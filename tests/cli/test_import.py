@@ -25,7 +25,7 @@ def test_a_config_is_converted_to_a_file_that_check_accepts(tmp_path: Path) -> N
     assert result.stdout == ""
     assert result.stderr.splitlines() == [
         "not converted: litellm_settings.cache: set `cache` of a model",
-        "1 channels with 1 models; check the file with `umg check`",
+        "channels: 1, models: 1; check the file with `umg check`",
     ]
     assert output.stat().st_mode & 0o777 == 0o600
     assert umg("check", str(output)).stdout == f"{output}: fine; 1 channel, 1 model\n"

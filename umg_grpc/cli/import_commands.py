@@ -56,4 +56,4 @@ def _convert(file: Path, output: Path | None, convert: "Callable[[str], Imported
     for note in made.lost:
         print(f"not converted: {note}", file=sys.stderr)
     models = sum(len(channel.models) for channel in made.channels)
-    print(f"{len(made.channels)} channels with {models} models; check the file with `umg check`", file=sys.stderr)
+    print(f"channels: {len(made.channels)}, models: {models}; check the file with `umg check`", file=sys.stderr)

@@ -72,7 +72,7 @@ async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
                 raise
             failure = error
     if listed is not None and (not exact or all(model.upstream in listed for model in exact)):
-        return f"{len(listed)} models listed"
+        return f"{len(listed)} model{'' if len(listed) == 1 else 's'} listed"
     wanted = (model for model in exact if listed is None or model.upstream not in listed)
     calls = ((model, call) for model in wanted if (call := _cheap_call(channel, upstreams, model)) is not None)
     if (found := next(calls, None)) is not None:
