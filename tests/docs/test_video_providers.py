@@ -29,7 +29,7 @@ def test_the_sample_has_a_channel_for_each_protocol() -> None:
     assert video_protocol("vidB", channels["gemini"].base_url) is VID_B_GEMINI
     assert channels["vertex"].auth == ServiceAccountAuth(file="/etc/umg/service-account.json")
     assert channels["family-e-with-an-access-key"].auth == JwtAuth()
-    assert channels["visual"].auth == AccessKeyAuth()
+    assert channels["visual"].auth == AccessKeyAuth(region="cn-north-1", service="cv")
     assert channels["visual"].api_keys == ("k:k",)
 
 
