@@ -25,6 +25,7 @@ SECRETS = {
     "UMG_REDIS": "redis://redis:6379/0",
 }
 VARIABLE = re.compile(r"\$\{([A-Z_]+)")
+KUBERNETES = "1.31.0"
 MAX_EXPOSURE = 2.0
 """Highest exposure level of the unit by `systemd-analyze security`, from 0 (no access) to 10."""
 
@@ -145,8 +146,8 @@ def test_the_chart_renders_valid_resources(case: str, tmp_path: Path) -> None:
     helm = tool("helm")
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump(VALUES[case]))
-    run(helm, "lint", "--strict", CHART, "--values", values)
-    rendered = run(helm, "template", "gateway", CHART, "--values", values)
+    run(helm, "lint", "--strict", "--kube-version", KUBERNETES, CHART, "--values", values)
+    rendered = run(helm, "template", "gateway", CHART, "--kube-version", KUBERNETES, "--values", values)
     resources = [found for found in yaml.safe_load_all(rendered) if found is not None]
     kinds = [found["kind"] for found in resources]
     assert {"Deployment", "Service", "ConfigMap", "PodDisruptionBudget"} <= set(kinds)
@@ -161,6 +162,7 @@ def test_the_chart_renders_valid_resources(case: str, tmp_path: Path) -> None:
     (tmp_path / "rendered.yaml").write_text(rendered)
     if (schemas := os.environ.get("UMG_KUBERNETES_SCHEMAS")) is not None:
         conform = [tool("kubeconform"), "-strict", "-summary", "-skip", "ServiceMonitor", "-schema-location", schemas]
+        conform += ["-kubernetes-version", KUBERNETES]
         assert '"invalid": 0' in run(*conform, "-output", "json", tmp_path / "rendered.yaml").replace('":0', '": 0')
 
 
