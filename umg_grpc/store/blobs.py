@@ -236,6 +236,7 @@ class BlobStore:
         """Delete the blobs that are older than `ttl`, then the oldest ones until the others fit into `max_bytes`. Raise
         OSError.
         """
+        size_before = self.size_bytes
         entries = sorted([entry async for entry in self._place.entries() if BLOB_ID.fullmatch(entry.name)])
         total = sum(entry.size for entry in entries)
         expired_before = f"{int(self._now() - self.ttl):08x}"
@@ -248,7 +249,7 @@ class BlobStore:
         if deleted:
             await self._place.delete(deleted)
             logger.info("result files deleted", files=len(deleted), left=len(entries) - len(deleted), bytes_left=total)
-        self.size_bytes = total
+        self.size_bytes += total - size_before  # keeps the sizes of blobs that were stored meanwhile
         await asyncio.to_thread(_remove_partial_files, self._place.spool, self._now() - PARTIAL_SECONDS)
 
     def _new_id(self, digest: bytes, mime_type: str) -> str:
