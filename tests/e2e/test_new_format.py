@@ -180,7 +180,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 async def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncGenerator[Running, None]:
     """Yield a gateway with the format, one channel to a provider of it, and the simulated provider."""
     monkeypatch.setitem(FORMATS, NAME, PARROT)
-    monkeypatch.setattr("umg_grpc.cli.serve.ROUTES", (*ROUTES, Route("POST", "/parrot", Shape.GENERATE, NAME)))
+    monkeypatch.setattr("http_facade.routes.ROUTES", (*ROUTES, Route("POST", "/parrot", Shape.GENERATE, NAME)))
     app = web.Application()
     app.router.add_post("/parrot", answer)
     async with serving(app) as url:

@@ -160,7 +160,6 @@ def main() -> None:
             for inherited in (listener, connection, *waiting.values()):
                 inherited.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
             _run_command(descriptors, **json.loads(request))
         waiting[pid] = connection

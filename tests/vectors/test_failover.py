@@ -62,7 +62,7 @@ async def call(made: object, operation: str) -> VectorResult:
 def config(operation: str, model: str, first: Provider, second: Provider | None = None) -> str:
     protocol = PROTOCOLS.get(operation, "rerank")
     url = DEAD if model == "dead" else first.base_url
-    entry, timeout = f"{{id: m, upstream: {model}}}", "{connect: 1, total: 0.3}"
+    entry, timeout = f"{{id: m, upstream: {model}}}", f"{{connect: 1, total: {0.3 if model == 'silent' else 20}}}"
     made = "channels:\n" + channel("first", protocol, url, entry, timeout=timeout)
     return made + (channel("second", protocol, second.base_url, "m", priority=1) if second else "")
 
