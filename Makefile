@@ -109,8 +109,7 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code proto
-	@if [ -e proto/released.binpb ]; then $(BIN)/buf breaking proto --against proto/released.binpb; \
-	  else echo "buf breaking: without proto/released.binpb nothing is released yet, and nothing can break"; fi
+	$(BIN)/buf breaking proto --against proto/released.json
 	$(BIN)/python scripts/lint_proto.py
 	$(BIN)/python scripts/check_language.py
 	$(BIN)/python scripts/check_matches.py

@@ -69,7 +69,7 @@ def test_the_copy_passes(copy: Path, command: tuple[str, ...]) -> None:
 
 def test_an_image_of_a_release_detects_a_breaking_change(copy: Path, tmp_path: Path) -> None:
     shutil.copytree(copy, tmp_path, dirs_exist_ok=True)
-    released = "proto/released.binpb"
+    released = "proto/released.json"
     assert buf(tmp_path, "build", "proto", "--exclude-source-info", "-o", released).returncode == 0
     assert buf(tmp_path, "breaking", "proto", "--against", released).returncode == 0
     changed = tmp_path / "proto/umg/v1/model_service.proto"
