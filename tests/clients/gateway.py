@@ -52,9 +52,7 @@ REFUSALS = {
     "rejecting": {"message": "the tone of this prompt is not supported", "param": "messages", "code": "bad_tone"},
     "blocking": {"message": "the prompt triggered the content filter", "code": "content_filter"},
 }
-LIMITS = (
-    "body_limit: 8MiB\noverload: {queue: 1, wait: 0.1}\nbreaker: {failures: 1000, share: 1}\nretries: {repeats: 0}\n"
-)
+LIMITS = "overload: {queue: 1, wait: 0.1}\nbreaker: {failures: 1000, share: 1}\nretries: {repeats: 0}\n"
 
 
 @dataclass(frozen=True)
