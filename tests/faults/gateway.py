@@ -16,7 +16,7 @@ WAITED_FOR = (
     "status-101",
 )
 """Prefixes of the names of faults that only a deadline ends."""
-SHORT = "{connect: 0.5, first_byte: 1, idle: 1, total: 2, images: 2}"
+SHORT = "{connect: 0.5, first_byte: 1, idle: 1, total: 5, images: 5}"
 LONG = "{connect: 20, first_byte: 20, idle: 20, total: 40, images: 40}"  # for a busy machine
 CONFIG = """
 log: {level: error}
