@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.sdk.node_runner import NODE, NPM
 from tests.sdk.runner import installed_or_skipped, installer, packages
 from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, channel, running
+from tests.support.providers.waiting import WaitingProvider
 from tests.support.serving import serving
 
 ROOT = Path(__file__).parents[2]
@@ -58,39 +59,13 @@ def bundle() -> bytes:
     return (packages("umg-browser", wanted, build) / CLIENT / "dist" / "umg.browser.js").read_bytes()
 
 
-@dataclass
-class Provider:
-    """Provider whose answer waits after its first piece until the test sets `go_on`, or the caller left."""
-
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
-    left: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(_chunk("one "))
-        try:
-            await self.go_on.wait()
-        except asyncio.CancelledError:
-            self.left.set()
-            raise
-        await response.write(_chunk("two", "stop") + b"data: [DONE]\n\n")
-        return response
-
-
-def _chunk(text: str, finish_reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish_reason}
-    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": [choice]}
-    return f"data: {json.dumps(chunk)}\n\n".encode()
-
-
 @dataclass(frozen=True)
 class Site:
     """Page at its own origin, and the provider behind the gateway that it calls."""
 
     page: Page
     url: str
-    provider: Provider
+    provider: WaitingProvider
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -101,7 +76,7 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Pa
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def site(browser: Page, tmp_path: Path) -> AsyncGenerator[Site, None]:
-    script, provider = installed_or_skipped(bundle), Provider()
+    script, provider = installed_or_skipped(bundle), WaitingProvider()
     [example] = re.findall(r"```html\n(.*?)```", (ROOT / "docs" / "connect.md").read_text(), re.DOTALL)
 
     async def show(_: web.Request) -> web.Response:

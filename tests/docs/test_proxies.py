@@ -7,7 +7,7 @@ import shutil
 import socket
 import sysconfig
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -17,6 +17,7 @@ import pytest
 from tests.docs.tables import DOCS
 from tests.support.certificates import CertificateFiles
 from tests.support.gateways import SANDBOX, Running, running
+from tests.support.proxies import proxy_process
 from umg_grpc.v1 import pb, rpc
 
 PAGE = (DOCS / "proxies.md").read_text(encoding="utf-8")
@@ -68,20 +69,8 @@ async def proxied(program: str, gateway: Running, files: CertificateFiles) -> As
     path = files.folder / f"{program}.yaml"
     path.write_text(config_of(program, gateway, files, port))
     folders = {"XDG_DATA_HOME": str(files.folder), "XDG_CONFIG_HOME": str(files.folder)}
-    process = await asyncio.create_subprocess_exec(*command(program, path), env={**os.environ, **folders})
-    try:
-        async with asyncio.timeout(START_SECONDS):
-            while process.returncode is None:
-                with suppress(OSError):
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                    writer.close()
-                    break
-                await asyncio.sleep(0.02)
+    async with proxy_process(command(program, path), port, seconds=START_SECONDS, environment=folders):
         yield f"localhost:{port}"
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
 
 
 @pytest.mark.parametrize("program", ["nginx", "caddy", "envoy"])

@@ -1,10 +1,9 @@
 """Home page and API reference in a real browser, on a gateway with a simulated and a waiting provider."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -14,6 +13,7 @@ from aiohttp import web
 
 from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, Running, channel, running
+from tests.support.providers.waiting import WaitingProvider
 from tests.support.serving import serving
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
@@ -25,39 +25,13 @@ DESKTOP, PHONE = (1100, 900), (360, 740)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@dataclass
-class Provider:
-    """Provider whose answer waits after its first piece until the test sets `go_on`, or the caller left."""
-
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
-    left: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(_chunk("one "))
-        try:
-            await self.go_on.wait()
-        except asyncio.CancelledError:
-            self.left.set()
-            raise
-        await response.write(_chunk("two", "stop") + b"data: [DONE]\n\n")
-        return response
-
-
-def _chunk(text: str, finish_reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish_reason}
-    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": WAITING, "choices": [choice]}
-    return f"data: {json.dumps(chunk)}\n\n".encode()
-
-
 @dataclass(frozen=True)
 class Site:
     """Gateway, its page in the browser, and the provider that waits."""
 
     page: Page
     gateway: Running
-    provider: Provider
+    provider: WaitingProvider
 
     async def open(self, path: str = "/", size: tuple[int, int] = DESKTOP, scheme: str = "light") -> None:
         """Open a page without a stored key."""
@@ -91,7 +65,7 @@ class Site:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Site, None]:
-    provider = Provider()
+    provider = WaitingProvider()
     async with AsyncExitStack() as stack:
         page = await stack.enter_async_context(chromium(tmp_path_factory.mktemp("chromium")))
         upstream = web.Application()
