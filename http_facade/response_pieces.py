@@ -8,9 +8,7 @@ from aiohttp import hdrs, web
 from http_facade.exchange import Exchange
 from http_facade.response_start import begin_response
 from http_facade.whole_response import JSON, WholeResponse
-
-TURN_ITERATIONS = 4
-"""Iterations of the event loop for each piece: a small call, which takes some of them, meets few pieces."""
+from umg_grpc.wire.core.encoded_files import TURN_ITERATIONS
 
 
 async def answer_in_pieces(

@@ -8,11 +8,10 @@ from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.faults import too_large
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.upstream.round_budget import ROUND_BYTES
+from umg_grpc.wire.core.encoded_files import TURN_ITERATIONS
 
 READ_BYTES = 64 << 10
 """Maximum size of one read, and of the reads of all whole bodies in one iteration of the event loop."""
-TURN_ITERATIONS = 4
-"""Iterations of the event loop for each full read: a small call, which takes some of them, meets few reads."""
 
 
 async def read_rest(

@@ -22,6 +22,10 @@ HEAD_BYTES = 64 << 10
 """Decoded bytes of a file that are kept for its header."""
 PIECE_BYTES = 64 << 10
 """Size up to which small pieces are joined before they are sent."""
+TURN_ITERATIONS = 4
+"""Iterations of the event loop for each piece that is read or sent: a small call, which takes some of them, meets few
+pieces.
+"""
 NONCE_BYTES = 16
 _NAME = b"umg-file"  # with the nonce and the index, a multiple of 3 bytes: base64 without padding
 _INDEX_BYTES = 3
