@@ -75,21 +75,13 @@ $(VENV)/.installed: $(VENV)/.served $(CLIENT)
 	@touch $@
 endif
 
-$(VENV)/.plots: $(VENV)/.installed
-	@echo "==> installing the library of the plots"
+# Tools of one command, a group of pyproject.toml with a lock of its own.
+$(VENV)/.plot $(VENV)/.docs: $(VENV)/.%: $(VENV)/.installed
+	@echo "==> installing what only 'make $(firstword $(MAKECMDGOALS))' needs"
 ifeq ($(LOCKED),true)
-	@$(BIN)/python -m pip install $(PINNED) -r requirements/plot.lock
+	@$(BIN)/python -m pip install $(PINNED) -r requirements/$*.lock
 else
-	@$(BIN)/python -m pip install --quiet --group plot
-endif
-	@touch $@
-
-$(VENV)/.docs: $(VENV)/.installed
-	@echo "==> installing Sphinx"
-ifeq ($(LOCKED),true)
-	@$(BIN)/python -m pip install $(PINNED) -r requirements/docs.lock
-else
-	@$(BIN)/python -m pip install --quiet --group docs
+	@$(BIN)/python -m pip install --quiet --group $*
 endif
 	@touch $@
 
@@ -134,7 +126,7 @@ bench: $(VENV)/.installed ## measure against a bare pass-through, as a table
 soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled calls and overload
 	$(BIN)/python -m tests.soak $(soak_args)
 
-overload: $(VENV)/.plots ## offer half to three times the capacity, and write docs/overload.md
+overload: $(VENV)/.plot ## offer half to three times the capacity, and write docs/overload.md
 	$(BIN)/python -m bench.overload $(overload_args)
 
 ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
