@@ -184,11 +184,6 @@ def video_quantities(videos: int, seconds: int, resolution: str = "", quality: s
     return found
 
 
-def estimated_quantities(input_tokens: int, output_tokens: int) -> Quantities:
-    """Return the units of a call before it is made."""
-    return {REQUEST: 1, INPUT: input_tokens, OUTPUT: output_tokens}
-
-
 def credits_text(micro_credits: int) -> str:
     """Return micro-credits as a decimal number of credits, exactly."""
     whole, micros = divmod(micro_credits, MICRO_CREDITS)

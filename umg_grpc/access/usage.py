@@ -68,7 +68,8 @@ class UsageLog:
         """Budgets of the keys, which the records are charged to."""
         self._return_at = 0.0
         self._now = now
-        self._numbers = count()
+        self.new_ids = map(f"{self._prefix}-{{:012x}}".format, count())
+        """Ids for records, unique among all processes, in ascending order."""
         self._completed = list[tuple[bytes, int]]()  # records that are not in the journal yet, with their slots
         self._encoder = msgspec.json.Encoder()
         self._writer: Background | None = None
@@ -99,10 +100,6 @@ class UsageLog:
     def waiting_writes(self) -> int:
         """Number of records that the database did not take when they were written last."""
         return self._journal.waiting_records
-
-    def new_id(self) -> str:
-        """Return an id for a record, unique among all processes, and after the previous one of this process."""
-        return f"{self._prefix}-{next(self._numbers):012x}"
 
     def open(self, record: UsageRecord) -> int:
         """Keep the record of a call in flight, which is charged if this process is killed before `add`. Return the slot

@@ -46,18 +46,11 @@ class Observations:
     by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
     """Number of durations in each histogram bucket of `SECONDS`; the last counts longer ones."""
 
-    def add(self, seconds: float) -> None:
-        """Add a duration."""
-        self.seconds += seconds
-        self.by_duration[bisect_left(SECONDS, seconds)] += 1
-
 
 @dataclass(slots=True)
-class Row:
+class Row(Observations):
     """Metrics of the calls with the same labels since the last flush to the library."""
 
-    calls: int = 0
-    durations: Observations = field(default_factory=Observations)
     input_tokens: int = 0
     output_tokens: int = 0
     micro_credits: int = 0
@@ -149,9 +142,9 @@ class Metrics:
         self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
         self._firsts = defaultdict[tuple[str, str, str], Observations](Observations)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
-        self._models = dict[str, None]()
+        self._models = _Labels(MAX_MODELS, OTHER_MODELS)
         self._key_labels = key_labels
-        self._keys = set[str]()
+        self._keys = _Labels(key_labels, OTHER_KEYS)
         self._gauges = dict[Level, _Gauge]()
         self._timer: asyncio.TimerHandle | None = None
         self.watch(TASKS, _tasks)
@@ -160,29 +153,33 @@ class Metrics:
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
         """Count a call. Its model is "" if it was not routed."""
-        model = self._model_label(call.facts.model)
-        key = self._key_label(call) if self._key_labels else ""
-        row = self._rows[call.arrival.method, call.facts.channel, model, outcome, key]
-        row.calls += 1
-        row.durations.add(seconds)
+        facts, method, key = call.facts, call.arrival.method, ""
+        model, channel = self._models[facts.model], facts.channel
+        if self._key_labels and call.known_caller is not None:
+            key = self._keys[call.known_caller.key_id]
+        row = self._rows[method, channel, model, outcome, key]
+        row.seconds += seconds
+        row.by_duration[bisect_left(SECONDS, seconds)] += 1
         row.micro_credits += call.charges.micro_credits
-        if call.facts.first_output_seconds is not None:
-            self._firsts[call.arrival.method, call.facts.channel, model].add(call.facts.first_output_seconds)
-        if (usage := call.facts.usage) is not None and not call.facts.is_cached:
+        if facts.first_output_seconds is not None:
+            firsts = self._firsts[method, channel, model]
+            firsts.seconds += facts.first_output_seconds
+            firsts.by_duration[bisect_left(SECONDS, facts.first_output_seconds)] += 1
+        if (usage := facts.usage) is not None and not facts.is_cached:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
-            for channel in call.facts.abandoned:  # these channels have read the prompt too
-                labels = (channel, model, "input", *self._key(key))
+            for abandoned in facts.abandoned:  # these channels have read the prompt too
+                labels = (abandoned, model, "input", *self._key(key))
                 self._counts[self._tokens, labels] += usage.input_tokens
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
         """Count an attempt. `model`: upstream id. `outcome`: `ok`, `left` (cancelled) or the failure."""
-        self._counts[self._attempts, (channel, self._model_label(model), outcome)] += 1
+        self._counts[self._attempts, (channel, self._models[model], outcome)] += 1
 
     def failure(self, channel: str, facts: ProviderFailure) -> None:
         """Count a failure of a provider by its model, its kind and its HTTP status; `none` without an answer."""
         status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
-        labels = (channel, self._model_label(facts.model), facts.kind.value, status)
+        labels = (channel, self._models[facts.model], facts.kind.value, status)
         self._counts[self._failures, labels] += 1
 
     def refused(self, reason: str) -> None:
@@ -191,7 +188,7 @@ class Metrics:
 
     def hedged(self, model: str, *, won: bool) -> None:
         """Count a hedge. `won`: whether the hedge answered first."""
-        self._counts[self._hedges, (self._model_label(model), str(won).lower())] += 1
+        self._counts[self._hedges, (self._models[model], str(won).lower())] += 1
 
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a cache look-up. `outcome`: `hit`, `miss` or `bypass`."""
@@ -211,8 +208,8 @@ class Metrics:
 
     def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
         """Count the cost of a task that has ended."""
-        key = self._key(self._label_of_key(key_id)) if self._key_labels else ()
-        self._cost.labels(channel, self._model_label(model), *key).inc(micro_credits / MICRO_CREDITS)
+        key = self._key(self._keys[key_id])
+        self._cost.labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
         """Return a function that counts one event, or `by` events, with the values of the labels."""
@@ -279,8 +276,8 @@ class Metrics:
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():
             method, key = path.rpartition("/")[2], self._key(label)
-            self._calls.labels(method, channel, model, outcome, *key).inc(row.calls)
-            self._seconds.labels(method, channel, model).add(row.durations)
+            self._calls.labels(method, channel, model, outcome, *key).inc(sum(row.by_duration))
+            self._seconds.labels(method, channel, model).add(row)
             counts[self._tokens, (channel, model, "input", *key)] += row.input_tokens
             counts[self._tokens, (channel, model, "output", *key)] += row.output_tokens
             self._cost.labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
@@ -289,39 +286,31 @@ class Metrics:
         for (counter, labels), amount in counts.items():
             counter.labels(*labels).inc(amount)
 
-    def _key_label(self, call: Call) -> str:
-        """Return the id of the caller's key, or `OTHER_KEYS` if too many keys have labels; "" without a valid key."""
-        if call.known_caller is None:
-            return ""
-        return self._label_of_key(call.known_caller.key_id)
-
-    def _label_of_key(self, key: str) -> str:
-        """Return the id of a key, or `OTHER_KEYS` if too many keys have labels."""
-        if key not in self._keys:
-            if len(self._keys) >= self._key_labels:
-                return OTHER_KEYS
-            self._keys.add(key)
-        return key
-
     def _key(self, label: str) -> tuple[str, ...]:
         """Return the values of the label `key`; none if the metrics have no label of keys."""
         return (label,) if self._key_labels else ()
-
-    def _model_label(self, model: str) -> str:
-        """Return the model, or `OTHER_MODELS` if too many models have labels."""
-        if model not in self._models:
-            if len(self._models) >= MAX_MODELS:
-                return OTHER_MODELS
-            self._models[model] = None
-        return model
 
     def _max_by_label(self, values: Mapping[tuple[str, str], float]) -> Values:
         """Return the values by label; the highest of models that share a label."""
         highest: dict[tuple[str, ...], float] = {}
         for (channel, model), value in values.items():
-            key = channel, self._model_label(model)
+            key = channel, self._models[model]
             highest[key] = max(value, highest.get(key, 0.0))
         return highest
+
+
+class _Labels(dict[str, str]):
+    """Labels by name: the first `limit` names are their own labels, all others have one label."""
+
+    def __init__(self, limit: int, other: str) -> None:
+        super().__init__()
+        self._limit = limit
+        self._other = other
+
+    def __missing__(self, name: str) -> str:
+        if len(self) >= self._limit:
+            return self._other
+        return self.setdefault(name, name)
 
 
 class Durations(Histogram):

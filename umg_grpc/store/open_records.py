@@ -34,7 +34,7 @@ class OpenRecords:
         self._path = directory / f"{owner}{SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._slots = 0
-        self._free: list[int] = []
+        self._free: list[int] = []  # positions of the free slots in the file
         self._is_full = False
         try:
             self._grow(FIRST_SLOTS)
@@ -44,7 +44,7 @@ class OpenRecords:
 
     def add(self, record: bytes) -> int:
         """Write a record. Return its slot; `NO_SLOT` if it is too long or the disk is full."""
-        if len(record) > MAX_RECORD_BYTES:
+        if (size := len(record)) > MAX_RECORD_BYTES:
             return NO_SLOT
         if not self._free:
             try:
@@ -55,15 +55,14 @@ class OpenRecords:
                 self._is_full = True
                 return NO_SLOT
         slot = self._free.pop()
-        at = slot * SLOT_BYTES
-        self._map[at + 2 : at + 2 + len(record)] = record
-        _LENGTH.pack_into(self._map, at, len(record))  # after the record: a process may be killed between the two
+        self._map[slot + 2 : slot + 2 + size] = record
+        _LENGTH.pack_into(self._map, slot, size)  # after the record: a process may be killed between the two
         return slot
 
     def delete(self, slot: int) -> None:
         """Delete the record of a slot."""
         if slot != NO_SLOT:
-            _LENGTH.pack_into(self._map, slot * SLOT_BYTES, 0)
+            _LENGTH.pack_into(self._map, slot, 0)
             self._free.append(slot)
 
     def close(self) -> None:
@@ -83,7 +82,7 @@ class OpenRecords:
             self._map.resize(slots * SLOT_BYTES)
         else:
             self._map = mmap.mmap(self._descriptor, slots * SLOT_BYTES)
-        self._free.extend(range(slots - 1, self._slots - 1, -1))
+        self._free.extend(range((slots - 1) * SLOT_BYTES, (self._slots - 1) * SLOT_BYTES, -SLOT_BYTES))
         self._slots, self._is_full = slots, False
 
 

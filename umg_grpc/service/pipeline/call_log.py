@@ -11,7 +11,7 @@ from umg_grpc.inprocess import Context, InProcessContext
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
-from umg_grpc.service.pipeline.usage import add_usage, set_cost
+from umg_grpc.service.pipeline.usage import settle_usage
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.service.telemetry.interface import Attribute, Telemetry
 from umg_grpc.trace_context import OUTGOING, trace_context_of
@@ -67,9 +67,7 @@ class CallLog:
         arrival, facts, charges = call.arrival, call.facts, call.charges
         charges.release(facts.usage, cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
         seconds = time.perf_counter() - facts.began_at
-        quantities = set_cost(call)
-        if self._usage is not None:
-            add_usage(self._usage, call, quantities, seconds, failure)
+        settle_usage(self._usage, call, seconds, failure)
         if charges.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
             charges.reservation.end(charges.micro_credits)
         if self._key_uses is not None and call.known_caller is not None:

@@ -28,8 +28,7 @@ from umg_grpc.prices import (
 from umg_grpc.service.pipeline.image_costs import max_cost
 from umg_grpc.service.pipeline.token_estimates import (
     DEFAULT_OUTPUT_TOKENS,
-    max_output_tokens_of,
-    request_bytes,
+    UNKNOWN_OUTPUT_TOKENS,
     text_bytes,
 )
 from umg_grpc.v1 import pb
@@ -111,7 +110,7 @@ def cost_bound(
         return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
     if isinstance(request, pb.GenerateImageRequest):
         return CostBound(max_cost(request, family_row(model.id, model.family), prices), 0, 0, 0)
-    tokens, searches = request_bytes(request), 0
+    tokens, searches = text_bytes(request), 0
     if isinstance(request, pb.RerankRequest):  # some providers count the query for each document
         searches = -(-(len(request.documents) + tokens // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)
         tokens += len(request.query.encode()) * len(request.documents)
@@ -132,7 +131,7 @@ def _generation_bound(
         + prices.dearest(REQUEST)
     )
     token_price = prices.dearest(*OUTPUTS) * max(1, request.candidate_count)
-    most = max_output_tokens_of(model)
+    most = model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
     lowers_maximum = request.max_output_tokens > most
     if request.HasField("max_output_tokens"):
         most = least = min(most, max(request.max_output_tokens, MIN_OUTPUT_TOKENS) + _added_reasoning(request))

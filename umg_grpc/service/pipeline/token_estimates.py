@@ -1,6 +1,6 @@
 """Estimates of the tokens of a call before it is made, in microseconds."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
@@ -29,44 +29,29 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
         media_tokens = MEDIA_TOKENS * image_costs.input_count(request)
         return TokenEstimate(image_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
     if not isinstance(request, pb.GenerateRequest):
-        return TokenEstimate(request_bytes(request) // BYTES_PER_TOKEN, 0)
-    media = media_of(request)
+        return TokenEstimate(text_bytes(request) // BYTES_PER_TOKEN, 0)
+    media = list[pb.MediaPart]()
+    for message in request.messages:
+        for part in message.parts:
+            if part.HasField("text"):
+                continue
+            if part.HasField("media"):
+                media.append(part.media)
+            elif part.HasField("tool_result"):
+                media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
     answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
-    answer = min(answer, max_output_tokens_of(model), answer if limit is None else limit)
+    answer = min(answer, model.output_token_limit or UNKNOWN_OUTPUT_TOKENS, answer if limit is None else limit)
     tokens = text_bytes(request, media) // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
     return TokenEstimate(tokens, answer * max(1, request.candidate_count))
 
 
-def max_output_tokens_of(model: pb.Model) -> int:
-    """Return the maximum of an answer of the model."""
-    return model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
-
-
-def request_bytes(request: Request) -> int:
-    """Return the size of the request: that of its body, since the size of the message takes longer."""
-    return len(request.source.body) or request.ByteSize()
-
-
-def media_of(request: pb.GenerateRequest) -> list[pb.MediaPart]:
-    """Return the media in the messages of the request, also those in tool results."""
-    media = list[pb.MediaPart]()
-    for message in request.messages:
-        for part in message.parts:
-            if not part.HasField("text"):
-                if part.HasField("media"):
-                    media.append(part.media)
-                elif part.HasField("tool_result"):
-                    media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
-    return media
-
-
-def text_bytes(request: pb.GenerateRequest, media: Sequence[pb.MediaPart]) -> int:
-    """Return the size of the request without the data of its media."""
+def text_bytes(request: Request, media: Collection[pb.MediaPart] = ()) -> int:
+    """Return the size of the request without the data of its media: that of its body, since the size of the message
+    takes longer.
+    """
+    body_size = len(request.source.body)
+    size = body_size or request.ByteSize()
     if not media:
-        return request_bytes(request)
+        return size
     data = sum(len(part.data) for part in media)
-    return max(0, request_bytes(request) - (_base64_bytes(data) if request.source.body else data))
-
-
-def _base64_bytes(size: int) -> int:
-    return size * 4 // 3
+    return max(0, size - (data * 4 // 3 if body_size else data))  # a body has it in base64

@@ -4,12 +4,11 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
-from umg_grpc.prices import FREE, Quantities, Variant, estimated_quantities, quantities_of
-from umg_grpc.service.pipeline.call import Call, CallFacts
+from umg_grpc.prices import INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of
+from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.service.pipeline.usage_fields import FIELDS, PACKAGE
@@ -44,42 +43,43 @@ KILLED_DETAILS = CallDetails(
 )
 
 
-def set_cost(call: Call) -> Quantities:
-    """Set the cost of an admitted call. Return its billable quantities; none for an answer without usage, which costs
-    nothing: a cached one, or a failure before any output.
-    """
-    facts, charges = call.facts, call.charges
-    if charges.prices is None or facts.usage is None or facts.is_cached:
-        return NOTHING
-    quantities = quantities_of(facts.usage) if facts.quantities is None else facts.quantities
-    charges.micro_credits = charges.prices.cost(quantities)
-    return quantities
-
-
 class UsageInFlight:
     """Usage record of a call for the case that the process is killed while a provider answers: the provider may charge
     for the call, so its estimated cost is charged.
     """
 
-    __slots__ = ("_attempts", "_call", "_log", "_model", "_request", "record", "slot")
+    record: UsageRecord | None = None
+    """Set by the first attempt that is sent."""
+    slot = NO_SLOT
+    _attempts = 0  # that were sent and have not failed
 
     def __init__(self, log: UsageLog, call: Call, request: Request, model: pb.Model) -> None:
         self._log = log
         self._call = call
         self._request = request
         self._model = model
-        self._attempts = 0  # that were sent and have not failed
-        self.record: UsageRecord | None = None  # set by the first attempt that is sent
-        self.slot = NO_SLOT
 
     def begin(self) -> None:
-        """Record that an attempt is about to be sent to a provider."""
+        """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call, and
+        with names cut to the size of a slot.
+        """
         self._attempts += 1
-        if self.slot == NO_SLOT:
-            if self.record is None:
-                self.record = _new_record(self._log, self._call)
-            self._set_estimate(self.record)
-            self.slot = self._log.open(self.record)
+        if self.slot != NO_SLOT:
+            return
+        request, facts, charges = self._request, self._call.facts, self._call.charges
+        self.record = record = self.record or _new_record(self._log, self._call)
+        record.model, record.channel = facts.model[:MAX_NAME_CHARACTERS], facts.channel[:MAX_NAME_CHARACTERS]
+        record.attempts, record.micro_credits = facts.attempts, 0
+        record.duration_micros = int((time.perf_counter() - facts.began_at) * 1e6)
+        record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
+        estimate = estimate_tokens(request, self._model, charges.output_limit)
+        record.input_tokens, record.output_tokens = estimate
+        quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
+        if isinstance(request, pb.GenerateImageRequest):
+            record.images, quantities = max_images(request), estimated_image_quantities(request, estimate.input_tokens)
+        if charges.prices is not None:
+            record.micro_credits = charges.prices.cost(quantities)
+        self.slot = self._log.open(record)
 
     def fail(self) -> None:
         """Record that an attempt that was sent has failed."""
@@ -88,27 +88,19 @@ class UsageInFlight:
             self._log.discard(self.slot)
             self.slot = NO_SLOT
 
-    def _set_estimate(self, record: UsageRecord) -> None:
-        """Set the estimated tokens and cost, with the names cut to the size of a slot."""
-        facts, charges = self._call.facts, self._call.charges
-        estimate = estimate_tokens(self._request, self._model, charges.output_limit)
-        record.model, record.channel = facts.model[:MAX_NAME_CHARACTERS], facts.channel[:MAX_NAME_CHARACTERS]
-        record.attempts, record.micro_credits = facts.attempts, 0
-        record.duration_micros = int((time.perf_counter() - facts.began_at) * 1e6)
-        record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
-        record.input_tokens, record.output_tokens = estimate
-        if isinstance(self._request, pb.GenerateImageRequest):
-            record.images = max_images(self._request)
-        if charges.prices is not None and charges.prices is not FREE:
-            record.micro_credits = charges.prices.cost(_estimated_quantities(self._request, estimate))
 
-
-def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float, failure: UmgError | None) -> None:
-    """Add the record of a call that was admitted. Rejected calls, token counts and model lists have none.
-    `quantities`: those of `set_cost`.
+def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgError | None) -> None:
+    """Set the cost of an admitted call, and add its usage record. An answer without usage (a cached one, or a failure
+    before any output) costs nothing. Rejected calls, token counts and model lists have no record.
     """
-    facts, charges = call.facts, call.charges
+    facts, charges, report = call.facts, call.charges, call.facts.report
     if charges.prices is None:
+        return
+    quantities, estimated = NOTHING, False
+    if (usage := facts.usage) is not None and not facts.is_cached:
+        quantities, estimated = quantities_of(usage) if facts.quantities is None else facts.quantities, usage.estimated
+        charges.micro_credits = charges.prices.cost(quantities)
+    if log is None:
         return
     in_flight, charges.usage_in_flight = charges.usage_in_flight, None  # it refers to the call: a cycle would keep both
     record, slot = (None, NO_SLOT) if in_flight is None else (in_flight.record, in_flight.slot)
@@ -116,16 +108,18 @@ def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float,
     record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
     record.duration_micros = int(seconds * 1e6)
     record.status, record.reason = ("OK", "") if failure is None else (STATUS[failure.reason].name, failure.name)
-    record.details = _details(facts, failure)
-    record.cached, record.estimated = facts.is_cached, False
+    record.details = CallDetails(
+        attempts=facts.ended_attempts,
+        message="" if failure is None else storable(failure.message),
+        first_output_micros=None if facts.first_output_seconds is None else int(facts.first_output_seconds * 1e6),
+        dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
+    )
+    record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
     record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
-    record.micro_credits = charges.micro_credits
-    if (usage := facts.usage) is not None and not facts.is_cached:
-        record.estimated = usage.estimated
-        for item, count in quantities.items():
-            unit = item.unit if isinstance(item, Variant) else item
-            if (field := FIELDS.get(unit)) is not None:  # several variants of a unit have one field
-                setattr(record, field, getattr(record, field) + count)
+    for item, count in quantities.items():
+        field = FIELDS.get(item.unit if isinstance(item, Variant) else item)
+        if field is not None:  # several variants of a unit have one field
+            setattr(record, field, getattr(record, field) + count)
     log.add(record, slot)
 
 
@@ -133,7 +127,7 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
     """Return a record with the facts of a call that are known at its arrival."""
     arrival, elapsed = call.arrival, time.perf_counter() - call.facts.began_at
     record = UsageRecord(
-        record_id=log.new_id(),
+        record_id=next(log.new_ids),
         request_id=arrival.request_id,
         key_id=call.caller.key_id,
         operation=OPERATIONS.get(arrival.method, ""),
@@ -144,21 +138,3 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
     if call.charges.reservation is not None:
         record.budget_period, record.budget_holder = call.charges.reservation.lease_id[1:]
     return record
-
-
-def _details(facts: CallFacts, failure: UmgError | None) -> CallDetails:
-    seconds, report, dropped = facts.first_output_seconds, facts.report, list[str]()
-    if report is not None and report.dropped:
-        dropped = [storable(entry) for entry in report.entries()][:MAX_DROPPED]
-    return CallDetails(
-        attempts=facts.ended_attempts,
-        message="" if failure is None else storable(failure.message),
-        first_output_micros=None if seconds is None else int(seconds * 1e6),
-        dropped=dropped,
-    )
-
-
-def _estimated_quantities(request: Request, estimate: TokenEstimate) -> Quantities:
-    if isinstance(request, pb.GenerateImageRequest):
-        return estimated_image_quantities(request, estimate.input_tokens)
-    return estimated_quantities(*estimate)
