@@ -57,7 +57,7 @@ def _option(parameter: TyperArgument | TyperOption, context: typer.Context) -> O
         return Option(name if parameter.required else f"[{name}]", _default(parameter), description)
     flags = " / ".join([*parameter.opts, *parameter.secondary_opts])
     variable = f" Environment variable: `{parameter.envvar}`." if parameter.envvar else ""
-    value = "" if parameter.is_flag else f" {parameter.metavar or parameter.display_type(context).upper().strip('<>')}"
+    value = "" if parameter.is_flag else f" {parameter.metavar or parameter.make_metavar(context).upper().strip('<>')}"
     return Option(f"{flags}{value}", "" if parameter.is_flag else _default(parameter), f"{description}{variable}")
 
 
