@@ -97,6 +97,10 @@ class ChannelQuirks:
         """Return whether reasoning of earlier turns that a client left out is sent to the provider."""
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
+    def expects_reasoning(self, protocol: str) -> bool:
+        """Return whether the provider is known to expect the reasoning of earlier turns back."""
+        return self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is True
+
     @property
     def keeps_threads(self) -> bool:
         """Whether the provider may store message threads, which callers of its own format begin."""

@@ -206,3 +206,20 @@ async def test_reasoning_that_a_client_omitted_is_restored_for_models_that_accep
         sent = strict.providers["chat"].last["messages"]
         assert (got.status, any("reasoning_content" in message for message in sent)) == (200, taken)
         assert "reasoning" not in got.headers.get("x-umg-dropped", "").split(", ")
+
+
+async def test_a_provider_of_the_caller_s_format_gets_the_reasoning_back_that_its_client_omits(strict: Strict) -> None:
+    """The request does not turn reasoning on: that the model expects the reasoning is known by its id."""
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": TOOLS[name]}}
+        for name in ("get_weather", "get_time")
+    ]
+    first = {"messages": [{"role": "user", "content": "scenario: thinking-tools"}], "tools": tools}
+    answer = (await strict.send("chat", "chat-deepseek-reasoner", first)).json["choices"][0]["message"]
+    assert answer.pop("reasoning_content")
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "x"} for call in answer["tool_calls"]]
+    messages = [*first["messages"], answer, *results, {"role": "user", "content": "scenario: plain"}]
+    got = await strict.send("chat", "chat-deepseek-reasoner", first | {"messages": messages})
+    sent = strict.providers["chat"].last["messages"]
+    assert got.status == 200
+    assert sent[1]["reasoning_content"]

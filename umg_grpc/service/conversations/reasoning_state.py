@@ -30,11 +30,12 @@ def needs(request: pb.GenerateRequest) -> bool:
     return False
 
 
-def may_be_stripped(request: pb.GenerateRequest, face: TextFormat) -> bool:
+def may_be_stripped(request: pb.GenerateRequest, face: TextFormat, *, expected: bool) -> bool:
     """Return whether the request of a caller's format may lack reasoning although the upstream has that format: clients
-    of some formats do not send it back, and only a model with reasoning turned on is likely to need it.
+    of some formats do not send it back. Only a model whose provider expects it back, or with reasoning turned on, is
+    likely to need it.
     """
-    return bool(face.unreturned_reasoning) and request.HasField("reasoning") and needs(request)
+    return bool(face.unreturned_reasoning) and (expected or request.HasField("reasoning")) and needs(request)
 
 
 def pinned_channel(request: pb.GenerateRequest) -> str:

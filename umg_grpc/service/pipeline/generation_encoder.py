@@ -158,7 +158,8 @@ class GenerationEncoder:
         ):
             return False  # the provider has the earlier conversation
         if (source_format := request.source.format) in target.channel.protocols:
-            return reasoning_state.may_be_stripped(request, FORMATS[source_format])
+            expected = target.quirks.expects_reasoning(source_format)
+            return reasoning_state.may_be_stripped(request, FORMATS[source_format], expected=expected)
         return reasoning_state.needs(request)
 
     async def _with_reasoning(
