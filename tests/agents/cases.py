@@ -7,12 +7,12 @@ from tests.agents.document import Settings
 from tests.agents.programs import PROGRAMS, Program
 from tests.agents.run import Case
 from tests.agents.scenarios import BY_NAME as SCENARIO
-from tests.agents.scenarios import SCENARIOS
+from tests.agents.scenarios import SCENARIOS, Scenario
 from tests.support.providers import FORMATS
 
 MAX_USED = ("Claude Code", "Codex", "Gemini CLI")
 # The one format beside its own with which CI runs another program.
-ELSEWHERE = {"opencode": "native", "Qwen Code": "messages", "aider": "responses"}
+ELSEWHERE = {"opencode": "native", "Qwen Code": "messages", "aider": "responses", "Continue": "messages"}
 
 
 def settings_of(program: Program) -> list[Settings]:
@@ -30,8 +30,9 @@ def every_case() -> list[Case]:
 def _of(program: Program) -> Iterator[Case]:
     usual, *others = settings_of(program)
     for each in (usual, *others):
-        yield Case(program, each, SCENARIO["file"], each.format, model=_known(program, each), gateway=False)
-    for scenario in SCENARIOS:
+        if works_alone(program, each):
+            yield Case(program, each, SCENARIO["file"], each.format, model=_known(program, each), gateway=False)
+    for scenario in scenarios_of(program):
         for upstream in (usual.format,) if scenario.unknown else FORMATS:
             yield Case(program, usual, scenario, upstream)
     for between in FORMATS:
@@ -45,6 +46,16 @@ def _of(program: Program) -> Iterator[Case]:
             yield Case(program, usual, SCENARIO["file"], upstream, model=known)
 
 
+def works_alone(program: Program, settings: Settings) -> bool:
+    """Return whether a program works without a gateway, which restores the reasoning that the program does not return."""
+    return program.returns_reasoning or settings.format != "chat"
+
+
+def scenarios_of(program: Program) -> list[Scenario]:
+    """Return the work that a program can do."""
+    return [scenario for scenario in SCENARIOS if program.pictures or not scenario.picture]
+
+
 def _known(program: Program, settings: Settings) -> str:
     """Return a known model id where, for an unknown one, the program sends requests that no provider accepts; else ""."""
     return "claude-sonnet-4-5" if (program.name, settings.format) == ("Qwen Code", "messages") else ""
@@ -56,7 +67,8 @@ def few_cases() -> list[Case]:
     for program in PROGRAMS:
         usual = settings_of(program)[0]
         most_used = program.name in MAX_USED
-        found.append(Case(program, usual, SCENARIO["file"], usual.format, gateway=False))
+        if works_alone(program, usual):
+            found.append(Case(program, usual, SCENARIO["file"], usual.format, gateway=False))
         upstreams = FORMATS if most_used else (usual.format, ELSEWHERE[program.name])
         found += [Case(program, usual, SCENARIO["file"], upstream) for upstream in upstreams]
         if most_used:

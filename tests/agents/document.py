@@ -48,6 +48,11 @@ class Settings:
             command=tuple(changed(word) for word in self.command),
         )
 
+    def at_home(self, home: Path) -> "Settings":
+        """Return the settings with a home directory in place of `~` in the command, as a shell expands it."""
+        words = (re.sub("^~(?=/)", str(home), word) for word in self.command)
+        return replace(self, command=tuple(words))
+
 
 def settings(page: str) -> list[Settings]:
     """Return all settings of the page, in its order."""

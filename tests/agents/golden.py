@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.all import run_all
-from tests.agents.cases import settings_of
+from tests.agents.cases import settings_of, works_alone
 from tests.agents.install import installed
 from tests.agents.programs import PROGRAMS
 from tests.agents.recorder import Exchange
@@ -146,7 +146,8 @@ def recordings() -> Iterator[Recording]:
     """Yield each program with its usual settings, and the settings of models whose requests have another form."""
     for program in PROGRAMS:
         usual = settings_of(program)[0]
-        case = Case(program, usual, SCENARIO["file"], usual.format, gateway=False)
+        gateway = not works_alone(program, usual)
+        case = Case(program, usual, SCENARIO["file"], usual.format, gateway=gateway)
         name = program.name.lower().replace(" ", "_")
         yield Recording(name, case)
         if program.name == "Codex":

@@ -24,6 +24,8 @@ class Program:
     beside: tuple[str, ...] = ()  # ids that it requests in addition to the given one
     by_text: bool = False  # it has no tools, and reads the changes of files from the text of the answer
     not_found: str = ""  # its own message for an unknown model, with `{model}`; empty: it shows the gateway's
+    returns_reasoning: bool = True  # in chat, which the provider needs beside results of tools
+    pictures: bool = True  # it attaches pictures without a terminal
     status: bool = True  # its exit status shows whether it failed
     known_ids: tuple[str, ...] = ()  # ids for which its requests differ from those for an unknown id
 
@@ -81,6 +83,14 @@ PROGRAMS = (
         by_text=True,
         status=False,
         known_ids=("gpt-4o",),
+    ),
+    Program(
+        "Continue",
+        "@continuedev/cli",
+        ("--auto", "-p", PROMPT),
+        again=("--auto", "--resume", "-p", PROMPT),
+        returns_reasoning=False,
+        pictures=False,
     ),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}

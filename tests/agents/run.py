@@ -145,7 +145,7 @@ async def _worked(case: Case, programs: Installed, data: Path, recorder: Recorde
         directory.mkdir(parents=True)
     scenarios.prepare(folder)
     key = KEY if case.gateway else PROVIDER_KEY
-    settings = case.settings.replaced(address=recorder.url, key=key, model=case.requested_model)
+    settings = case.settings.replaced(address=recorder.url, key=key, model=case.requested_model).at_home(home)
     for path, text in settings.files.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text)

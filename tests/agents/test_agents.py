@@ -6,11 +6,10 @@ import pytest
 import pytest_asyncio
 
 from tests.agents.all import run_all
-from tests.agents.cases import every_case, few_cases
+from tests.agents.cases import every_case, few_cases, scenarios_of
 from tests.agents.install import installed
-from tests.agents.programs import PROGRAMS
+from tests.agents.programs import PROGRAMS, Program
 from tests.agents.run import Case, Outcome
-from tests.agents.scenarios import SCENARIOS
 from tests.sdk.runner import installed_or_skipped
 from tests.support.providers import FORMATS
 
@@ -40,8 +39,8 @@ def test_every_case_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_every_program_does_all_work_with_a_provider_of_each_format(program: object) -> None:
+def test_every_program_does_all_its_work_with_a_provider_of_each_format(program: Program) -> None:
     found = {(case.scenario.name, case.upstream) for case in every_case() if case.program is program}
-    wanted = {(each.name, name) for each in SCENARIOS for name in FORMATS if not each.unknown}
+    wanted = {(each.name, name) for each in scenarios_of(program) for name in FORMATS if not each.unknown}
     assert wanted <= found
     assert "error" in {name for name, _ in found}

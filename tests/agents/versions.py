@@ -6,6 +6,7 @@ NPM = {
     "@google/gemini-cli": "0.61.0",
     "opencode-ai": "1.18.33",
     "@qwen-code/qwen-code": "0.24.4",
+    "@continuedev/cli": "1.5.47",
 }
 PYPI = {"aider-chat": "0.86.2"}
 LIBRARIES = {"llm": "0.32.1", "llama-index-llms-openai-like": "0.8.1"}

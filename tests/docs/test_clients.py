@@ -14,7 +14,7 @@ from umg_grpc.config import parse
 
 TEXT = PAGE.read_text(encoding="utf-8")
 SETTINGS = settings(TEXT)
-UNTESTED = {"Continue", "pi"}  # programs on the page that `make agents` does not run
+UNTESTED = {"pi"}  # programs on the page that `make agents` does not run
 LIBRARIES = libraries(TEXT)
 READERS = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}
 
