@@ -102,13 +102,12 @@ async def test_a_call_is_refused_where_as_many_wait_as_may(turns: StartQueue) ->
     calls = Calls(turns)
     calls.come(AT_ONCE + QUEUE - 1)
     await calls.rounds(1)
-    assert not turns.refuses()
+    assert turns.expect()
     calls.come(1)
     await calls.rounds(0)
-    turns.expect()
-    assert turns.refuses()
+    assert not turns.expect()
     await calls.end()
-    assert not turns.refuses()
+    assert turns.expect()
 
 
 async def test_more_than_always_may_wait_are_refused_where_the_first_has_waited_long(
@@ -117,9 +116,9 @@ async def test_more_than_always_may_wait_are_refused_where_the_first_has_waited_
     calls = Calls(turns)
     calls.come(AT_ONCE + ALWAYS + 1)
     await calls.rounds(1)
-    assert not turns.refuses()
+    assert turns.expect()
     clock.now += 1.5 * WAIT
-    assert turns.refuses()
+    assert not turns.expect()
     await calls.end()
 
 
@@ -129,30 +128,28 @@ async def test_few_callers_are_refused_never_however_slow_the_process_is(turns: 
     for _ in range(ALWAYS):
         await calls.rounds(1)
         clock.now += 100
-        assert not turns.refuses()
+        assert turns.expect()
 
 
 async def test_calls_that_come_together_are_counted_before_they_are_in_the_queue(turns: StartQueue) -> None:
     for _ in range(QUEUE):
-        assert not turns.refuses()
-        turns.expect()
-    assert turns.refuses()
+        assert turns.expect()
+    assert not turns.expect()
 
 
 async def test_calls_that_never_come_are_forgotten_after_two_rounds(turns: StartQueue) -> None:
     for _ in range(QUEUE):
-        turns.expect()
+        assert turns.expect()
     calls = Calls(turns)
     await calls.rounds(2)
-    assert not turns.refuses()
+    assert turns.expect()
 
 
 async def test_a_short_queue_has_room_for_the_calls_that_may_always_wait() -> None:
     turns = StartQueue(0, WAIT)
     for _ in range(ALWAYS):
-        assert not turns.refuses()
-        turns.expect()
-    assert turns.refuses()
+        assert turns.expect()
+    assert not turns.expect()
 
 
 async def test_a_process_that_warms_up_is_not_judged_by_its_lag(clock: Clock) -> None:
@@ -162,20 +159,20 @@ async def test_a_process_that_warms_up_is_not_judged_by_its_lag(clock: Clock) ->
     calls.come(QUEUE + 6 * AT_ONCE)
     await calls.rounds(1)
     clock.now += 10 * WAIT
-    assert not turns.refuses()
+    assert turns.expect()
     calls.come(QUEUE)
     await calls.rounds(1)
-    assert turns.refuses()  # beyond the bound of the warm-up
+    assert not turns.expect()  # beyond the bound of the warm-up
     wall.now += 3.0
     await calls.rounds(10)
     assert turns.waiting > ALWAYS
-    assert turns.refuses()
+    assert not turns.expect()
     await calls.end()
     calls.come(QUEUE - 1)
     await calls.rounds(1)
-    assert not turns.refuses()  # judged by its lag alone
+    assert turns.expect()  # judged by its lag alone
     clock.now += 2 * WAIT
-    assert turns.refuses()
+    assert not turns.expect()
     await calls.end()
 
 

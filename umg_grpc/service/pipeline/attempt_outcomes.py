@@ -36,7 +36,7 @@ class AttemptOutcomes:
         """Record the start of an attempt, which holds the slot that it needs."""
         call, usage = self._call, self._call.charges.usage_in_flight
         if not is_retry:
-            self._shared.budget(attempt.channel).earn()
+            self._shared.budgets[attempt.channel].earn()
         attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
         call.facts.attempts += 1
         attempt.began_at = time.perf_counter()

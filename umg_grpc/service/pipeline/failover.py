@@ -121,7 +121,7 @@ class FailoverLoop(Generic[AttemptT]):
         shared = self._shared
         while self._retries < shared.retries.repeats and (attempt := self._plan.next_retry()) is not None:
             seconds = shared.backoff(self._retries)
-            if seconds < self._call.seconds_left() and shared.budget(attempt.channel).spend():
+            if seconds < self._call.seconds_left() and shared.budgets[attempt.channel].spend():
                 self._retries += 1
                 await asyncio.sleep(seconds)
                 return attempt

@@ -35,6 +35,8 @@ the models' names where the config has patterns.
 
 INCONCLUSIVE = frozenset({None, Failure.OTHER_KEY})
 """Failures that are no evidence for or against the channel's health."""
+CANCELLED = UmgError(pb.ERROR_REASON_UNSPECIFIED, "the call was cancelled")
+"""Result of a cancelled call: an error without a failure of the channel."""
 ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE})
 """Failures caused by the request, which count as successes: a channel that rejects a bad request works."""
 
@@ -147,17 +149,22 @@ class CircuitBreakers:
 
     def end(self, channel: str, model: str, error: UmgError | None, generation: int) -> None:
         """Record the result of a call; `error` is None after a complete response."""
-        circuit = self._end_call(channel, model, generation)
+        circuit = self._circuits.get((channel, model))
         if circuit is None:
             return
-        if error is None:
-            self._record_success(circuit, channel, model)
+        if circuit.in_flight:  # otherwise the call began before `forget` dropped the breaker
+            circuit.in_flight -= 1
+        if generation != circuit.generation:
             return
-        failure = error.failure
-        if failure in INCONCLUSIVE or (failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE):
+        if error is None or (failure := error.failure) in ANSWERED:
+            if circuit.until:
+                self._close(circuit)
+                logger.info("circuit breaker closed", channel=channel, upstream_model=model)
+            else:
+                circuit.consecutive_failures = 0
+                circuit.calls[self._window_index(circuit)] += 1
+        elif failure in INCONCLUSIVE or (failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE):
             self._end_probe(circuit)  # nothing was sent: our concurrency limit was reached, or the deadline passed
-        elif failure in ANSWERED:
-            self._record_success(circuit, channel, model)
         elif failure is Failure.OVERLOADED:
             self._record_overload(circuit, error.retry_after)
         elif failure is Failure.DOWN:
@@ -167,8 +174,7 @@ class CircuitBreakers:
 
     def cancelled(self, channel: str, model: str, generation: int) -> None:
         """Record a cancelled call, which is no evidence for or against the channel's health."""
-        if circuit := self._end_call(channel, model, generation):
-            self._end_probe(circuit)
+        self.end(channel, model, CANCELLED, generation)
 
     def forget(self, known: Collection[tuple[str, str]]) -> None:
         """Drop the breakers of all pairs that are not in `known`; a model with `*` keeps all models of its channel."""
@@ -182,22 +188,6 @@ class CircuitBreakers:
             BreakerState(channel, model, _state(circuit, now), max(0.0, circuit.until - now), circuit.in_flight)
             for (channel, model), circuit in self._circuits.items()
         ]
-
-    def _end_call(self, channel: str, model: str, generation: int) -> _Circuit | None:
-        """Record the end of a call. Return its breaker, or None if the call's result is to be ignored."""
-        circuit = self._circuits.get((channel, model))
-        if circuit is None:
-            return None
-        circuit.in_flight = max(0, circuit.in_flight - 1)  # the call may have begun before `forget` dropped the breaker
-        return circuit if generation == circuit.generation else None
-
-    def _record_success(self, circuit: _Circuit, channel: str, model: str) -> None:
-        if circuit.until:
-            self._close(circuit)
-            logger.info("circuit breaker closed", channel=channel, upstream_model=model)
-        else:
-            circuit.consecutive_failures = 0
-            circuit.calls[self._window_index(circuit)] += 1
 
     def _record_failure(self, circuit: _Circuit, channel: str, model: str, error: UmgError) -> None:
         breaker = self._breaker

@@ -33,11 +33,10 @@ class ConcurrencyLimiter:
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self.limit = limit
         self.bounds = (limit, queue, wait)
-        # For the mean duration of a call: seconds that slots were in use, summed over all slots until the last update,
-        # and the number of slots released in that time.
+        # For the mean duration of a call: the seconds that slots were in use, as the times of releases minus those of
+        # acquisitions (for the slots in use, the current time is missing), and the number of slots released.
         self._busy_seconds = 0.0
         self._released = 0
-        self._updated = now()
 
     @property
     def has_room(self) -> bool:
@@ -90,38 +89,37 @@ class ConcurrencyLimiter:
         """Acquire a slot, which the caller must release by `release`, if one is free. Return whether there was one."""
         if self._free <= 0:
             return False
-        self._add_busy_time()
         self._free -= 1
+        self._busy_seconds -= self._now()
         return True
 
     def release(self) -> None:
         """Release a slot: give it to the call that has waited longest, or mark it as free."""
-        self._add_busy_time()
         self._released += 1
         if self._released >= 2 * max(MIN_SAMPLES, self.limit):
             self._released //= 2
-            self._busy_seconds /= 2
+            self._busy_seconds -= self._all_busy_seconds / 2
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(True)
                 return
         self._free += 1
+        self._busy_seconds += self._now()
 
     def _remove(self, turn: asyncio.Future[bool]) -> None:
         with suppress(ValueError):  # `release` may have removed it already
             self._waiting.remove(turn)
 
-    def _add_busy_time(self) -> None:
-        now = self._now()
-        self._busy_seconds += (self.limit - self._free) * (now - self._updated)
-        self._updated = now
+    @property
+    def _all_busy_seconds(self) -> float:
+        """Seconds that slots were in use until now, summed over all slots."""
+        return self._busy_seconds + self.taken * self._now()
 
     @property
     def expected_wait(self) -> float:
         """Estimated seconds until a call that joins the queue now gets a slot. Grows while no slot is released."""
-        self._add_busy_time()
-        length = self._busy_seconds / max(1, self._released)
+        length = self._all_busy_seconds / max(1, self._released)
         return length / self.limit * (len(self._waiting) + 1)
 
     def _full_error(self) -> UmgError:

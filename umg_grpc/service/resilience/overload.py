@@ -65,10 +65,7 @@ class LoadShedder:
         """Return whether a call is admitted, before any work for it; it then calls `enter` soon. A call is rejected if
         too many calls wait already.
         """
-        if self._start_queue.refuses() or self._limiter.refuses():
-            return False
-        self._start_queue.expect()
-        return True
+        return not self._limiter.refuses() and self._start_queue.expect()
 
     def refusal(self) -> UmgError:
         """Return the error for a call that was rejected by `admits`, and count the rejection."""

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from umg_grpc.config import Channel, Config
@@ -67,7 +68,8 @@ class Resilience:
         breakers, since a change may have repaired a channel.
         """
         self.retries = config.retries
-        self._budgets: dict[str, Budget] = {}
+        self.budgets = defaultdict[str, Budget](lambda: Budget(config.retries.budget))
+        """Retry budgets by channel."""
         self.health.take(config.breaker)
         same = [channel for channel in config.channels if channel in self._channels]
         self.health.forget({(channel.name, model.upstream) for channel in same for model in channel.models})
@@ -90,12 +92,6 @@ class Resilience:
         """Count a failure of a channel, and keep it for `umg models`."""
         self.metrics.failure(channel, facts)
         self._failures.record(channel, facts)
-
-    def budget(self, channel: str) -> Budget:
-        """Return the retry budget of a channel."""
-        if (known := self._budgets.get(channel)) is None:
-            known = self._budgets[channel] = Budget(self.retries.budget)
-        return known
 
     def backoff(self, retries: int) -> float:
         """Return the seconds to wait after `retries` earlier retries: exponential back-off, half of it random."""

@@ -114,22 +114,17 @@ class StartQueue:
         """Longest wait of the last minute in seconds on the wall."""
         return max(self._delay.value, self._clock() - self._queue[0].arrived_clock if self._queue else 0.0)
 
-    def refuses(self) -> bool:
-        """Return whether one more call would be rejected."""
+    def expect(self) -> bool:
+        """Count a call that will probably call `take` in this iteration of the event loop or the next one. Return
+        False, and count nothing, if the call is rejected.
+        """
         count = len(self._queue) + self._expected_now + self._expected_before
-        if count < ALWAYS:
+        if count >= ALWAYS and self._is_full(count):
             return False
-        if self._is_warm_from is None or self._clock() < self._is_warm_from:
-            return count >= max(self._max_waiting, self._warm_up.max_waiting)
-        return count >= self._max_waiting or (
-            bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait
-        )
-
-    def expect(self) -> None:
-        """Count a call that will probably call `take` in this iteration of the event loop or the next one."""
         self._expected_now += 1
         if not self._round_scheduled:
             self._schedule_round()
+        return True
 
     async def take(self) -> None:
         """Wait until the call may start."""
@@ -151,6 +146,13 @@ class StartQueue:
                 self._starts_left += 1  # for another call of this iteration
             raise
 
+    def _is_full(self, count: int) -> bool:
+        """Return whether no call may join `count` calls, which are more than may always wait."""
+        if self._is_warm_from is None or self._clock() < self._is_warm_from:
+            return count >= max(self._max_waiting, self._warm_up.max_waiting)
+        is_late = bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait
+        return is_late or count >= self._max_waiting
+
     def _schedule_round(self) -> None:
         if self._is_warm_from is None:
             self._is_warm_from = self._clock() + self._warm_up.seconds
@@ -164,13 +166,17 @@ class StartQueue:
         self._expected_before, self._expected_now = self._expected_now, 0
         self._starts_left = AT_ONCE
         if self._queue:
-            self._lag.add(self._now() - self._queue[0].arrived_now)
-            self._delay.add(self._clock() - self._queue[0].arrived_clock)
+            self._start_waiting()
+        elif not self._expected_before:
+            self._round_scheduled = False
+            return
+        asyncio.get_running_loop().call_soon(self._begin_round)
+
+    def _start_waiting(self) -> None:
+        self._lag.add(self._now() - self._queue[0].arrived_now)
+        self._delay.add(self._clock() - self._queue[0].arrived_clock)
         while self._starts_left and self._queue:
             turn = self._queue.popleft().turn
             if not turn.done():
                 turn.set_result(None)
                 self._starts_left -= 1
-        self._round_scheduled = False
-        if self._expected_before or self._queue or self._starts_left < AT_ONCE:
-            self._schedule_round()
