@@ -15,12 +15,9 @@ class MemoryOwner(Protocol):
 class CallMemory:
     """Bytes that a call holds of a budget, from its first large answer until `release`."""
 
-    __slots__ = ("held", "owner")
-
-    def __init__(self) -> None:
-        self.held = 0
-        self.owner: MemoryOwner | None = None
-        """Budget that granted the bytes; None while there are none."""
+    held: int = 0
+    owner: MemoryOwner | None = None
+    """Budget that granted the bytes; None while there are none."""
 
     def release(self) -> None:
         """Give all bytes back. Called by the writer of the answer at the end of the call, however it ends."""

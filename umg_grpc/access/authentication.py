@@ -34,6 +34,7 @@ FIRST_LOAD_SECONDS = 2.0  # longest wait for the first load at the start
 PAGE = 200  # keys loaded by one query, after which the event loop runs other tasks
 MAX_REFUSED = 4096
 MAX_QUEUED = 65_536
+REMOVED = float("-inf")
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -52,6 +53,7 @@ class KnownKey:
     digest: str
     caller: Caller
     checked: float
+    """REMOVED for a key that is not in memory any more."""
 
 
 class _Refused(NamedTuple):
@@ -148,7 +150,7 @@ class Authenticator:
         """Return the caller of a key in memory; None if the key is not valid any more, or has to be looked up. An old
         key is looked up in the background.
         """
-        if not self._is_usable(known):
+        if self._monotonic() - known.checked > FRESH_SECONDS and not self._is_usable(known):
             return None
         caller = known.caller
         return caller if caller.expires_at is None or caller.expires_at > self._now() else None
@@ -198,7 +200,7 @@ class Authenticator:
 
     def _is_usable(self, known: KnownKey) -> bool:
         """Return whether the last lookup of the key is still valid. Begin another one if it is old."""
-        if self._known.get(known.digest) is not known:  # revoked in the meantime
+        if known.checked == REMOVED:
             return False
         now = self._monotonic()
         if (age := now - known.checked) > FRESH_SECONDS:
@@ -261,7 +263,7 @@ class Authenticator:
         else:
             return  # keys that were not loaded may be live
         for digest in [digest for digest, known in self._known.items() if known.checked < began]:
-            del self._known[digest]
+            self._remove(digest)
 
     async def _run(self) -> None:
         while True:
@@ -296,7 +298,7 @@ class Authenticator:
     def _record_result(self, digest: str, key: Key | None, checked: float) -> _Outcome:
         """Store the result of a secret's lookup. Return it."""
         if key is None or key.revoke_time is not None:
-            self._known.pop(digest, None)
+            self._remove(digest)
             rejection, reference = _Rejection.UNKNOWN, None
             if key is not None:
                 rejection, reference = _Rejection.REVOKED, KeyReference(key.key_id, key.prefix)
@@ -313,6 +315,11 @@ class Authenticator:
         if known.caller != caller:  # an equal caller is not replaced, since it has compiled its patterns
             known.caller = caller
         return known.caller
+
+    def _remove(self, digest: str) -> None:
+        """Remove a key from memory, also for the calls that have found it already."""
+        if (known := self._known.pop(digest, None)) is not None:
+            known.checked = REMOVED
 
     def _mark_unavailable(self, reason: str) -> None:
         self._retry_at = self._monotonic() + RETRY_SECONDS

@@ -102,8 +102,7 @@ class Router:
         """Return the channels for a base model, best first; never empty. Raise UmgError: MODEL_NOT_FOUND,
         UNSUPPORTED_FIELD if no channel supports the operation, PERMISSION_DENIED if the pins exclude all that do.
         """
-        served = self._require(model)
-        targets = self._reachable(served, operation, preferences)
+        served, targets = self._reachable(model, operation, preferences)
         if len(targets) == 1:
             return targets
         return [target for target, _ in ordered(targets, preferences, served.round_robins[operation].take)]
@@ -112,8 +111,7 @@ class Router:
         self, model: str, operation: Operation = GENERATE, preferences: RoutePreferences = ANY
     ) -> list[Explained]:
         """Return the result of `channels` with reasons, without advancing a turn. Raise UmgError as `channels` does."""
-        served = self._require(model)
-        targets = self._reachable(served, operation, preferences)
+        served, targets = self._reachable(model, operation, preferences)
         order = list(ordered(targets, preferences, served.round_robins[operation].peek))
         weights = Counter[Rank]()
         for target, rank in order:
@@ -122,7 +120,7 @@ class Router:
 
     def check(self, model: str, operation: Operation, pins: tuple[str, ...] = ()) -> None:
         """Raise UmgError if `channels` would raise it."""
-        self._reachable(self._require(model), operation, RoutePreferences(pins=pins) if pins else ANY)
+        self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY)
 
     def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[Operation] | None = None) -> bool:
         """Return whether a key with these pins may use a channel of a base model for one of the operations, None for
@@ -167,7 +165,7 @@ class Router:
 
     def _require(self, model: str) -> _Model:
         """Return the routing data of a base model. Raise UmgError(MODEL_NOT_FOUND)."""
-        if (served := self._exact.get(model) or self._served(model)) is None:
+        if (served := self._served(model)) is None:
             raise model_not_found(model)
         return served
 
@@ -216,19 +214,23 @@ class Router:
             with suppress(UmgError):
                 yield alias, replace(self.resolve(model), alias=alias)
 
-    def _reachable(self, served: _Model, operation: Operation, preferences: RoutePreferences) -> list[Target]:
-        """Return the channels that support the operation and that the key may use, unordered."""
+    def _reachable(
+        self, model: str, operation: Operation, preferences: RoutePreferences
+    ) -> tuple[_Model, list[Target]]:
+        """Return the routing data of a base model, and its channels that support the operation and that the key may
+        use, unordered.
+        """
+        served = self._exact.get(model) or self._require(model)
         able = served.able.get(operation)
         if not able:
             raise _unsupported_operation(served, operation)
         if not preferences.pins:
-            return able
+            return served, able
         reached = [target for target in able if allowed(preferences.pins, target.channel.name)]
         if not reached:
-            model = served.resolved.model.id
             message = f"none of the channels of this API key serves the model `{model}`; use another model or key"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=model)
-        return reached
+        return served, reached
 
 
 def _unsupported_operation(served: _Model, operation: Operation) -> UmgError:

@@ -24,27 +24,23 @@ class RoundBudget:
     async def take(self, size: int) -> None:
         """Wait for an iteration with room for `size` units of work."""
         if not self._in_rounds:
-            self._await_round()
-        if not self._waiting and self._has_room(size):
+            self._in_rounds = True
+            asyncio.get_running_loop().call_soon(self._next_round)
+        if not self._waiting and (size <= self._left or self._left == self._max_bytes):
             self._left -= size
             return
         granted = asyncio.get_running_loop().create_future()
         self._waiting.append((granted, size))
         await granted
 
-    def _has_room(self, size: int) -> bool:
-        return size <= self._left or self._left == self._max_bytes
-
-    def _await_round(self) -> None:
-        self._in_rounds = True
-        asyncio.get_running_loop().call_soon(self._next_round)
-
     def _next_round(self) -> None:
-        self._left, self._in_rounds = self._max_bytes, False
-        while self._waiting and (self._waiting[0][0].done() or self._has_room(self._waiting[0][1])):
-            granted, size = self._waiting.popleft()
+        waiting, left = self._waiting, self._max_bytes
+        while waiting and (waiting[0][0].done() or waiting[0][1] <= left or left == self._max_bytes):
+            granted, size = waiting.popleft()
             if not granted.done():  # otherwise its task was cancelled
                 granted.set_result(None)
-                self._left -= size
-        if self._left < self._max_bytes:
-            self._await_round()
+                left -= size
+        self._left = left
+        self._in_rounds = left < self._max_bytes
+        if self._in_rounds:
+            asyncio.get_running_loop().call_soon(self._next_round)
