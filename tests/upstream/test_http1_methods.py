@@ -10,9 +10,9 @@ import uvloop
 
 from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, outgoing, provider, sized
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.channel import MAX_COMMON, Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.request import request_to
+from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -152,15 +152,24 @@ def test_a_connection_is_made_to_the_given_addresses_only(run: Run) -> None:
     run(main())
 
 
-def test_the_head_of_a_unique_request_is_not_cached(run: Run) -> None:
-    async def main() -> None:
-        async with provider(answering(HELLO)) as made, Client.opened() as client:
-            before = request_to.cache_info().currsize
-            for number in range(3):
-                await client.fetch(outgoing(made, url=f"{made.url}/{number}", is_unique=True))
-            assert request_to.cache_info().currsize == before
+async def test_the_head_of_similar_requests_is_encoded_once_and_few_heads_are_kept() -> None:
+    async with Client.opened() as client:
+        endpoint = Endpoint("http://a.example", {})
+        channel = HttpChannel(client, RotatingEndpoints([endpoint]), PATIENT)
 
-    run(main())
+        async def head(path: str, **headers: str) -> Request | None:
+            encoded = UpstreamRequest(path, b"body", headers, Report())
+            return (await channel.outgoing(encoded, "authorization", math.inf))[1].common
+
+        made = await head("/x")
+        assert made is not None
+        assert await head("/x") is made
+        for other in (await head("/y"), await head("/x", version="1")):
+            assert other is not None
+            assert other.head != made.head
+        for number in range(MAX_COMMON):
+            await head(f"/{number}")
+        assert len(endpoint.common) < MAX_COMMON
 
 
 @pytest.mark.parametrize("operators", [{}, {"Content-Type": "text/plain"}], ids=["default", "the operator's"])
@@ -175,7 +184,7 @@ async def test_the_content_type_of_a_codec_wins(operators: dict[str, str]) -> No
             encoded = UpstreamRequest("/x", b"body", headers, Report())
             _, sent = await channel.outgoing(encoded, "authorization", math.inf)
             assert dict(sent.headers) == {**headers, "Content-Type": expected}
-            assert sent.is_unique == bool(headers)
+            assert (sent.common is None) == bool(headers)
         encoded = UpstreamRequest("/x", b"", {}, Report(), "GET")
         _, sent = await channel.outgoing(encoded, "authorization", math.inf)
-        assert (sent.method, sent.is_unique) == ("GET", True)
+        assert (sent.method, sent.common) == ("GET", None)

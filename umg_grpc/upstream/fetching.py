@@ -204,7 +204,7 @@ class Fetcher:
             try:
                 if exchange.response.status not in expected:
                     raise failed(field, f"its server answered with status {exchange.response.status}")
-                exchange.deadline.record_start()
+                exchange.deadline.has_begun = True
                 yield Download(exchange, field)
             finally:
                 exchange.close()
@@ -280,7 +280,6 @@ class Fetcher:
             deadlines=Deadlines(min(CONNECT_SECONDS, left), first_byte=step, idle=step, total=left),
             repeatable=method == "GET",
             method=method,
-            is_unique=True,
             addresses=addresses,
         )
         try:

@@ -11,27 +11,29 @@ from functools import cached_property
 from hashlib import sha256
 from ssl import SSLContext
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
-from umg_grpc.upstream.http.decoding import DecodeError, decoded, refusal
+from umg_grpc.upstream.http.decoding import DecodeError, decoded_body, refusal
 from umg_grpc.upstream.http.failure_facts import add_facts, request_id_of
 from umg_grpc.upstream.http.keys import Keys
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import Outgoing, Request, request_to
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.upstream_answer import ANSWER
 from umg_grpc.v1 import pb
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
 Decoded = TypeVar("Decoded")
 
 CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
+MAX_COMMON = 256
+"""Maximum number of cached common parts of requests for each endpoint: paths may name models, which callers choose."""
 UNAUTHORIZED = 401
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
@@ -68,7 +70,8 @@ class Endpoint:
         return urlencode(self.query, quote_via=quote)
 
     @cached_property
-    def _headers_by_key_header(self) -> dict[str, dict[str, str]]:
+    def common(self) -> "dict[tuple[object, ...], _Common]":
+        """Cached common parts of requests, at most MAX_COMMON, see `HttpChannel.outgoing`."""
         return {}
 
     def url(self, path: str) -> str:
@@ -78,13 +81,22 @@ class Endpoint:
         return f"{self.base_url}{path}{'&' if '?' in path else '?'}{self.query_string}"
 
     def request_headers(self, key_header: str) -> dict[str, str]:
-        """Return the headers of every request, given the header in which the format's providers expect the key. The
-        mapping is cached: callers must not change it.
-        """
-        if (known := self._headers_by_key_header.get(key_header)) is None:
-            known = {CONTENT_TYPE: "application/json", **self.headers, **_credentials(key_header, self.key)}
-            self._headers_by_key_header[key_header] = known
-        return known
+        """Return the headers of every request, given the header in which the format's providers expect the key."""
+        headers = {CONTENT_TYPE: "application/json", **self.headers}
+        if self.key and key_header == "authorization":
+            headers["Authorization"] = f"Bearer {self.key}"
+        elif self.key:
+            headers[key_header] = self.key
+        return headers
+
+
+class _Common(NamedTuple):
+    """Parts that similar requests to an endpoint share."""
+
+    url: str
+    headers: Mapping[str, str]
+    request: Request | None
+    """Encoded head; None for requests that have no part in common with others."""
 
 
 class EndpointSource(Protocol):
@@ -100,6 +112,8 @@ class RotatingEndpoints:
 
     def __init__(self, endpoints: Sequence[Endpoint], now: Callable[[], float] = time.monotonic) -> None:
         self.keys = Keys(len(endpoints), now)
+        self.single = endpoints[0] if len(endpoints) == 1 else None
+        """Endpoint of a channel with one key."""
         self._endpoints = endpoints
 
     def next(self) -> Endpoint:
@@ -125,8 +139,7 @@ class RotatingEndpoints:
 
     def record_success(self, endpoint: Endpoint) -> None:
         """Record a successful response from the endpoint."""
-        if not self.keys.none_suspended:
-            self.keys.record_success(self._number(endpoint))
+        self.keys.record_success(self._number(endpoint))
 
     def record_failure(self, endpoint: Endpoint, error: UmgError) -> None:
         """Record an error of the endpoint. Mark the error as OTHER_KEY if it concerns only this key and another key is
@@ -200,10 +213,14 @@ class HttpChannel:
         headers: Mapping[str, str] = NO_HEADERS
         try:
             status, headers, body = await self.client.fetch(outgoing)
-            self.record_reachable(endpoint)
+            if self._broken is not None:
+                self.record_reachable(endpoint)
             if status != 200:
                 raise refusal(decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
-            response = await decoded(body, decode)
+            if len(body) < BIG_BYTES:
+                response = decoded_body(body, decode)
+            else:
+                response = await asyncio.to_thread(decoded_body, body, decode)
         except UmgError as error:
             self.record_failure(error, endpoint, encoded.path, status, headers)
             raise
@@ -223,21 +240,21 @@ class HttpChannel:
         """Return the endpoint of a call and the request to send. `key_id`: fingerprint of the key to use; "" for the
         next one. Raise UmgError(DEADLINE_EXCEEDED) if no time is left.
         """
-        if self._in_turn is not None:
-            endpoint, left = self._in_turn.of_key(key_id) if key_id else self._in_turn.next(), seconds
+        if self._in_turn is None:
+            endpoint, seconds = await self._resolve_endpoint(seconds)
+        elif key_id:
+            endpoint = self._in_turn.of_key(key_id)
         else:
-            endpoint, left = await self._resolve_endpoint(seconds)
-        headers, trace, answer = endpoint.request_headers(key_header), OUTGOING.get(), ANSWER.get()
-        content_type = encoded.headers.get(CONTENT_TYPE)
-        if encoded.headers:  # the operator's headers override those of the format, except the type of its body
-            headers = {**encoded.headers, **headers}
-            if content_type is not None:
-                headers[CONTENT_TYPE] = content_type
+            endpoint = self._in_turn.single or self._in_turn.next()
+        own = tuple(encoded.headers.items()) if encoded.headers else ()
+        kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
+        common = endpoint.common.get(kind) or self._common(endpoint, encoded, key_header, kind)
+        trace, answer = OUTGOING.get(), ANSWER.get()
         outgoing = Outgoing(
-            url=endpoint.url(encoded.path),
-            headers=headers,
+            url=common.url,
+            headers=common.headers,
             body=encoded.body,
-            deadlines=self._deadlines.within(left),
+            deadlines=self._deadlines.within(seconds),
             proxy=self._proxy,
             tls=self._tls,
             repeatable=repeatable,
@@ -245,12 +262,32 @@ class HttpChannel:
             on_send=answer.record_send if answer is not None else None,
             head_lines=trace.head_lines if trace is not None else b"",
             method=encoded.method,
-            is_unique=encoded.method != "POST" or content_type is not None,
+            common=common.request,
         )
         if endpoint.signer is not None:
-            signed = {**headers, **await endpoint.signer.headers(outgoing)}
-            outgoing = outgoing._replace(headers=signed, is_unique=True)
+            signed = {**common.headers, **await endpoint.signer.headers(outgoing)}
+            outgoing = outgoing._replace(headers=signed)
         return endpoint, outgoing
+
+    def _common(
+        self, endpoint: Endpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
+    ) -> _Common:
+        """Return the common part of the requests of a `kind`. Cache it, except for requests that differ from one
+        another: other methods than POST in the path, forms in the content type, signed requests in the credentials.
+        """
+        url, headers = endpoint.url(encoded.path), endpoint.request_headers(key_header)
+        content_type = encoded.headers.get(CONTENT_TYPE)
+        if encoded.headers:  # the operator's headers override those of the format, except the type of its body
+            headers = {**encoded.headers, **headers}
+            if content_type is not None:
+                headers[CONTENT_TYPE] = content_type
+        if encoded.method != "POST" or content_type is not None or endpoint.signer is not None:
+            return _Common(url, headers, None)
+        common = _Common(url, headers, request_to(url, headers, self._proxy, self._tls))
+        if len(endpoint.common) >= MAX_COMMON:
+            endpoint.common.clear()
+        endpoint.common[kind] = common
+        return common
 
     def record_reachable(self, endpoint: Endpoint) -> None:
         """Record that an endpoint which broke a connection responds again, so the next call need not wait for another
@@ -263,7 +300,7 @@ class HttpChannel:
         """Record that a successful response arrived or began. `headers`: of the response."""
         if (answer := ANSWER.get()) is not None:
             answer.status, answer.request_id = 200, request_id_of(headers, endpoint)
-        if self._in_turn is not None:
+        if self._in_turn is not None and not self._in_turn.keys.none_suspended:
             self._in_turn.record_success(endpoint)
 
     def record_failure(
@@ -291,9 +328,3 @@ class HttpChannel:
         except TimeoutError:
             raise self._deadlines.within(seconds).late("total", sent=False) from None
         return endpoint, seconds - (time.monotonic() - started)
-
-
-def _credentials(key_header: str, key: str) -> dict[str, str]:
-    if not key:
-        return {}
-    return {"Authorization": f"Bearer {key}"} if key_header == "authorization" else {key_header: key}

@@ -22,17 +22,9 @@ Decoded = TypeVar("Decoded")
 DecodeError = Callable[[int, Mapping[str, str], bytes], UmgError]
 
 
-async def decoded(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
-    """Decode a whole response, a large one in a thread. Raise UmgError."""
-    if len(body) < BIG_BYTES:
-        return decoded_body(body, decode)
-    return await asyncio.to_thread(decoded_body, body, decode)
-
-
 async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
-    """Decode a whole response that was read in parts, as `decoded` does, and clear the parts. Large responses are
-    joined and decoded one after the other, in `turn`: several threads would slow down the event loop, and finish no
-    sooner.
+    """Decode a whole response that was read in parts, and clear the parts. Large responses are joined and decoded in
+    threads, one after the other, in `turn`: several threads would slow down the event loop, and finish no sooner.
     """
     if sum(map(len, parts)) < BIG_BYTES:
         return decoded_body(b"".join(parts), decode)
@@ -47,7 +39,7 @@ def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Dec
 
 
 def decoded_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
-    """Decode a whole response in the calling thread. Raise UmgError."""
+    """Decode a whole response. Raise UmgError. A response of BIG_BYTES or more is to be decoded in a thread."""
     return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)))
 
 

@@ -147,7 +147,7 @@ class ImageExchanges:
         if stated > MAX_RESPONSE_BYTES:
             raise too_large(MAX_RESPONSE_BYTES)
         await held.cover(stated)
-        exchange.deadline.record_start()
+        exchange.deadline.has_begun = True
         hold = partial(held.cover, ahead=STEP_BYTES)
         return await read_rest(exchange, beginning, self.channel.client, hold, feed)
 

@@ -258,7 +258,7 @@ class HttpImageCall:
             if frames := splitter.whole(chunk):
                 received = 0
                 if (message := await _fed(decoder, frames)) is not None:
-                    exchange.deadline.record_start()
+                    exchange.deadline.has_begun = True
                     yield message
             if not decoder.done:
                 await held.cover(received, ahead=STEP_BYTES)

@@ -1,11 +1,12 @@
 """List of the models of a provider, read page by page."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded, refusal
+from umg_grpc.upstream.http.decoding import decoded_body, refusal
 from umg_grpc.upstream.http.failure_facts import add_facts
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
@@ -38,7 +39,7 @@ async def fetch_models(channel: HttpChannel, listing: ModelList, seconds: float)
             status, headers, body = await channel.client.fetch(outgoing)
             if status != OK:
                 raise refusal(decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
-            page = await decoded(body, listing.decode)
+            page = await asyncio.to_thread(decoded_body, body, listing.decode)
         except UmgError as error:
             add_facts(error, endpoint, request.path, status, headers)
             raise

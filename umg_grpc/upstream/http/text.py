@@ -61,7 +61,13 @@ class HttpText:
         text_format = self._formats.get(request.source.format, self._preferred)
         own = quirks.of(text_format.name, request.source.format)
         encoded = text_format.encode_request(request, model, stream, own, notes)
-        passes = _can_pass_through(request, notes, text_format)
+        # a response is passed through unchanged unless it has to be rewritten, or would have to name a previous
+        # response that was not sent to the provider
+        passes = (
+            request.source.format == text_format.name
+            and not request.face_hints.thinking_to_content
+            and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
+        )
         return HttpTextCall(self._channel, text_format, request, encoded, passes)
 
 
@@ -89,7 +95,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 )
             chunk = await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
-                exchange.deadline.record_start()
+                exchange.deadline.has_begun = True
                 parts = await read_rest(exchange, chunk, channel.client)
                 yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
                 channel.record_success(endpoint, response.headers)
@@ -99,8 +105,8 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 if len(chunk) > SMALL_BYTES:
                     await channel.client.streams.take(len(chunk))
                 if (message := guarded(decoder.feed, chunk)) is not None:
-                    if not begun and (begun := _has_events(message)):
-                        exchange.deadline.record_start()
+                    if not begun and (begun := bool(message.events) or _has_frames(message)):
+                        exchange.deadline.has_begun = True
                         channel.record_success(endpoint, response.headers)
                     yield message
                 if decoder.done:
@@ -122,19 +128,8 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return self.format.decode_response(body, self.request, False)
 
 
-def _can_pass_through(request: pb.GenerateRequest, notes: RequestNotes, text_format: TextFormat) -> bool:
-    """Return whether the provider's response can be passed through to the caller unchanged. It cannot if it has to be
-    rewritten, or if it would have to name a previous response that was not sent to the provider.
-    """
-    if request.source.format != text_format.name or request.face_hints.thinking_to_content:
-        return False
-    return "previous_response_id" not in notes.edited or bool(request.previous_response_id)
-
-
-def _has_events(message: pb.StreamGenerateResponse) -> bool:
-    """Return whether the message holds events, not only comments that keep the connection alive."""
-    if message.events:
-        return True
+def _has_frames(message: pb.StreamGenerateResponse) -> bool:
+    """Return whether the message passes on events, not only comments that keep the connection alive."""
     for event in sse.split(message.source_frames):  # noqa: SIM110  `any` over a generator takes longer
         if event.data is not None:
             return True

@@ -119,7 +119,7 @@ async def _open_with_key(
         if isinstance(error, UmgError):
             channel.record_failure(error, endpoint, path, status, answered)
         raise
-    exchange.deadline.record_start()
+    exchange.deadline.has_begun = True
     return exchange
 
 

@@ -12,13 +12,13 @@ from typing import Self, TypeVar
 import aiohappyeyeballs
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.http1.connection import Connection, Exchange
+from umg_grpc.upstream.http1.connection import PART_BYTES, Connection, Exchange
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
 from umg_grpc.upstream.http1.dns import Addresses, DnsCache
 from umg_grpc.upstream.http1.faults import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.inflate import inflate
 from umg_grpc.upstream.http1.proxy import TunnelProtocol
-from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_of
+from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
 from umg_grpc.upstream.http1.response import Fetched
 from umg_grpc.upstream.round_budget import RoundBudget
 from umg_grpc.v1 import pb
@@ -73,17 +73,51 @@ class Client:
         with the name of the deadline, UPSTREAM_FAILED for a head of more than 64 KiB or a body of more than
         `max_bytes`.
         """
-        response = (await self._send(call, streams=False)).response
+        response = (await self.open(call, streams=False)).response
         if response.encodings or response.refused:
             return await inflate(response, call.max_bytes)
-        return Fetched(response.status, response.headers, response.take(response.size))
+        body = bytes(response.body)
+        response.body.clear()
+        return Fetched(response.status, response.headers, body)
 
-    async def open(self, call: Outgoing) -> Exchange:
-        """Send the request and return the exchange once the head of the response was received. Raise UmgError as
-        `fetch` does. The caller has to close the exchange: before the end of the body this closes the connection, which
-        stops the provider.
+    async def open(self, call: Outgoing, *, streams: bool = True) -> Exchange:
+        """Send the request. Return the exchange once the head of the response was received, or the whole response
+        unless it `streams`. Raise UmgError as `fetch` does. The caller has to close the exchange of a stream: before
+        the end of the body this closes the connection, which stops the provider.
         """
-        return await self._send(call, streams=True)
+        started = self._loop.time()
+        deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
+        origin, head = call.common or request_to(call.url, call.headers, call.proxy, call.tls, call.method)
+        if call.body or call.method == "POST":
+            head = b"%bContent-Length: %d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
+        else:
+            head = b"%b%b\r\n" % (head, call.head_lines)
+        pooled = self._take(origin) if call.reuses else None
+        connection = pooled or await self._connect(origin, deadline, call.addresses, streams=streams)
+        while True:
+            exchange = connection.begin(deadline, None if streams else call.max_bytes, has_body=call.method != "HEAD")
+            try:
+                if call.on_send is not None:
+                    call.on_send()
+                if len(call.body) <= PART_BYTES:
+                    connection.transport.write(head + call.body)
+                else:
+                    await exchange.send(head, call.body)
+                await exchange.receive(whole=not streams)
+                return exchange
+            except UmgError as fault:
+                exchange.close()
+                is_cut = fault.reason == pb.ERROR_REASON_UPSTREAM_CUT and not connection.answered
+                is_stale = is_cut and connection is pooled and self._loop.time() - started <= STALE_SECONDS
+                if not is_stale or self._closed is not None:
+                    raise
+                self._close_pooled(origin)
+                if not call.repeatable:
+                    raise disconnected(f"stale: {fault.cause}") from None
+            except BaseException:
+                exchange.close()
+                raise
+            connection = await self._connect(origin, deadline, call.addresses, streams=streams)
 
     async def close(self) -> None:
         """Close all connections, also those with an exchange in flight, and wait until they are closed."""
@@ -99,41 +133,6 @@ class Client:
         context = ssl.create_default_context()
         context.set_alpn_protocols(["http/1.1"])
         return context
-
-    async def _send(self, call: Outgoing, *, streams: bool) -> Exchange:
-        """Send the request. Return the exchange with its head, or all of its response."""
-        started = self._loop.time()
-        deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
-        origin, head = request_of(call)
-        if call.body or call.method == "POST":
-            head = b"%bContent-Length: %d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
-        else:
-            head = b"%b%b\r\n" % (head, call.head_lines)
-        pooled = self._take(origin) if call.reuses else None
-        connection = pooled or await self._connect(origin, deadline, call.addresses, streams=streams)
-        while True:
-            if streams:
-                deadline.start_read(self._loop.time())
-            exchange = connection.begin(deadline, None if streams else call.max_bytes, has_body=call.method != "HEAD")
-            try:
-                if call.on_send is not None:
-                    call.on_send()
-                await exchange.send(head, call.body)
-                await (exchange.receive_head() if streams else exchange.receive_all())
-                return exchange
-            except UmgError as fault:
-                exchange.close()
-                is_cut = fault.reason == pb.ERROR_REASON_UPSTREAM_CUT and not connection.answered
-                is_stale = is_cut and connection is pooled and self._loop.time() - started <= STALE_SECONDS
-                if not is_stale or self._closed is not None:
-                    raise
-                self._close_pooled(origin)
-                if not call.repeatable:
-                    raise disconnected(f"stale: {fault.cause}") from None
-            except BaseException:
-                exchange.close()
-                raise
-            connection = await self._connect(origin, deadline, call.addresses, streams=streams)
 
     def _take(self, origin: Origin) -> Connection | None:
         """Return the idle connection that was used last, so that the others can expire."""

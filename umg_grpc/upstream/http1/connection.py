@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from math import inf
 from typing import Protocol, runtime_checkable
@@ -58,7 +58,7 @@ class Exchange:
     """
 
     done: bool = False  # the response is complete, or the connection broke
-    _fault: UmgError | None = None
+    fault: UmgError | None = None  # of the connection
     _waiter: asyncio.Future[None] | None = None
     _inflater: Inflater | None = None  # of a compressed body that is read in parts
     _pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
@@ -70,35 +70,30 @@ class Exchange:
         self._loop = connection.loop
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write the request, a long one as fast as the provider reads it and until the provider has responded."""
+        """Write a long request as fast as the provider reads it, and until the provider has responded."""
         connection = self._connection
-        if len(body) <= PART_BYTES:
-            connection.transport.write(head + body)
-            return
         connection.sending = True  # a response before the end of the request leaves the connection unusable
         connection.transport.write(head)
         view = memoryview(body)
         for start in range(0, len(body), PART_BYTES):
             connection.transport.write(view[start : start + PART_BYTES])
             while connection.writing_paused and not self.done:
-                await self._event()
+                self._waiter = self._loop.create_future()
+                await self._waiter
             if self.done:
                 return
         connection.sending = False
 
-    async def receive_head(self) -> None:
-        """Wait until the head was received. Raise the fault of the connection if it was not or is too large."""
-        while not (self.response.has_head or self.done):
-            await self._event()
+    async def receive(self, *, whole: bool) -> None:
+        """Wait until the head of the response was received, or the `whole` response. Raise the fault of the connection
+        if it ended before.
+        """
+        response = self.response
+        while not (self.done or (response.has_head and not whole)):
+            self._waiter = self._loop.create_future()
+            await self._waiter
         self.deadline.read_end = inf
-        if not self.response.has_head:
-            self._raise_fault()
-
-    async def receive_all(self) -> None:
-        """Wait until the response is complete. Raise the fault of the connection."""
-        while not self.done:
-            await self._event()
-        if self._fault is not None:
+        if self.fault is not None and (whole or not response.has_head):
             self._raise_fault()
 
     async def refusal(self) -> bytes:
@@ -109,7 +104,7 @@ class Exchange:
         response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
         if response.size <= MAX_ERROR_BODY_BYTES:
             self._connection.resume_reading()
-            await self.receive_all()
+            await self.receive(whole=True)
         return (await inflate(response, MAX_ERROR_BODY_BYTES)).body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -117,12 +112,30 @@ class Exchange:
         while chunk := await self.read():
             yield chunk
 
-    def read(self, max_bytes: int = READ_BYTES) -> Coroutine[None, None, bytes]:
-        """Return the next part of the body as soon as one was received, decompressed; b"" at its end. Raise UmgError
-        when the connection breaks, after the bytes that were received before, or a read is too late. `max_bytes`:
-        maximum size of a part that was not compressed.
+    async def read(self, max_bytes: int = READ_BYTES, *, inflates: bool = True) -> bytes:
+        """Return the next part of the body as soon as one was received, decompressed unless not `inflates`; b"" at its
+        end. Raise UmgError when the connection breaks, after the bytes that were received before, or a read is too
+        late. `max_bytes`: maximum size of a part that is not decompressed.
         """
-        return self._read_inflated() if self.response.encodings else self._receive(max_bytes)
+        response, connection = self.response, self._connection
+        if response.encodings and inflates:
+            return await self._read_inflated()
+        body = response.body
+        if not (body or self.done):
+            due = self.deadline.start_read(self._loop.time())
+            if due < connection.timer_due:
+                connection.set_timer(due)
+            while not (body or self.done):
+                self._waiter = self._loop.create_future()
+                await self._waiter
+            self.deadline.read_end = inf
+        if not body:
+            self._raise_fault()
+            return b""
+        data = response.take(max_bytes)
+        if connection.reading_paused and not (body or self.done):
+            connection.resume_reading()
+        return data
 
     async def finish(self) -> None:
         """Read the end of the body after its last event, so that its connection can be reused. The connection is not
@@ -132,35 +145,15 @@ class Exchange:
             return
         with suppress(UmgError, TimeoutError):
             async with asyncio.timeout(END_SECONDS):
-                while await self._receive():
+                while await self.read(inflates=False):
                     pass
-
-    async def _receive(self, max_bytes: int = READ_BYTES) -> bytes:
-        """Return the next part of the body as it was sent, see `read`."""
-        response, connection = self.response, self._connection
-        body = response.body
-        if not (body or self.done):
-            due = self.deadline.start_read(self._loop.time())
-            if due < connection.timer_due:
-                connection.set_timer(due)
-            while not (body or self.done):
-                await self._event()
-            self.deadline.read_end = inf
-        if not body:
-            if self._fault is not None:
-                self._raise_fault()
-            return b""
-        data = response.take(max_bytes)
-        if connection.reading_paused and not (body or self.done):
-            connection.resume_reading()
-        return data
 
     async def _read_inflated(self) -> bytes:
         """Return the next decompressed piece of the body, see `read`."""
         if self._inflater is None:
             self._inflater = Inflater(self.response.encodings, READ_BYTES)
         while not (piece := next(self._pieces, b"")):
-            if not (data := await self._receive()):
+            if not (data := await self.read(inflates=False)):
                 self._inflater.close()
                 return b""
             self._pieces = iter(self._inflater.feed(data))
@@ -172,24 +165,14 @@ class Exchange:
         if not self.done:
             self._connection.abandon()
 
-    def end(self, fault: UmgError | None) -> None:
-        """Record the end of the response, or the fault of the connection."""
-        self.done, self._fault = True, fault
-        self.wake()
-
     def wake(self) -> None:
         """Continue the task that waits for the connection."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _event(self) -> asyncio.Future[None]:
-        """Return a future that is done at the next event of the connection."""
-        self._waiter = self._loop.create_future()
-        return self._waiter
-
     def _raise_fault(self) -> None:
-        """Raise the fault of the connection, once."""
-        fault, self._fault = self._fault, None
+        """Raise the fault of the connection, if there is one, once."""
+        fault, self.fault = self.fault, None
         if fault is not None:
             try:
                 raise fault
@@ -236,8 +219,9 @@ class Connection(asyncio.Protocol):
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
-        self._exchange = exchange = Exchange(self, self._parser.start(max_bytes, has_body=has_body), deadline)
-        if (due := deadline.next) < self.timer_due:
+        self._parser.response = response = Response(max_bytes, has_body=has_body)
+        self._exchange = exchange = Exchange(self, response, deadline)
+        if (due := deadline.end if max_bytes is not None else deadline.start_read(self.loop.time())) < self.timer_due:
             self.set_timer(due)
         return exchange
 
@@ -272,25 +256,25 @@ class Connection(asyncio.Protocol):
         """Handle the timer. It may have been set for an earlier state of the connection: then set it for the current
         one.
         """
-        now = self.loop.time()
-        if self._exchange is None:
+        now, exchange = self.loop.time(), self._exchange
+        if exchange is None:
             if now >= self._idle_end:
                 self.close()
             else:
                 self.set_timer(self._idle_end)
-        elif name := self._exchange.deadline.expired(now, self.timer_due):
-            self._end(None if self._parser.response.refused else self._exchange.deadline.deadlines.late(name))
+        elif name := exchange.deadline.expired(now, self.timer_due):
+            self._end(exchange, None if exchange.response.refused else exchange.deadline.deadlines.late(name))
         else:
-            self.set_timer(self._exchange.deadline.next)
+            self.set_timer(min(exchange.deadline.read_end, exchange.deadline.end))
 
-    def _end(self, fault: UmgError | None = None) -> None:
+    def _end(self, exchange: Exchange, fault: UmgError | None = None) -> None:
         """End the exchange, with a fault or a complete response. Return the connection to the pool if it can be
         reused.
         """
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            exchange.end(fault)
-        keeps = fault is None and self._parser.response.keep and not (self.closed or self.sending)
+        self._exchange = None
+        exchange.done, exchange.fault = True, fault
+        exchange.wake()
+        keeps = fault is None and exchange.response.keep and not (self.closed or self.sending)
         if keeps and not self.transport.get_write_buffer_size():
             self._idle_end = self.loop.time() + self._idle
             if self._idle_end < self.timer_due:
@@ -317,10 +301,10 @@ class Connection(asyncio.Protocol):
         try:
             is_complete = self._parser.feed(data)
         except UmgError as fault:
-            self._end(fault)
+            self._end(exchange, fault)
             return
         if is_complete:
-            self._end()
+            self._end(exchange)
             return
         response = exchange.response
         if response.refused:
@@ -342,17 +326,17 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, error: Exception | None) -> None:
         self.closed = True
-        if self._exchange is None:
+        if (exchange := self._exchange) is None:
             return
-        response = self._exchange.response
+        response = exchange.response
         try:
             if error is not None and not response.refused:
                 raise broken(f"{type(error).__name__}: {error}")
             response.close()
         except UmgError as fault:
-            self._end(fault)
+            self._end(exchange, fault)
         else:
-            self._end()
+            self._end(exchange)
 
     def pause_writing(self) -> None:
         self.writing_paused = True

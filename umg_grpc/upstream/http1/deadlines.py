@@ -129,28 +129,19 @@ class ExchangeDeadline:
     """
 
     read_end: float = math.inf  # of the read that is waiting
-    _name: str = "first_byte"
+    has_begun: bool = False  # whether the stream has begun: reads have the idle deadline from then on
     _began_late: float = 0.0
 
     def __init__(self, deadlines: Deadlines, lateness: LoopDelay, started: float) -> None:
         self.deadlines = deadlines
         self.end = started + deadlines.total
-        self.first = started + deadlines.first_byte  # of the reads until `record_start`
+        self.first = started + deadlines.first_byte  # of the reads before the stream has begun
         self._lateness = lateness
-
-    @property
-    def next(self) -> float:
-        """Time at which the earliest deadline expires."""
-        return min(self.read_end, self.end)
-
-    def record_start(self) -> None:
-        """Record the start of the response, so that reads have the idle deadline from now on."""
-        self._name = "idle"
 
     def start_read(self, now: float) -> float:
         """Set the deadline of a read. Return the time at which the earliest deadline expires."""
         self._began_late = self._lateness.seconds
-        self.read_end = now + self.deadlines.idle if self._name == "idle" else self.first
+        self.read_end = now + self.deadlines.idle if self.has_begun else self.first
         return min(self.read_end, self.end)
 
     def expired(self, now: float, due: float) -> str:
@@ -163,4 +154,4 @@ class ExchangeDeadline:
         if (delay := max(now - due, self._lateness.seconds - began_late)) > LATE_SECONDS:
             self.first = self.read_end = self.read_end + delay
             return ""
-        return self._name
+        return "idle" if self.has_begun else "first_byte"

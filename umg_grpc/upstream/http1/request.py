@@ -4,7 +4,6 @@ import re
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from multidict import CIMultiDict
@@ -37,9 +36,9 @@ class Outgoing(NamedTuple):
     reuses: bool = True  # may be sent on an idle connection, which the provider may be closing at the same time
     max_bytes: int = MAX_RESPONSE_BYTES  # limit of a whole response
     on_send: Callable[[], None] | None = None  # called immediately before the request is written
-    head_lines: bytes = b""  # header lines of this request alone, each with its line break; `headers` are cached
+    head_lines: bytes = b""  # header lines of this request alone, each with its line break; `common` has the others
     method: str = "POST"
-    is_unique: bool = False  # no further request has this URL and these headers, which are therefore not cached
+    common: "Request | None" = None  # part of the head that similar requests share, if it was encoded for one of them
     addresses: Addresses | None = None  # addresses to connect to; None looks up those of the host
 
     @property
@@ -77,16 +76,9 @@ class Request(NamedTuple):
     head: bytes  # without the length of the body and the empty line
 
 
-def request_of(call: Outgoing) -> Request:
-    """Return the part of the head that similar requests share, from the cache unless the request is unique."""
-    common = request_to.__wrapped__ if call.is_unique else request_to
-    return common(call.url, tuple(call.headers.items()), call.proxy, call.tls, call.method)
-
-
-@lru_cache(maxsize=1024)
 def request_to(
     url: str,
-    fields: tuple[tuple[str, str], ...],
+    headers: Mapping[str, str],
     proxy: str | None = None,
     tls: ssl.SSLContext | None = None,
     method: str = "POST",
@@ -97,7 +89,7 @@ def request_to(
     parts = URL(url)
     server, via = _server(parts), URL(proxy) if proxy else None
     credentials = [] if via is None else _proxy_credentials(via)
-    given = CIMultiDict(fields)
+    given = CIMultiDict(headers)
     host = given.get("host", parts.host_port_subcomponent)
     is_forwarded = via is not None and not server.secure
     target = f"{parts.origin()}{parts.raw_path_qs}" if is_forwarded else parts.raw_path_qs

@@ -24,9 +24,9 @@ class Headers(Mapping[str, str]):
     returned.
     """
 
-    def __init__(self, fields: Sequence[tuple[bytes, bytes]] = ()) -> None:
-        self.values_by_name = {name.lower(): value for name, value in reversed(fields)}
-        """Values as they were sent, by lower-case names; the first value of a name is set last."""
+    def __init__(self, values_by_name: Mapping[bytes, bytes]) -> None:
+        self.values_by_name = values_by_name
+        """Values as they were sent, by lower-case names."""
 
     def __getitem__(self, name: str) -> str:
         return _text(self.values_by_name[_key(name)])
@@ -58,7 +58,7 @@ def _text(value: bytes) -> str:
     return value.rstrip(b" \t").decode("utf-8", "surrogateescape")
 
 
-NO_HEADERS = Headers()
+NO_HEADERS = Headers({})
 
 
 class Fetched(NamedTuple):
@@ -77,7 +77,7 @@ class Response:
     has_head: bool = False
     refused: bool = False  # an error response, whose head was received
     status: int = 0
-    fields: Sequence[tuple[bytes, bytes]] = ()  # headers as they were sent, without the trailers
+    fields: Sequence[bytes] = ()  # names and values of headers in turn, as they were sent, without the trailers
     headers: Headers = NO_HEADERS
     complete: bool = False
     keep: bool = False  # the connection can serve another exchange
@@ -130,16 +130,10 @@ class ResponseParser:
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
-        self._fields: list[tuple[bytes, bytes]] = []
+        self._fields: list[bytes] = []
         self.response = Response(None)
-
-    def start(self, max_bytes: int | None = MAX_RESPONSE_BYTES, *, has_body: bool = True) -> Response:
-        """Return the next response, which `feed` fills; the parser releases the last one. `max_bytes`: limit of its
-        body, None for a stream. `has_body`: False for a response to HEAD, after which the connection is not reused.
+        """Response that `feed` fills, set before each request. After a response to HEAD the connection is not reused.
         """
-        self._fields = []
-        self.response = Response(max_bytes, has_body=has_body)
-        return self.response
 
     def feed(self, data: bytes) -> bool:
         """Parse received bytes. Return whether the response is complete, or an error response has reached its size
@@ -148,17 +142,21 @@ class ResponseParser:
         Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for a head of more than 64 KiB or a
         body over the limit, at the head already if that states the length.
         """
-        response, had_head = self.response, self.response.has_head
+        response, had_head, malformed = self.response, self.response.has_head, ""
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self._take_body()
+            malformed = f"{error}" or type(error).__name__
+        if received := self._received:
+            response.body += received
+            response.size += len(received)
+            received.clear()
+        if malformed:
             response.received += len(data)
             response.keep = False
             if not response.complete and not response.refused:
-                raise broken(f"{error}") from None
+                raise broken(malformed)
             return True
-        self._take_body()
         if not had_head:
             response.received += len(data)
             if response.received > MAX_HEAD_BYTES:
@@ -168,12 +166,6 @@ class ResponseParser:
             return _end_at_limit(response, limit)
         return response.complete
 
-    def _take_body(self) -> None:
-        if received := self._received:
-            self.response.body += received
-            self.response.size += len(received)
-            received.clear()
-
     # callbacks of the parser
 
     def on_message_begin(self) -> None:
@@ -181,7 +173,7 @@ class ResponseParser:
             raise ValueError("more than the answer came")  # ends `feed_data`, see `feed`
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._fields.append((name, value))
+        self._fields += (name, value)
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -192,26 +184,29 @@ class ResponseParser:
         response.status = status
         if not 200 <= status < 300:
             response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
-        response.complete = not response.has_body  # the parser itself expects the body that the head describes
-        response.fields, self._fields = self._fields, []  # trailers of a chunked body are ignored
-        response.headers = Headers(response.fields)
-        names = response.headers.values_by_name
-        if response.has_body and b"content-length" in names:
-            response.content_length = int(names[b"content-length"])
-        if b"content-encoding" in names:
-            values = [value for name, value in response.fields if name.lower() == b"content-encoding"]
+        fields, self._fields = self._fields, []
+        response.fields = fields
+        # from the last header to the first one, whose value remains if the name is repeated
+        values_by_name = dict(zip(map(bytes.lower, fields[-2::-2]), fields[::-2], strict=True))
+        response.headers = Headers(values_by_name)
+        if not response.has_body:
+            response.complete = True  # the parser itself expects the body that the head describes
+        elif b"content-length" in values_by_name:
+            response.content_length = int(values_by_name[b"content-length"])
+        if b"content-encoding" in values_by_name:
+            pairs = zip(fields[::2], fields[1::2], strict=True)
+            values = [value for name, value in pairs if name.lower() == b"content-encoding"]
             response.encodings = tuple(part.strip().lower() for part in reversed(b",".join(values).split(b",")))
 
     def on_message_complete(self) -> None:
         if self.response.has_head:
             self.response.complete = True
             self.response.keep = self._parser.should_keep_alive()
-        else:
-            self._fields = []
+        self._fields = []  # trailers of a chunked body, or headers of an informational response
 
 
 def _check_head(response: Response) -> None:
-    size = sum(len(name) + len(value) for name, value in response.fields) if response.has_head else response.received
+    size = sum(map(len, response.fields)) if response.has_head else response.received
     if size > MAX_HEAD_BYTES:
         response.has_head = response.refused = False
         raise head_too_large()

@@ -102,7 +102,6 @@ class ServiceAccountSigner(CachedTokenSigner):
             deadlines=deadlines,
             proxy=self._proxy,
             tls=self._tls,
-            is_unique=True,
         )
         try:
             status, _, body = await self._client.fetch(request)
