@@ -1,5 +1,5 @@
 """Command `python -m tests.agents [--program NAME] [--scenario NAME] [--upstream FORMAT] [--few]`: runs the programs
-and prints a table, and without options also the libraries of the page.
+and prints a table, and without options also the libraries of the page and Open WebUI.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.agents import cases, programs, scenarios
+from tests.agents import cases, open_webui, programs, scenarios
 from tests.agents.all import run_all
 from tests.agents.install import installed, installed_libraries
 from tests.agents.libraries import failed_lines
@@ -45,13 +45,16 @@ def main() -> None:
 
 
 async def _report_libraries() -> bool:
-    """Run the lines of the libraries, and print their results. Return whether one failed."""
+    """Run the lines of the libraries and of Open WebUI, and print their results. Return whether one failed."""
     found = False
     with tempfile.TemporaryDirectory() as directory:
         async for name, output in failed_lines(installed_libraries(), Path(directory)):
             sys.stdout.write(f"{name}: {output or 'answered'}\n")
             found = found or bool(output)
-    return found
+    with tempfile.TemporaryDirectory() as directory:
+        failure = await open_webui.failed_run(Path(directory))
+    sys.stdout.write(f"{open_webui.NAME}: {failure or 'answered'}\n")
+    return found or bool(failure)
 
 
 if __name__ == "__main__":

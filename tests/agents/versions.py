@@ -11,4 +11,6 @@ NPM = {
 PYPI = {"aider-chat": "0.86.2"}
 LIBRARIES = {"llm": "0.32.1", "llama-index-llms-openai-like": "0.8.1"}
 """Python packages of the programs without scenarios."""
+OPEN_WEBUI = "0.12.4"
+"""Version of this package of PyPI, whose dependencies have no lock: only `make agents` installs it."""
 MANIFEST = {"name": "umg-agents", "private": True, "dependencies": NPM}  # their package.json
