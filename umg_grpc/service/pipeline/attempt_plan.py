@@ -6,7 +6,6 @@ from typing import Generic
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
-from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
 from umg_grpc.service.resilience.shared import Resilience
 
 
@@ -20,9 +19,9 @@ class AttemptPlan(Generic[AttemptT]):
 
     def __init__(self, targets: Iterable[Target], encoder: RequestEncoder[AttemptT], shared: Resilience) -> None:
         """Plan attempts at the targets. `shared`: state of all calls."""
-        self._encoder: RequestEncoder[AttemptT] = encoder
-        self._shared = shared
-        self._limiters = shared.limiters  # a reload of the config may replace it during the call
+        self.encoder: RequestEncoder[AttemptT] = encoder
+        self.shared = shared
+        self.limiters = shared.limiters  # a reload of the config may replace it during the call
         self._targets = list(targets)
         self.is_single = len(self._targets) == 1
         self._urgent: list[AttemptT] = []  # to try before all others
@@ -41,10 +40,6 @@ class AttemptPlan(Generic[AttemptT]):
         """Whether a channel is left that was not tried yet."""
         return bool(self._targets or self._deferred or self._lossy)
 
-    def limiter_of(self, attempt: AttemptT) -> ConcurrencyLimiter | None:
-        """Return the concurrency limiter of the attempt's channel; None for a channel without a limit."""
-        return self._limiters.get(attempt.target.channel.name)
-
     async def next(self) -> AttemptT | None:
         """Return the next channel that was not tried yet, or is to be tried again immediately; None if there is
         none.
@@ -53,7 +48,7 @@ class AttemptPlan(Generic[AttemptT]):
             return self._urgent.pop(0)
         while self._targets:
             try:
-                attempt = await self._encoder.encode(self._targets.pop(0))
+                attempt = await self.encoder.encode(self._targets.pop(0))
             except UmgError as error:
                 # for this channel only: another one may accept the request
                 self.encoding_error = self.encoding_error or error
@@ -85,7 +80,7 @@ class AttemptPlan(Generic[AttemptT]):
             if attempt.lost_fields > hedged.lost_fields:
                 self._lossy.append(attempt)
                 break
-            if self._shared.is_healthy(attempt.target) and self._has_room(attempt):
+            if self.shared.is_healthy(attempt.target) and self._has_room(attempt):
                 found = attempt
             else:
                 skipped.append(attempt)  # a hedge does not wait; it may be tried after both have failed
@@ -120,7 +115,7 @@ class AttemptPlan(Generic[AttemptT]):
         self._lossy = [attempt for attempt in self._lossy if attempt.target.model != model]
 
     def _has_room(self, attempt: AttemptT) -> bool:
-        return (limiter := self.limiter_of(attempt)) is None or limiter.has_room
+        return (limiter := self.limiters.get(attempt.channel)) is None or limiter.has_room
 
     def _expected_wait(self, attempt: AttemptT) -> float:
-        return 0.0 if (limiter := self.limiter_of(attempt)) is None else limiter.expected_wait
+        return 0.0 if (limiter := self.limiters.get(attempt.channel)) is None else limiter.expected_wait

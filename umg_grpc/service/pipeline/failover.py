@@ -1,20 +1,35 @@
 """Failover: the attempts of one call one after the other, with the choice of the next channel after each failure."""
 
 import asyncio
+import time
 from types import TracebackType
 from typing import Generic, Self
 
 import structlog
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.routing import PublicModel
-from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
-from umg_grpc.service.pipeline.attempt_outcomes import AttemptOutcomes
+from umg_grpc.provider_failure import FailureKind
+from umg_grpc.routing import PublicModel, model_not_found
+from umg_grpc.service.pipeline.attempt import AttemptT
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.failure_policy import FINAL, FailureLog, circuit_open, is_repeatable, no_channel
-from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.service.pipeline.failure_policy import (
+    FINAL,
+    FailureLog,
+    circuit_open,
+    facts_of,
+    is_repeatable,
+    no_channel,
+    too_slow,
+    under_public_name,
+)
+from umg_grpc.store.usage_records import AttemptRecord, storable
+from umg_grpc.upstream_answer import ANSWER, UpstreamAnswer
 from umg_grpc.wire.core.headers import DROPPED
+
+ROUTE = "x-umg-route"
+CALLER_LEFT = "left"
+CANCELLED = "CANCELLED"
 
 logger = structlog.get_logger()
 
@@ -23,45 +38,66 @@ class FailoverLoop(Generic[AttemptT]):
     """Attempts of one call, one after the other, until one succeeds or none is left.
 
         while True:
-            with await attempts.next() as scope:
-                return ...  # a failure after which another attempt may succeed ends here
+            with await attempts.next():
+                return ...  # of `attempts.attempt`; a failure after which another one may succeed ends here
 
     The plan gives the order of the channels. Channels with a temporary failure are then retried, within the caller's
-    deadline, the config's `retries` and the channel's retry budget.
+    deadline, the config's `retries` and the channel's retry budget. Each attempt that begins ends with exactly one
+    outcome, which releases the slot of its channel.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        model: PublicModel,
-        requested_model: str,
-        plan: AttemptPlan[AttemptT],
-        encoder: RequestEncoder[AttemptT],
-        shared: Resilience,
-    ) -> None:
+    attempt: AttemptT
+    """The current attempt; of a hedged call, the one whose answer the caller gets."""
+    output_sent = False
+    """Whether the caller received a part of the answer: no failover after it."""
+
+    def __init__(self, call: Call, model: PublicModel, requested_model: str, plan: AttemptPlan[AttemptT]) -> None:
         """Create the loop of a call; `requested_model` is the id or alias in the request."""
-        self._call = call
+        self.call = call
         self._model = model
         self._requested_model = requested_model
         self._plan: AttemptPlan[AttemptT] = plan
-        self._encoder: RequestEncoder[AttemptT] = encoder
-        self._shared = shared
+        self._shared = plan.shared
         self._retries = 0
         self._failures = FailureLog()
-        self.outcomes = AttemptOutcomes(call, model, requested_model, shared)
 
-    async def next(self) -> "AttemptScope[AttemptT]":
-        """Return the context manager of the next attempt, with a slot of its channel taken; the caller enters it
-        immediately. Raise the error for the caller after the last attempt.
+    async def next(self) -> Self:
+        """Begin the next attempt, with a slot of its channel taken. Return the loop as the context manager of the
+        attempt, which the caller enters immediately. Raise the error for the caller after the last attempt.
         """
         while (attempt := await self._plan.next() or await self._next_retry()) is not None:
             if await self._begin(attempt):
                 self.select(attempt)
-                return AttemptScope(self, attempt)
-        if not self._call.facts.attempts and self._call.caller.show_route:
-            self._set_route_header("")
+                return self
+        if not self.call.facts.attempts and self.call.caller.show_route:
+            reason = ", ".join(self._failures.route) or "none is free"
+            self.call.headers[ROUTE] = f"channel=; attempts=0; reason={reason}"
         error = self._failures.take_most_important() or self._plan.encoding_error
         raise (error or no_channel(self._requested_model)) from None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        """Record the outcome of the attempt. Suppress a failure that another attempt may avoid."""
+        attempt = self.attempt
+        if error is None:
+            self._end(attempt, "ok")
+            self._shared.health.end(attempt.channel, attempt.target.model, None, attempt.generation)
+            return False
+        if not isinstance(error, UmgError):
+            self._cancel(attempt)
+            return False
+        public_error = self.fail(attempt, error)
+        try:
+            if self.output_sent or not self.should_retry(attempt, public_error):
+                raise public_error from None
+            public_error.__traceback__ = None  # avoids a reference cycle: the traceback holds this call
+            return True
+        finally:
+            del error, public_error, traceback  # the frame of this method would hold them too
 
     @property
     def has_others(self) -> bool:
@@ -72,26 +108,27 @@ class FailoverLoop(Generic[AttemptT]):
         """Return the next channel that can hedge the attempt, with a slot taken; None if there is none."""
         while (attempt := await self._plan.next_hedge(hedged)) is not None:
             if await self._begin(attempt):
-                self._failures.route.append(f"{self._call.facts.channel}: slow")
+                self._failures.route += (f"{self.call.facts.channel}: slow",)
                 return attempt
         return None
 
     def select(self, attempt: AttemptT) -> None:
         """Make this attempt the one whose answer the caller gets, and set the headers accordingly."""
-        call = self._call
-        call.facts.model, call.facts.channel, call.facts.usage = self._model.id, attempt.channel, None
-        call.facts.quantities = None
-        call.facts.report = attempt.call.report
-        call.headers.pop(DROPPED, None)  # of the attempt before
-        if call.facts.report.dropped:
-            call.headers[DROPPED] = call.facts.report.header()
-        if call.caller.show_route:
-            self._set_route_header(call.facts.channel)
+        self.attempt = attempt
+        facts, headers, report = self.call.facts, self.call.headers, attempt.call.report
+        facts.model, facts.channel, facts.report = self._model.id, attempt.channel, report
+        facts.usage = facts.quantities = None
+        headers.pop(DROPPED, None)  # of the attempt before
+        if report.dropped:
+            headers[DROPPED] = report.header()
+        if self.call.caller.show_route:
+            reason = ", ".join(self._failures.route) or "first choice"
+            headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}"
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether another attempt may succeed after the failure; it is then planned."""
         plan, failure, channel = self._plan, error.failure, attempt.target.channel
-        if self._encoder.can_repair(attempt, error):
+        if plan.encoder.can_repair(attempt, error):
             plan.encode_again(attempt.target)
             return True
         if failure in FINAL:
@@ -107,7 +144,7 @@ class FailoverLoop(Generic[AttemptT]):
         self._failures.add(error, channel.name)
         logger.warning(
             "channel failed",
-            request_id=self._call.arrival.request_id,
+            request_id=self.call.arrival.request_id,
             channel=channel.name,
             outcome=error.name,
             failure=failure.value if failure else None,
@@ -116,12 +153,45 @@ class FailoverLoop(Generic[AttemptT]):
         )
         return True
 
+    def fail(self, attempt: AttemptT, error: UmgError) -> UmgError:
+        """Record the failure of the attempt. Return the error for the caller."""
+        channel, model, health = attempt.target.channel, attempt.target.model, self._shared.health
+        missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
+        unknown = missing and all(served.id != self._model.id for served in channel.models)
+        if error.failure is not None:
+            facts = error.facts or facts_of(error)  # errors of the sandbox and of local models have none
+            is_callers = unknown and facts.kind is FailureKind.WRONG_MODEL
+            error.facts = facts._replace(model=model, kind=FailureKind.REQUEST if is_callers else facts.kind)
+            self._shared.record_failure(channel.name, error.facts)
+        if unknown:  # the channel serves the model by a pattern, whose names callers choose
+            error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT).with_facts(error.facts)
+        self._end(attempt, error.failure.value if error.failure else "refused", error)
+        if "sandbox" in channel.protocols:  # it fails only on the caller's demand
+            health.cancelled(channel.name, model, attempt.generation)
+        else:
+            health.end(channel.name, model, error, attempt.generation)
+        return under_public_name(error, attempt.target, self._requested_model)
+
+    def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
+        """Record that another attempt won the hedge; the provider may charge for this one too. `slow`: this attempt
+        began first and counts as a failure, so that the circuit breaker opens for a channel that never answers.
+        """
+        self.call.facts.abandoned += (attempt.channel,)
+        if slow:
+            self.fail(attempt, too_slow())
+        else:
+            self._cancel(attempt)
+
+    def count_hedge(self, *, won: bool) -> None:
+        """Count a hedge. `won`: whether the caller gets the answer of the hedge."""
+        self._shared.metrics.hedged(self._model.id, won=won)
+
     async def _next_retry(self) -> AttemptT | None:
         """Wait for the back-off and return a channel to retry; None if no retry is allowed."""
         shared = self._shared
         while self._retries < shared.retries.repeats and (attempt := self._plan.next_retry()) is not None:
             seconds = shared.backoff(self._retries)
-            if seconds < self._call.seconds_left() and shared.budgets[attempt.channel].spend():
+            if seconds < self.call.seconds_left() and shared.budgets[attempt.channel].spend():
                 self._retries += 1
                 await asyncio.sleep(seconds)
                 return attempt
@@ -131,11 +201,11 @@ class FailoverLoop(Generic[AttemptT]):
         """Take a slot of the channel and begin the attempt. Return whether the channel may be called: one without a
         slot may be retried later, one whose circuit breaker is not closed is deferred until no other channel is left.
         """
-        channel, model, health = attempt.channel, attempt.target.model, self._shared.health
-        limiter = self._plan.limiter_of(attempt)
+        call, channel, model, health = self.call, attempt.channel, attempt.target.model, self._shared.health
+        limiter = self._plan.limiters.get(channel)
         if limiter is not None and not limiter.try_take():
             try:
-                await limiter.take(self._call.seconds_left())
+                await limiter.take(call.seconds_left())
             except UmgError as error:
                 self._failures.add(error)
                 if not self._plan.is_single:
@@ -149,41 +219,46 @@ class FailoverLoop(Generic[AttemptT]):
             else:
                 self._failures.add(circuit_open(self._requested_model, health.seconds_to_probe(channel, model)))
             return False
-        attempt.limiter = limiter
-        self.outcomes.begin(attempt, is_retry=self._retries > 0)
+        if not self._retries:
+            self._shared.budgets[channel].earn()
+        call.facts.attempts += 1
+        attempt.limiter, attempt.generation = limiter, health.begin(channel, model)
+        attempt.began_at = time.perf_counter()
+        # a retry is the same attempt, with another answer
+        usage = call.charges.usage_in_flight
+        attempt.answer = UpstreamAnswer(usage.begin if usage is not None else None)
+        ANSWER.set(attempt.answer)
+        if call.span is not None:
+            attempt.span = call.span.begin_attempt(attempt.target)
         return True
 
-    def _set_route_header(self, channel: str) -> None:
-        reason = ", ".join(self._failures.route) or ("first choice" if channel else "none is free")
-        self._call.headers["x-umg-route"] = f"channel={channel}; attempts={self._call.facts.attempts}; reason={reason}"
+    def _cancel(self, attempt: AttemptT) -> None:
+        """Record that the attempt was cancelled."""
+        self._end(attempt, CALLER_LEFT)
+        self._shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
 
-
-class AttemptScope(Generic[AttemptT]):
-    """Context manager of one attempt: records its outcome, and suppresses a failure that another attempt may avoid."""
-
-    def __init__(self, attempts: FailoverLoop[AttemptT], attempt: AttemptT) -> None:
-        self.attempt = attempt
-        self.output_sent = False  # whether the caller received a part of the answer: no failover after it
-        self._attempts = attempts
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        outcomes = self._attempts.outcomes
-        if error is None:
-            outcomes.succeeded(self.attempt)
-            return False
-        if not isinstance(error, UmgError):
-            outcomes.cancelled(self.attempt)
-            return False
-        public_error = outcomes.failed(self.attempt, error)
-        try:
-            if self.output_sent or not self._attempts.should_retry(self.attempt, public_error):
-                raise public_error from None
-            public_error.__traceback__ = None  # avoids a reference cycle: the traceback holds this call
-            return True
-        finally:
-            del error, public_error, traceback  # the frame of this method would hold them too
+    def _end(self, attempt: AttemptT, outcome: str, error: UmgError | None = None) -> None:
+        """Count the attempt, add it to the record of the call, and release its slot."""
+        facts, answer, began_at = self.call.facts, attempt.answer, attempt.began_at
+        if attempt.span is not None:
+            attempt.span.end(outcome, error)
+        self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
+        record = AttemptRecord(
+            channel=attempt.channel,
+            model=attempt.target.model,
+            start_micros=int((began_at - facts.began_at) * 1e6),
+            duration_micros=int((time.perf_counter() - began_at) * 1e6),
+            status=answer.status,
+            request_id=answer.request_id,
+            reason=CANCELLED if outcome == CALLER_LEFT else "",
+        )
+        facts.ended_attempts.append(record)
+        if error is not None:
+            record.reason = error.name
+            if (failure := error.facts) is not None:
+                record.status, record.request_id, record.kind = failure.status, failure.request_id, failure.kind.value
+                record.code, record.message = storable(failure.code), storable(failure.message)
+            if answer.is_sent and self.call.charges.usage_in_flight is not None:
+                self.call.charges.usage_in_flight.fail()
+        if attempt.limiter is not None:
+            attempt.limiter.release()

@@ -3,8 +3,11 @@
 import re
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
 from umg_grpc.routing import Target
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
+from umg_grpc.wire.errors.redact import clean
 
 REPEATABLE = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS})
 """Failures after which the same channel may be tried again: they are often temporary."""
@@ -29,27 +32,27 @@ def is_repeatable(error: UmgError) -> bool:
 
 
 class FailureLog:
-    """Failures of the attempts of one call."""
+    """Failures of the attempts of one call. Most calls have none."""
 
-    def __init__(self) -> None:
-        self.route: list[str] = []  # channels that failed, each with the reason, for `x-umg-route`
-        self._failures: list[UmgError] = []
-        self._channels_of_refused_keys: list[str] = []
+    route: tuple[str, ...] = ()
+    """Channels that failed, each with the reason, for `x-umg-route`."""
+    _failures: tuple[UmgError, ...] = ()
+    _channels_of_refused_keys: tuple[str, ...] = ()
 
     def add(self, error: UmgError, channel: str = "") -> None:
         """Add a failure of a channel; `channel` is empty if no provider was called."""
-        self._failures.append(error)
+        self._failures += (error,)
         if channel:
-            self.route.append(f"{channel}: {error.failure.value if error.failure else error.name.lower()}")
+            self.route += (f"{channel}: {error.failure.value if error.failure else error.name.lower()}",)
 
     def count_refused_key(self, channel: str) -> int:
         """Count a key that the provider refused. Return the number of refused keys of the channel."""
-        self._channels_of_refused_keys.append(channel)
+        self._channels_of_refused_keys += (channel,)
         return self._channels_of_refused_keys.count(channel)
 
     def take_most_important(self) -> UmgError | None:
         """Remove all failures and return the one with the highest precedence; None if there was none."""
-        failures, self._failures = self._failures, []  # avoids a reference cycle: a raised error holds this call
+        failures, self._failures = self._failures, ()  # avoids a reference cycle: a raised error holds this call
         return max(reversed(failures), key=_precedence, default=None)
 
 
@@ -61,6 +64,13 @@ def _precedence(error: UmgError) -> tuple[float, float]:
     if failure is Failure.OTHER_KEY:  # a failure of one key ranks as the same failure of the whole channel
         failure = Failure.DOWN if error.retry_after is None else Failure.OVERLOADED
     return FAILURE_PRECEDENCE.index(failure) if failure in FAILURE_PRECEDENCE else -1, -(error.retry_after or 0.0)
+
+
+def facts_of(error: UmgError) -> ProviderFailure:
+    """Return the facts that follow from the error alone."""
+    status = int(error.metadata.get("upstream_status", "0"))
+    kind = kind_of(Evidence(error.reason, status))
+    return ProviderFailure(kind, status, message=clean(error.message, MAX_MESSAGE_CHARACTERS))
 
 
 def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:

@@ -1,7 +1,7 @@
 """Pipeline of text generation: whole answers and streams."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,6 @@ from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import THREADED, Thread, unsupported
 from umg_grpc.service.pipeline.answers import Answer
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
 from umg_grpc.service.pipeline.generation_encoder import (
     NO_ORIGIN,
     GenerationAttempt,
@@ -25,7 +24,7 @@ from umg_grpc.service.pipeline.generation_encoder import (
     GenerationEncoder,
     find_origin,
 )
-from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
+from umg_grpc.service.pipeline.hedging import first_stream
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.retention import Memory
@@ -115,11 +114,11 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
 
     async def _stream_channels(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Yield the stream of the first channel that answers. Failover stops with the first message sent."""
-        attempts = await self.attempts(admitted, stream=True)
+        attempts, has_no_output = await self.attempts(admitted, stream=True), partial(is_without_output, admitted.face)
         while True:
-            with await attempts.next() as scope:
-                early, messages = await self._first_stream(admitted, attempts, scope)
-                async with StreamedAnswer(admitted, scope, self._memory) as answer:
+            with await attempts.next():
+                early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
+                async with StreamedAnswer(admitted, attempts, self._memory) as answer:
                     async with aclosing(messages):
                         for message in early:
                             if answer.feed(message):
@@ -127,30 +126,10 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
                         async for message in messages:
                             if answer.feed(message):
                                 yield message
-                    self._prompt_cache_affinity.note(admitted.beginning, scope.attempt.channel)
+                    self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
                     for message in await answer.close():
                         yield message
                     return
-
-    async def _first_stream(
-        self,
-        admitted: GenerationCall,
-        attempts: FailoverLoop[GenerationAttempt],
-        scope: AttemptScope[GenerationAttempt],
-    ) -> Opened[pb.StreamGenerateResponse]:
-        """Return the stream of the attempt or, if it is slow, of the first of it and its hedge to produce output."""
-        call, hedge = admitted.call, admitted.model.hedge
-        has_no_output = partial(is_without_output, admitted.face)
-        if hedge is None or not attempts.has_others:
-            return await open_within(scope.attempt.call.stream(call.seconds_left()), has_no_output, HOLD_SECONDS)
-
-        async def close(opened: Opened[pb.StreamGenerateResponse]) -> None:
-            await opened[1].aclose()
-
-        def start(attempt: GenerationAttempt) -> Coroutine[None, None, Opened[pb.StreamGenerateResponse]]:
-            return open_stream(attempt.call.stream(call.seconds_left()), has_no_output)
-
-        return await first_to_answer(attempts, scope, hedge, start, close)
 
     def _check_content(self, request: pb.GenerateRequest) -> None:
         if not (

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
+from math import inf
 from typing import Any, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.attempt import AttemptT
-from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
+from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.failure_policy import FINAL
 
 Result = TypeVar("Result")
@@ -17,18 +18,18 @@ Opened = tuple[list[Message], AsyncGenerator[Message, None]]
 
 async def first_to_answer(
     attempts: FailoverLoop[AttemptT],
-    scope: AttemptScope[AttemptT],
     seconds: float,
     start: Callable[[AttemptT], Coroutine[Any, Any, Result]],
     close: Callable[[Result], Awaitable[None]] | None = None,
 ) -> Result:
-    """Return the result of the attempt; if it takes longer than `seconds`, start a hedge and return the first result.
+    """Return the result of the current attempt; if it takes longer than `seconds`, start a hedge and return the first
+    result.
 
-    `scope` then has the attempt that won. Raises the failure of the last attempt that is left, or a failure of the
-    first attempt after which no other channel is tried. The other attempt is cancelled and has ended before this
+    The attempt that won is then the current one. Raises the failure of the last attempt that is left, or a failure of
+    the first attempt after which no other channel is tried. The other attempt is cancelled and has ended before this
     function returns; `close` releases a result that it produced in the meantime.
     """
-    first, hedge, won = scope.attempt, None, False
+    first, hedge, won = attempts.attempt, None, False
     running = {asyncio.create_task(start(first), name="attempt"): first}
     try:
         await asyncio.wait(running, timeout=seconds)
@@ -39,82 +40,83 @@ async def first_to_answer(
             task = next(iter(done))
             attempt, error = running.pop(task), task.exception()
             if not running or not isinstance(error, UmgError) or (attempt is first and error.failure in FINAL):
-                scope.attempt, won = attempt, error is None and attempt is hedge
+                won = error is None and attempt is hedge
                 attempts.select(attempt)
                 return task.result()
-            attempts.should_retry(attempt, attempts.outcomes.failed(attempt, error))
-            scope.attempt = next(iter(running.values()))  # its outcome is recorded by the scope
+            attempts.should_retry(attempt, attempts.fail(attempt, error))
+            attempts.attempt = next(iter(running.values()))  # its outcome is recorded by the loop
     finally:
         for attempt in running.values():  # before any await: the slot is released even if this task is cancelled
-            if attempt is not scope.attempt:
-                attempts.outcomes.abandoned(attempt, slow=won)
+            if attempt is not attempts.attempt:
+                attempts.abandon(attempt, slow=won)
         if hedge is not None:
-            attempts.outcomes.count_hedge(won=won)
+            attempts.count_hedge(won=won)
         await _cancel_all(running, close)
 
 
-async def _cancel_all(
-    tasks: Collection[asyncio.Task[Result]], close: Callable[[Result], Awaitable[None]] | None
-) -> None:
-    """Cancel the tasks and wait for their end, unless the waiting task is cancelled again."""
-    if not tasks:
-        return
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    for task in tasks:
-        if not task.cancelled() and task.exception() is None and close is not None:
-            await close(task.result())
-
-
-async def open_stream(
-    stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool]
+async def first_stream(
+    attempts: FailoverLoop[AttemptT],
+    hedge_seconds: float | None,
+    has_no_output: Callable[[Message], bool],
+    hold_seconds: float,
 ) -> Opened[Message]:
-    """Read the stream up to its first message with output. Close it on any error."""
-    early = list[Message]()
-    try:
-        while (message := await anext(stream, None)) is not None:
-            early.append(message)
-            if not has_no_output(message):
-                break
-        return early, stream
-    except BaseException:
-        await stream.aclose()
-        raise
-
-
-async def open_within(
-    stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool], seconds: float
-) -> Opened[Message]:
-    """Read the stream up to its first message with output, for at most `seconds` after its first message. Failover to
-    another channel is possible until then.
+    """Return the stream of the current attempt or, if it is slow and its model is hedged, of the first of it and its
+    hedge to produce output. Other streams are read up to their first message with output, for at most `hold_seconds`:
+    failover to another channel is possible until then.
     """
-    loop, early = asyncio.get_running_loop(), list[Message]()
-    deadline, reading = loop.time() + seconds, None
-
-    async def read_on() -> None:
-        while (message := await anext(stream, None)) is not None:
-            early.append(message)
-            if not has_no_output(message) or loop.time() >= deadline:
-                break
-
+    call, early = attempts.call, list[Message]()
+    if hedge_seconds is not None and attempts.has_others:
+        return await first_to_answer(
+            attempts,
+            hedge_seconds,
+            lambda attempt: _open_stream(attempt.call.stream(call.seconds_left()), has_no_output),
+            lambda opened: opened[1].aclose(),
+        )
+    now, reading = asyncio.get_running_loop().time, None
+    deadline = now() + hold_seconds
+    stream: AsyncGenerator[Message, None] = attempts.attempt.call.stream(call.seconds_left())
     try:
         if (message := await anext(stream, None)) is None:
             return early, stream
         early.append(message)
         if not has_no_output(message):  # the usual case needs no task
             return early, stream
-        reading = asyncio.create_task(read_on(), name="beginning")
-        await asyncio.wait({reading}, timeout=deadline - loop.time())
-        if not reading.done():
-            return [], _delayed_stream(
-                early, reading, stream
-            )  # no messages before it: the consumer starts, and so closes, it immediately
+        reading = asyncio.create_task(_read_on(stream, early, has_no_output, deadline), name="beginning")
+        await asyncio.wait({reading}, timeout=deadline - now())
+        if not reading.done():  # no messages before the stream: the consumer starts, and so closes, it immediately
+            return [], _delayed_stream(early, reading, stream)
         reading.result()
         return early, stream
     except BaseException:
         await _close_stream(reading, stream)
         raise
+
+
+async def _open_stream(
+    stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool]
+) -> Opened[Message]:
+    """Read the stream up to its first message with output. Close it on any error."""
+    early = list[Message]()
+    try:
+        await _read_on(stream, early, has_no_output)
+        return early, stream
+    except BaseException:
+        await stream.aclose()
+        raise
+
+
+async def _read_on(
+    stream: AsyncGenerator[Message, None],
+    early: list[Message],
+    has_no_output: Callable[[Message], bool],
+    deadline: float = inf,
+) -> None:
+    """Read messages into `early`, up to the first one with output or after the deadline on the loop's clock."""
+    loop = asyncio.get_running_loop()
+    while (message := await anext(stream, None)) is not None:
+        early.append(message)
+        if not has_no_output(message) or loop.time() >= deadline:
+            break
 
 
 async def _delayed_stream(
@@ -141,3 +143,17 @@ async def _close_stream(reading: asyncio.Task[None] | None, stream: AsyncGenerat
             await _cancel_all({reading}, None)
     finally:
         await stream.aclose()
+
+
+async def _cancel_all(
+    tasks: Collection[asyncio.Task[Result]], close: Callable[[Result], Awaitable[None]] | None
+) -> None:
+    """Cancel the tasks and wait for their end, unless the waiting task is cancelled again."""
+    if not tasks:
+        return
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled() and task.exception() is None and close is not None:
+            await close(task.result())

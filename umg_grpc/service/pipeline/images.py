@@ -1,7 +1,7 @@
 """Pipeline of the image operation: whole answers, and streams of drafts and images."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -14,8 +14,7 @@ from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
 from umg_grpc.service.pipeline import validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
-from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
+from umg_grpc.service.pipeline.hedging import first_stream
 from umg_grpc.service.pipeline.image_call import AdmittedImages, complete
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery, are_bytes
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
@@ -68,39 +67,20 @@ class ImagePipeline(
         """
         attempts = await self.attempts(admitted, stream=True)
         while True:
-            with await attempts.next() as scope:
-                early, messages = await self._first_stream(admitted, attempts, scope)
-                streamed = StreamedImages(admitted, scope.attempt.target.channel, self._delivery)
+            with await attempts.next():
+                early, messages = await first_stream(attempts, admitted.model.hedge, is_without_image, HOLD_SECONDS)
+                streamed = StreamedImages(admitted, attempts.attempt.target.channel, self._delivery)
                 async with aclosing(messages):
                     for message in early:
                         await streamed.feed(message)
-                        scope.output_sent = True
+                        attempts.output_sent = True
                         yield message
                     async for message in messages:
                         await streamed.feed(message)
-                        scope.output_sent = True
+                        attempts.output_sent = True
                         yield message
                 streamed.close()
                 return
-
-    async def _first_stream(
-        self,
-        admitted: AdmittedImages,
-        attempts: FailoverLoop[Attempt[ImageCall]],
-        scope: AttemptScope[Attempt[ImageCall]],
-    ) -> Opened[pb.StreamGenerateImageResponse]:
-        """Return the stream of the attempt or, if it is slow, of the first of it and its hedge to produce an image."""
-        call, hedge = admitted.call, admitted.model.hedge
-        if hedge is None or not attempts.has_others:
-            return await open_within(scope.attempt.call.stream(call.seconds_left()), is_without_image, HOLD_SECONDS)
-
-        async def close(opened: Opened[pb.StreamGenerateImageResponse]) -> None:
-            await opened[1].aclose()
-
-        def start(attempt: Attempt[ImageCall]) -> Coroutine[None, None, Opened[pb.StreamGenerateImageResponse]]:
-            return open_stream(attempt.call.stream(call.seconds_left()), is_without_image)
-
-        return await first_to_answer(attempts, scope, hedge, start, close)
 
     async def _validate(self, message: Message) -> None:
         request = message.request if isinstance(message, pb.StreamGenerateImageRequest) else message

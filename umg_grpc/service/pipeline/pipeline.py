@@ -159,24 +159,24 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         preferences, encoder = await self._plan(admitted, stream=stream)
         targets = router.channels(admitted.model.id, self._operation, preferences)
         plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, shared)
-        return FailoverLoop(admitted.call, admitted.model, admitted.request.model, plan, encoder, shared)
+        return FailoverLoop(admitted.call, admitted.model, admitted.request.model, plan)
 
     async def _call_channels(self, admitted: AdmittedT) -> ResponseT:
         """Return the response of the first channel that answers, with its usage counted and stored as required."""
         call: Call = admitted.call
         attempts = await self.attempts(admitted)
         while True:
-            with await attempts.next() as scope:
+            with await attempts.next():
                 response: ResponseT
                 if (hedge := admitted.model.hedge) is None or not attempts.has_others:
-                    response = await scope.attempt.call.send(call.seconds_left())
+                    response = await attempts.attempt.call.send(call.seconds_left())
                 else:
                     response = await first_to_answer(
-                        attempts, scope, hedge, lambda attempt: attempt.call.send(call.seconds_left())
+                        attempts, hedge, lambda attempt: attempt.call.send(call.seconds_left())
                     )
-                if scope.attempt.span is not None:
-                    scope.attempt.span.read_response(response)
-                return await self._settle(admitted, scope.attempt, response)
+                if attempts.attempt.span is not None:
+                    attempts.attempt.span.read_response(response)
+                return await self._settle(admitted, attempts.attempt, response)
 
     async def _validate(self, message: Message) -> None:
         """Raise UmgError for the first rule of the schema that the message breaks."""

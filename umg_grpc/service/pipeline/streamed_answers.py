@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer, set_complete_time
-from umg_grpc.service.pipeline.failover import AttemptScope
+from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.service.pipeline.retention import Memory, Retention
 from umg_grpc.upstream.http.decoding import guarded
@@ -40,9 +40,9 @@ class StreamedAnswer:
     continues it immediately, on any process, finds it.
     """
 
-    def __init__(self, admitted: GenerationCall, scope: AttemptScope[GenerationAttempt], memory: Memory) -> None:
-        self._answer = Answer(admitted, scope.attempt, memory)
-        self._scope = scope
+    def __init__(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt], memory: Memory) -> None:
+        self._answer = Answer(admitted, attempts.attempt, memory)
+        self._attempts = attempts
         self._memory = memory
         self._reservation = memory.budget.reservation()
         self._aggregator: AnswerAggregator | None = None  # set by the first message
@@ -57,7 +57,7 @@ class StreamedAnswer:
         UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
         """
         answer, aggregator = self._answer, self._aggregator or self._begin(message)
-        if (span := self._scope.attempt.span) is not None:
+        if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
         if message.events:  # cheaper than a loop over no events
             for event in message.events:
@@ -68,7 +68,7 @@ class StreamedAnswer:
         if answer.reasoning_mark:
             answer.find_reasoning(message.source_frames)
         if not self._held and (self._unfinished > 0 or not self._delays_end):
-            self._scope.output_sent = True
+            self._attempts.output_sent = True
             return True
         self._held.append(message)
         self._held_bytes += message.ByteSize()
@@ -91,7 +91,7 @@ class StreamedAnswer:
                     self._insert_usage(call.facts.usage)
             await answer.retain(response, streamed=True)
         if self._held:
-            self._scope.output_sent = True
+            self._attempts.output_sent = True
         return self._held
 
     async def __aenter__(self) -> Self:
@@ -102,14 +102,14 @@ class StreamedAnswer:
     ) -> None:
         """Estimate the usage of a stream that broke off, and release the memory reserved for the answer."""
         try:
-            if error is not None and isinstance(error, BREAKS) and self._scope.output_sent and not self._is_ended:
+            if error is not None and isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:
                 await self._estimate_usage()
         finally:
             self._reservation.release()
 
     def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
         """Create the aggregator of the answer, which keeps all of an answer that is stored."""
-        answer, request = self._answer, self._scope.attempt.request
+        answer, request = self._answer, self._attempts.attempt.request
         max_bytes = None if answer.retention.any else ESTIMATED_BYTES
         answer.begin(passthrough=bool(first.source_frames))
         if answer.passthrough:
@@ -144,7 +144,7 @@ class StreamedAnswer:
         """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""
         self._answer.retention, self._answer.reasoning_mark = Retention(), b""
         aggregator.limit(ESTIMATED_BYTES)
-        channel = self._scope.attempt.channel
+        channel = self._attempts.attempt.channel
         logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
 
     async def _estimate_usage(self) -> None:

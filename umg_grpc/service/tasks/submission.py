@@ -188,13 +188,13 @@ class Submissions:
 
     async def _send(self, new: NewTask) -> MediaTask:
         """Send the task to the channels in their order until one accepts it. Raise UmgError if all refuse."""
-        shared, encoder, call = self._context.shared, _Encoder(), new.call
-        plan: AttemptPlan[Attempt[_Call]] = AttemptPlan(new.targets, encoder, shared)
-        attempts = _SubmitLoop(call, new.model, new.request.model, plan, encoder, shared)
+        call = new.call
+        plan: AttemptPlan[Attempt[_Call]] = AttemptPlan(new.targets, _Encoder(), self._context.shared)
+        attempts = _SubmitLoop(call, new.model, new.request.model, plan)
         try:
             while True:
-                with await attempts.next() as scope:
-                    sent = scope.attempt.target
+                with await attempts.next():
+                    sent = attempts.attempt.target
                     if call.facts.attempts > 1 or sent is not new.targets[0]:
                         await self._repin(new.row, sent)
                     upstream = self._context.channels.videos[sent.channel.name]
