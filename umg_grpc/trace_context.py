@@ -1,7 +1,7 @@
 """Trace context of a call (W3C Trace Context): the headers `traceparent` and `tracestate`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -60,10 +60,3 @@ def read_trace_context(parents: Sequence[str], states: Sequence[str]) -> TraceCo
     if len(state) > MAX_STATE_CHARACTERS or not STATE.fullmatch(state):
         state = ""
     return TraceContext(parents[0], state.strip(), trace_id, span_id, bool(int(flags, 16) & 1))
-
-
-def trace_context_of(metadata: Mapping[str, str]) -> TraceContext | None:
-    """Return the trace context in the metadata of a gRPC call; None without a valid one."""
-    if TRACEPARENT not in metadata:
-        return None
-    return read_trace_context([metadata[TRACEPARENT]], [metadata.get(TRACESTATE, "")])

@@ -73,12 +73,12 @@ class CallFacts:
     """Billable quantities of an answer in other units than the tokens of `usage`: images."""
     first_output_seconds: float | None = None
     """Seconds from the call to the first message of its stream."""
+    abandoned: tuple[str, ...] = ()
+    """Channels of hedged attempts that did not win."""
 
     def __init__(self) -> None:
         self.began_at = time.perf_counter()
         self.ended_attempts: list[AttemptRecord] = []
-        self.abandoned: list[str] = []
-        """Channels of hedged attempts that did not win."""
 
     @property
     def upstream_status(self) -> int:
@@ -108,16 +108,6 @@ class CallCharges:
     micro_credits: int = 0
     """Cost of the usage, set at the end of the call."""
 
-    def release(self, usage: pb.Usage | None, *, cancelled: bool) -> None:
-        """Release the slot of the load shedder, and end the call's use of the limits of its key and model. A call that
-        was cancelled before its usage was known is counted with its prompt, a failed one with nothing.
-        """
-        if self.load_shedder is not None:
-            self.load_shedder.leave()
-        for admission in self.admissions:
-            prompt = admission.input_tokens if cancelled else 0
-            admission.release(prompt if usage is None else usage.input_tokens + usage.output_tokens)
-
 
 class Call:
     """State of one call, from its arrival to its log line."""
@@ -134,7 +124,8 @@ class Call:
         self.arrival = arrival
         self.facts = CallFacts()
         self.charges = CallCharges()
-        self.headers: dict[str, str] = {}
+        # the HTTP face chose the request id itself
+        self.headers: dict[str, str] = {} if arrival.trusted else {"x-request-id": arrival.request_id}
         """Initial metadata to send."""
 
     @property

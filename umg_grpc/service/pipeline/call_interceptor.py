@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from math import inf
 from typing import Any, Never
 
 import structlog
@@ -13,12 +14,13 @@ from umg_grpc.access.authentication import Authenticator, KnownKey
 from umg_grpc.access.permissions import required_scopes
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, internal, shutting_down
-from umg_grpc.inprocess import Context, Deserializer, Interceptor, Pairs, Stream, Unary
+from umg_grpc.inprocess import Context, Deserializer, Interceptor, Stream, Unary
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
 from umg_grpc.service.resilience.overload import LoadShedder, uses_model
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.headers import TIMEOUT
 from umg_grpc.wire.text_format import BIG_BYTES
 
 logger = structlog.get_logger()
@@ -69,7 +71,7 @@ class CallInterceptor(Interceptor):
                 if isinstance(request, bytes):
                     request = await self._decode(method, request, scopes)
                 answer = await inner(request, context)
-                await context.send_initial_metadata(_headers(call))
+                await context.send_initial_metadata((*call.headers.items(),))
                 return answer
             except Exception as error:  # all failures, expected or not
                 failure = _failure(error, call)
@@ -101,7 +103,7 @@ class CallInterceptor(Interceptor):
                     async for message in messages:
                         if not sent:
                             call.facts.first_output_seconds = time.perf_counter() - call.facts.began_at
-                            await context.send_initial_metadata(_headers(call))
+                            await context.send_initial_metadata((*call.headers.items(),))
                             sent = True
                         yield message
             except Exception as error:
@@ -129,7 +131,8 @@ class CallInterceptor(Interceptor):
         if not call.arrival.trusted:
             self._socket_tasks[call] = task = asyncio.current_task()
             _hold_memory(task)
-        call.limit(context.time_remaining())
+        if (seconds := context.time_remaining()) != inf or TIMEOUT in call.arrival.metadata:
+            call.limit(seconds)
         if load_shedder is not None:
             load_shedder.check()
             await load_shedder.enter(call.seconds_left())
@@ -181,15 +184,6 @@ def _hold_memory(task: asyncio.Task[Any] | None) -> None:
         task.add_done_callback(lambda _: memory.release())
 
 
-def _headers(call: Call) -> Pairs:
-    """Return the initial metadata. The HTTP face chose its request id itself and gets none."""
-    return (
-        [*call.headers.items()]
-        if call.arrival.trusted
-        else [("x-request-id", call.arrival.request_id), *call.headers.items()]
-    )
-
-
 def _failure(error: Exception, call: Call) -> UmgError:
     """Return the error for the caller, without its traceback: the frames in it hold the request, and that of the
     caller of this function also the error, a cycle that would keep them until the next garbage collection. An
@@ -215,7 +209,7 @@ async def _abort(error: UmgError, call: Call, context: Context, *, sent: bool = 
     and its callers. They must not refer to the context: the cycle would keep the request until the next garbage
     collection.
     """
-    headers = [] if sent else _headers(call)
+    headers = () if sent else (*call.headers.items(),)
     if not sent:
         await context.send_initial_metadata(headers)
     details = to_status(error, "" if call.arrival.trusted else call.arrival.request_id)

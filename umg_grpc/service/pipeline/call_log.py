@@ -3,6 +3,7 @@
 import time
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.key_uses import KeyUses
 from umg_grpc.access.usage import UsageLog
@@ -14,14 +15,13 @@ from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
 from umg_grpc.service.pipeline.usage import settle_usage
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.service.telemetry.interface import Attribute, Telemetry
-from umg_grpc.trace_context import OUTGOING, trace_context_of
+from umg_grpc.trace_context import OUTGOING, TRACEPARENT, TRACESTATE, read_trace_context
 from umg_grpc.v1 import pb
 from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.core.json import echo
 
-logger = structlog.get_logger()
-
 KEY, KEY_PREFIX = "key", "key_prefix"  # fields of the log
+NO_KEY = (None, None)
 OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served without credentials
 
 
@@ -39,6 +39,7 @@ class CallLog:
         self._metrics = metrics
         self._usage = usage
         self._telemetry = telemetry
+        self._logger: FilteringBoundLogger = structlog.get_logger().bind()
 
     def open(self, method: str, context: Context) -> Call:
         """Create the call, with its span if there is telemetry, and make it the current one."""
@@ -54,7 +55,8 @@ class CallLog:
             request_id = request_id_of(metadata.get("x-request-id"))
             arrival = Arrival(method, metadata, trusted=False, request_id=request_id)
         call = Call(arrival)
-        arrival.trace = trace_context_of(metadata)
+        if TRACEPARENT in metadata:
+            arrival.trace = read_trace_context([metadata[TRACEPARENT]], [metadata.get(TRACESTATE, "")])
         if self._telemetry is not None:
             call.span = self._telemetry.begin(method, arrival.trace)
             arrival.trace = call.span.trace
@@ -64,26 +66,36 @@ class CallLog:
 
     def close(self, call: Call, failure: UmgError | None) -> None:
         """Release the limits of the key, count the call, and write its usage record and its log line."""
-        arrival, facts, charges = call.arrival, call.facts, call.charges
-        charges.release(facts.usage, cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
+        arrival, facts, charges, usage = call.arrival, call.facts, call.charges, call.facts.usage
         seconds = time.perf_counter() - facts.began_at
+        if charges.load_shedder is not None:
+            charges.load_shedder.leave()
+        for admission in charges.admissions:
+            if usage is not None:
+                admission.release(usage.input_tokens + usage.output_tokens)
+            else:  # a cancelled call is counted with its prompt, a failed one with nothing
+                is_cancelled = failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED
+                admission.release(admission.input_tokens if is_cancelled else 0)
         settle_usage(self._usage, call, seconds, failure)
         if charges.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
             charges.reservation.end(charges.micro_credits)
-        if self._key_uses is not None and call.known_caller is not None:
-            self._key_uses.note(call.known_caller.key_id)
+        key_id, key_prefix = call.rejected_key or NO_KEY
+        if (caller := call.known_caller) is not None:
+            key_id, key_prefix = caller.key_id, caller.key_prefix
+            if self._key_uses is not None:
+                self._key_uses.note(key_id)
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:
-            call.span.end(_span_attributes(call), facts.usage if not facts.is_cached else None, failure)
-        if failure is not None and failure.cause in REFUSALS:
-            return  # the load shedder logs one line per second for all of them
-        usage, model = facts.usage, facts.model
+            call.span.end(_span_attributes(call), usage if not facts.is_cached else None, failure)
+        model = facts.model
         provider: dict[str, str | int | None] = {"upstream_status": facts.upstream_status or None}
         if failure is not None:
+            if failure.cause in REFUSALS:
+                return  # the load shedder logs one line per second for all of them
             model = model or echo(failure.metadata.get("model", ""))
             provider = failure.facts.log_fields() if failure.facts is not None else provider
-        logger.info(
+        self._logger.info(
             "call",
             method=arrival.method.removeprefix(OWN_PREFIX),
             face=arrival.metadata.get("x-umg-face"),
@@ -93,7 +105,7 @@ class CallLog:
             cause=(failure.cause or None) if failure else None,
             ms=round(seconds * 1000, 1),
             first_ms=round(facts.first_output_seconds * 1000, 1) if facts.first_output_seconds is not None else None,
-            **_key_fields(call),
+            **{KEY: key_id, KEY_PREFIX: key_prefix},
             model=model or None,
             channel=facts.channel or None,
             attempts=facts.attempts or None,
@@ -104,13 +116,6 @@ class CallLog:
             cost=charges.micro_credits / MICRO_CREDITS if charges.micro_credits else None,
             **provider,
         )
-
-
-def _key_fields(call: Call) -> dict[str, str]:
-    """Return the fields of the key in the log line of a call, also of a key that was rejected."""
-    if (caller := call.known_caller) is not None:
-        return {KEY: caller.key_id, KEY_PREFIX: caller.key_prefix}
-    return {} if call.rejected_key is None else {KEY: call.rejected_key.key_id, KEY_PREFIX: call.rejected_key.prefix}
 
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:
