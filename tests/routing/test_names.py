@@ -122,9 +122,9 @@ def test_an_alias_is_described_under_its_own_name(router: Router) -> None:
 
 
 def test_an_operation_that_no_channel_of_the_pattern_supports_is_refused(router: Router) -> None:
-    router.check("vendor/x", EMBED)
+    router.reachable("vendor/x", EMBED)
     with pytest.raises(UmgError) as caught:
-        router.check("vendor/x", RERANK)
+        router.reachable("vendor/x", RERANK)
     assert caught.value.reason == pb.ERROR_REASON_UNSUPPORTED_FIELD
 
 

@@ -73,7 +73,7 @@ def test_a_key_whose_channels_do_not_serve_the_model_is_refused() -> None:
     for look_up in (
         lambda: made.channels("m", GENERATE, preferences),
         lambda: made.explain("m", GENERATE, preferences),
-        lambda: made.check("m", GENERATE, preferences.pins),
+        lambda: made.reachable("m", GENERATE, preferences.pins),
     ):
         with pytest.raises(UmgError) as caught:
             look_up()
@@ -86,7 +86,7 @@ def test_pins_are_held_against_the_channels_that_can_do_it() -> None:
     made = router("a", "b protocols: [embeddings]")
     assert order(made, RoutePreferences(pins=("b",)), EMBED) == "b"
     with pytest.raises(UmgError) as caught:
-        made.check("m", GENERATE, ("b",))
+        made.reachable("m", GENERATE, ("b",))
     assert caught.value.reason == pb.ERROR_REASON_PERMISSION_DENIED
 
 

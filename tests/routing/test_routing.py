@@ -252,7 +252,7 @@ def test_a_channel_has_the_configured_else_the_known_else_all_operations_of_its_
     assert target.operations == set(described.operations)
     for operation in PROTOCOLS:
         if operation in described.operations:
-            router.check(case.model, operation)
+            router.reachable(case.model, operation)
             assert router.channels(case.model, operation) == [target]
 
 
@@ -275,7 +275,7 @@ UNABLE = [
 @pytest.mark.parametrize("case", UNABLE, ids=lambda case: case.id)
 def test_an_unsupported_operation_is_refused_with_the_supported_ones(case: Unable) -> None:
     router = file(case.channel)
-    for look_up in (router.channels, router.check):
+    for look_up in (router.channels, router.reachable):
         with pytest.raises(UmgError) as caught:
             look_up("m", case.operation)
         assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNSUPPORTED_FIELD, {"field": "model"})
@@ -285,7 +285,7 @@ def test_an_unsupported_operation_is_refused_with_the_supported_ones(case: Unabl
 def test_a_missing_model_is_unknown_for_every_operation() -> None:
     router = file("protocols: [chat], models: [m]")
     for operation in PROTOCOLS:
-        for look_up in (router.channels, router.check):
+        for look_up in (router.channels, router.reachable):
             with pytest.raises(UmgError) as caught:
                 look_up("n", operation)
             assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND

@@ -118,9 +118,12 @@ class Router:
             weights[rank] += target.channel.weight
         return [Explained(target, tuple(_reasons(target, rank, preferences, weights[rank]))) for target, rank in order]
 
-    def check(self, model: str, operation: Operation, pins: tuple[str, ...] = ()) -> None:
-        """Raise UmgError if `channels` would raise it."""
-        self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY)
+    def reachable(self, model: str, operation: Operation, pins: tuple[str, ...] = ()) -> list[Target]:
+        """Return the channels that a key with these pins may use, unordered; never empty. Raise UmgError as `channels`
+        does.
+        """
+        _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY)
+        return targets
 
     def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[Operation] | None = None) -> bool:
         """Return whether a key with these pins may use a channel of a base model for one of the operations, None for

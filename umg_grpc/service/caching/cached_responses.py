@@ -87,16 +87,24 @@ class CacheEntry:
         self.report(outcome)
         return answer
 
-    async def streamed(self) -> "pb.StreamGenerateResponse | Recording":
-        """Return the cached stream as one message, or a recording for the stream that the caller then makes."""
-        if self.key is None:
-            return Recording(self, None)
-        left = self.call.seconds_left()
-        found = await self.lookup.cache.get_or_fill(self.key, self.seconds, pb.StreamGenerateResponse, seconds=left)
-        if isinstance(found, CacheFill):
-            return Recording(self, found)
-        self.report(HIT)
-        return found
+    async def streamed(
+        self, make: Callable[[], AsyncGenerator[pb.StreamGenerateResponse, None]]
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Yield the cached stream as one message or, if there is none, the stream that `make` returns, which is then
+        cached.
+        """
+        found = None
+        if self.key is not None:
+            found = await self.lookup.cache.get_or_fill(
+                self.key, self.seconds, pb.StreamGenerateResponse, seconds=self.call.seconds_left()
+            )
+        if isinstance(found, pb.StreamGenerateResponse):
+            self.report(HIT)
+            yield found
+            return
+        async with aclosing(Recording(self, found).record(make())) as messages:
+            async for message in messages:
+                yield message
 
     @property
     def is_exact(self) -> bool:

@@ -42,10 +42,8 @@ class PromptCacheAffinity:
         channel, seen = self._channels.get(beginning, ("", 0.0))
         return channel if self._now() - seen <= SECONDS else ""
 
-    def note(self, beginning: bytes | None, channel: str) -> None:
+    def note(self, beginning: bytes, channel: str) -> None:
         """Record that the channel has served the conversation."""
-        if beginning is None:
-            return
         self._channels[beginning] = (channel, self._now())
         self._channels.move_to_end(beginning)
         if len(self._channels) > MAX_CONVERSATIONS:

@@ -43,8 +43,7 @@ class Answer:
 
     def begin(self, *, passthrough: bool) -> None:
         """Record whether the provider's own body goes to the caller."""
-        self.passthrough, retention = passthrough, self.retention
-        face = self.admitted.face
+        self.passthrough, retention, face = passthrough, self.retention, self.admitted.face
         if not passthrough:
             retention.ids = retention.ids and face is not None and face.stores_by_default
         elif retention.reasoning and face is not None:
@@ -59,7 +58,8 @@ class Answer:
         """Complete the answer and store it as required. Return it."""
         self.begin(passthrough=response.HasField("source"))
         self.complete(response)
-        set_complete_time(response)
+        if not response.HasField("complete_time"):
+            response.complete_time.seconds = int(time.time())
         if not self.passthrough:
             self._complete_calls(response)
             self._report_unsupported(response)
@@ -178,12 +178,6 @@ class Answer:
                 continued=continued if isinstance(continued, Continued) else None,
                 upstream_response_id=response.response_id if self.passthrough else "",
             )
-
-
-def set_complete_time(ended: pb.GenerateResponse | pb.CandidateFinished) -> None:
-    """Set the completion time if the provider did not."""
-    if not ended.HasField("complete_time"):
-        ended.complete_time.seconds = int(time.time())
 
 
 def _header_name(part: pb.Part) -> str:

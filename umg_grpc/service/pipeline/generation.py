@@ -55,8 +55,10 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         limit of the key.
         """
         decoded, access = await self.read(call, message, request)
-        decoded = _apply_rules(decoded, access.resolved, stream=stream)
-        await self.count_request(call, access, decoded.canonical)
+        decoded, model = _apply_rules(decoded, access.resolved, stream=stream), access.resolved.model
+        if access.has_limits:
+            await self.count_request(call, model, decoded.canonical)
+        call.facts.model = model.id  # set here, since the call may reach no channel
         face, conversations = FORMATS.get(decoded.canonical.source.format), self._memory.conversations
         if conversations is None:
             decoded = _disable_storage(decoded, face)
@@ -69,12 +71,14 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         if request.HasField("thread"):
             continued = await self._open_thread(call, decoded, access.resolved, stream=stream)
         elif request.previous_response_id:
-            continued = await self._continue(call, decoded, access.resolved.model.id)
-        try:
-            await self.reserve_cost(call, access, decoded if continued is None else continued.whole)
-        except BaseException:  # cancellation too: another call may continue the thread then
-            await self.close(call, continued)
-            raise
+            continued = await self._continue(call, decoded, model.id)
+        if access.has_budget:
+            try:
+                await self.reserve_cost(call, model, decoded if continued is None else continued.whole)
+            except BaseException:  # cancellation too: another call may continue the thread then
+                await self.close(call, continued)
+                raise
+        call.charges.prices = model.prices
         beginning = None
         if access.has_several:
             threaded = continued.continued if isinstance(continued, Thread) else None
@@ -84,8 +88,8 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             call=call,
             request=request,
             notes=notes,
-            model=access.resolved.model,
             access=access,
+            model=model,
             face=face,
             continued=continued,
             beginning=beginning,
@@ -97,36 +101,32 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         if self._memory.threads is not None and isinstance(continued, Thread):
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
 
-    async def stream(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Return the cached response as a stream of one message, else the stream of the first channel that answers,
-        which the caller reads immediately. Raise UmgError.
+    async def stream(
+        self, admitted: GenerationCall, *, use_cache: bool = True
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Yield the cached response in one message, else the stream of the first channel that answers. Failover stops
+        with the first message sent. `use_cache`: False for the stream that is to be cached. Raise UmgError.
         """
-        call = admitted.call
-        entry = None
-        if admitted.model.cache or CACHE in call.arrival.metadata:
-            entry = await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes)
-        if entry is None:
-            return self._stream_channels(admitted)
-        found = await entry.streamed()
-        if isinstance(found, pb.StreamGenerateResponse):
-            return _one(found)
-        return found.record(self._stream_channels(admitted))
-
-    async def _stream_channels(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the stream of the first channel that answers. Failover stops with the first message sent."""
+        if use_cache and (admitted.model.cache or CACHE in admitted.call.arrival.metadata):
+            entry = await self._context.cache.entry(admitted.call, admitted.model, admitted.request, admitted.notes)
+            if entry is not None:
+                async with aclosing(entry.streamed(lambda: self.stream(admitted, use_cache=False))) as messages:
+                    async for message in messages:
+                        yield message
+                return
         attempts, has_no_output = await self.attempts(admitted, stream=True), partial(is_without_output, admitted.face)
         while True:
             with await attempts.next():
                 early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
-                async with StreamedAnswer(admitted, attempts, self._memory) as answer:
-                    async with aclosing(messages):
-                        for message in early:
-                            if answer.feed(message):
-                                yield message
-                        async for message in messages:
-                            if answer.feed(message):
-                                yield message
-                    self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
+                async with StreamedAnswer(admitted, attempts, messages, self._memory) as answer:
+                    for message in early:
+                        if answer.feed(message):
+                            yield message
+                    async for message in messages:
+                        if answer.feed(message):
+                            yield message
+                    if admitted.beginning is not None:
+                        self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
                     for message in await answer.close():
                         yield message
                     return
@@ -164,12 +164,13 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
                 is_healthy=self._context.shared.is_healthy,
             )
         upstreams = self._context.channels.text
-        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream=stream)
+        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream)
 
     async def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
     ) -> pb.GenerateResponse:
-        self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
+        if admitted.beginning is not None:
+            self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
         return await Answer(admitted, attempt, self._memory).whole(response)
 
     async def _open_thread(
@@ -219,16 +220,12 @@ def _apply_rules(
 ) -> DecodedRequest[pb.GenerateRequest]:
     """Check the tool choice, and return the request under the rules of the model's family. Raise UmgError."""
     request, notes = decoded
-    if not request.thread.previous_response_id:  # the tools of a continued thread are in the thread
-        check_tool_choice(request)
+    if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not request.thread.previous_response_id:
+        check_tool_choice(request)  # the tools of a continued thread are in the thread
     applied, edited = families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
     if applied is request:
         return decoded
     return DecodedRequest(applied, notes.with_edited("reasoning") if edited else notes)
-
-
-async def _one(message: pb.StreamGenerateResponse) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-    yield message
 
 
 def _disable_storage(

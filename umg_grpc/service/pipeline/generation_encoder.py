@@ -15,7 +15,6 @@ from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import Thread
 from umg_grpc.service.conversations.upstream_objects import AccountObject, account_objects, check_ownership
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
-from umg_grpc.service.pipeline.model_access import Access
 from umg_grpc.service.pipeline.pipeline import Admitted
 from umg_grpc.upstream.interface import TextCall, TextUpstream
 from umg_grpc.v1 import pb
@@ -30,7 +29,6 @@ MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 class GenerationCall(Admitted[pb.GenerateRequest]):
     """An admitted call, with the state that its attempts need."""
 
-    access: Access
     face: TextFormat | None  # format of the caller's body; None for a request in the canonical form
     continued: Continued | Thread | None
     beginning: bytes | None
@@ -71,27 +69,15 @@ async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None
     return Origin(channel or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
 
 
+@dataclass(slots=True, eq=False)
 class GenerationEncoder:
     """Encoder of a text request for each channel to try."""
 
-    def __init__(
-        self,
-        admitted: GenerationCall,
-        upstreams: Mapping[str, TextUpstream],
-        reasoning: ReasoningStore | None,
-        state_channels: Mapping[str, str],
-        *,
-        stream: bool,
-    ) -> None:
-        """Create the encoder of a call with the upstreams at its start, by channel, since a reload of the config
-        replaces them. `state_channels`: see `Origin`.
-        """
-        self._admitted = admitted
-        self._owner = admitted.access.caller.key_id
-        self._upstreams = upstreams
-        self._reasoning = reasoning
-        self._state_channels = state_channels
-        self._stream = stream
+    _admitted: GenerationCall
+    _upstreams: Mapping[str, TextUpstream]  # by channel; those at the start of the call: a reload replaces them
+    _reasoning: ReasoningStore | None
+    _state_channels: Mapping[str, str]  # see `Origin`
+    _is_stream: bool
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
         """Return whether the call failed only because the provider no longer has, or never stores, the continued
@@ -139,7 +125,7 @@ class GenerationEncoder:
             notes = notes.with_edited("messages")
         if (limit := self._admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
-        call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=quirks)
+        call = upstream.prepare(request, target.model, notes, stream=self._is_stream, quirks=quirks)
         if lacks_state:
             call.report.drop("state")
         attempt = GenerationAttempt(channel=channel.name, target=target, call=call, request=request)
@@ -175,7 +161,9 @@ class GenerationEncoder:
         thoughts = target.quirks.accepts_reasoning(format_name)
         if same_format and not thoughts:
             return decoded
-        restored = await reasoning.restore(self._owner, request, target.channel.name, thoughts=thoughts)
+        restored = await reasoning.restore(
+            self._admitted.access.caller.key_id, request, target.channel.name, thoughts=thoughts
+        )
         if same_format and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)
         return DecodedRequest(restored, notes)
@@ -184,7 +172,8 @@ class GenerationEncoder:
         """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller."""
         owners = dict[str, str]()
         if self._reasoning is not None:
-            owners = await self._reasoning.channels_of(self._owner, [named.id for named in objects])
+            owner = self._admitted.access.caller.key_id
+            owners = await self._reasoning.channels_of(owner, [named.id for named in objects])
         check_ownership(objects, owners, target.channel.name)
 
     def _with_caller_path(self, error: UmgError) -> UmgError:

@@ -55,11 +55,15 @@ class ImagePipeline(
             await asyncio.to_thread(check_inputs, request)
         check(request, rules, notes.family)
         self._delivery.check_addresses(request)
-        await self.count_request(call, access, request)
-        await self.reserve_cost(call, access, decoded)
+        if access.has_limits:
+            await self.count_request(call, model, request)
+        call.facts.model = model.id  # set here, since the call may reach no channel
+        if access.has_budget:
+            await self.reserve_cost(call, model, decoded)
+        call.charges.prices = model.prices
         if notes.files is not None and (model.cache or CACHE in call.arrival.metadata or not are_bytes(request, rules)):
             notes = replace(notes, files=None)
-        return AdmittedImages(call=call, request=request, notes=notes, model=model, rules=rules)
+        return AdmittedImages(call=call, request=request, notes=notes, access=access, model=model, rules=rules)
 
     async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
         """Yield the stream of the first channel that answers. Failover stops with the first message sent. Raise

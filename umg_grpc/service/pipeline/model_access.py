@@ -14,7 +14,7 @@ from typing import NamedTuple
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import FREE
-from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, letters_of, model_not_found
+from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, Target, letters_of, model_not_found
 from umg_grpc.service.pipeline.channels import Channels
 
 MAX_RESOLVED = 4096
@@ -39,6 +39,9 @@ class Access(NamedTuple):
     """Whether the cost of a call is reserved: the key has a budget, and the model is not free."""
     has_several: bool
     """Whether more than one channel serves the model, for any operation."""
+    router: Router
+    only_target: Target | None
+    """The only channel of the router that the key may use for the operation; None if it may use several."""
 
 
 class ModelAccess:
@@ -66,7 +69,7 @@ class ModelAccess:
         resolved = find_model(router, caller, name)
         if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
             raise not_found(caller, name, router)
-        router.check(resolved.model.id, self._operation, caller.channels)
+        targets = router.reachable(resolved.model.id, self._operation, caller.channels)
         if len(self._resolved) >= MAX_RESOLVED:
             self._resolved.clear()
         model = resolved.model
@@ -76,6 +79,8 @@ class ModelAccess:
             has_limits=caller.has_limits or model.limits is not None,
             has_budget=caller.budget_micro_credits is not None and model.prices is not FREE,
             has_several=router.has_several(model.id),
+            router=router,
+            only_target=targets[0] if len(targets) == 1 else None,
         )
         return access
 

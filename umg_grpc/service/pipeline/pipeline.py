@@ -6,15 +6,12 @@ settlement.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from umg_grpc.access.key_limits import KeyLimits
-from umg_grpc.access.limited import LimitedModel
 from umg_grpc.access.usage import UsageLog
-from umg_grpc.errors import UmgError
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
@@ -24,13 +21,13 @@ from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.cost_bounds import cost_bound
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedging import first_to_answer
+from umg_grpc.service.pipeline.limits import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage import UsageInFlight
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.v1 import pb
-from umg_grpc.wire import headers_of_limits
 from umg_grpc.wire.core.headers import CACHE
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
@@ -61,6 +58,7 @@ class Admitted(Generic[RequestT]):
     call: Call
     request: RequestT  # as the caller sent it
     notes: RequestNotes
+    access: Access
     model: PublicModel
 
 
@@ -94,76 +92,29 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         self._check_content(request)
         return DecodedRequest(request, notes), self._access.resolve(call.caller, request.model)
 
-    async def count_request(self, call: Call, access: Access, request: RequestT) -> None:
+    async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
         """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""
-        if access.has_limits:
-            await self._acquire(call, access, request)
-        call.facts.model = access.resolved.model.id  # set here, since the call may reach no channel
-
-    async def _acquire(self, call: Call, access: Access, request: RequestT) -> None:
-        """Count the call against the limits of its key, then those of its model. Raise UmgError(RATE_LIMITED)."""
-        limits, caller, model = self._context.limits, access.caller, access.resolved.model
         estimate = estimate_tokens(request, model.described)
-        own = [limits.open(caller)] if caller.has_limits else []
-        shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
-        call.charges.admissions = (*own, *shared)
-        try:
-            for admission in call.charges.admissions:
-                await admission.acquire(estimate)
-        finally:
-            for admission in own:
-                headers = headers_of_limits(request.source.format)
-                call.headers.update(headers(admission.status, datetime.now(UTC)))
+        await acquire_limits(call, self._context.limits, model, estimate, request.source.format)
 
-    async def reserve_cost(self, call: Call, access: Access, decoded: DecodedRequest[RequestT]) -> None:
-        """Reserve the maximum cost of the call until it ends, if its key has a budget, and limit the answer to it.
+    async def reserve_cost(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
+        """Reserve the maximum cost of a call of a key with a budget until it ends, and limit the answer to it.
         `decoded`: with the whole conversation. Raise UmgError(QUOTA_EXHAUSTED).
         """
-        model = access.resolved.model
-        if access.has_budget:
-            await self._reserve(call, model, decoded)
-        call.charges.prices = model.prices
-
-    async def _reserve(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
-        """Reserve the maximum cost of a call of a key with a budget. Raise UmgError."""
-        if self._context.usage is None:
-            message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
         bound = cost_bound(decoded, model.described, model.prices, strict=call.strict)
-        budgets = self._context.usage.budgets
-        call.charges.reservation = await budgets.reserve(call.caller, bound.least, bound.most)
+        await reserve_budget(call, self._context.usage, bound.least, bound.most)
         if call.charges.reservation is not None:
             call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)
 
-    async def answer(self, admitted: AdmittedT) -> ResponseT:
+    async def answer(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
         """Return the cached response, else the response of the first channel that answers, with its usage counted and
-        stored as required. Raise UmgError.
+        stored as required. `use_cache`: False for the response that is to be cached. Raise UmgError.
         """
         call: Call = admitted.call
-        entry = None
-        if admitted.model.cache or CACHE in call.arrival.metadata:
+        if use_cache and (admitted.model.cache or CACHE in call.arrival.metadata):
             entry = await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes)
-        if entry is None:
-            return await self._call_channels(admitted)
-        return await entry.whole(lambda: self._call_channels(admitted), self._response_type)
-
-    async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
-        """Return the attempts of the call, best channel first."""
-        shared, router = self._context.shared, self._context.channels.router
-        if self._context.usage is not None:
-            admitted.call.charges.usage_in_flight = UsageInFlight(
-                self._context.usage, admitted.call, admitted.request, admitted.model.described
-            )
-        if admitted.call.span is not None:
-            admitted.call.span.describe(self._operation, admitted.request, stream=stream)
-        preferences, encoder = await self._plan(admitted, stream=stream)
-        targets = router.channels(admitted.model.id, self._operation, preferences)
-        plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, shared)
-        return FailoverLoop(admitted.call, admitted.model, admitted.request.model, plan)
-
-    async def _call_channels(self, admitted: AdmittedT) -> ResponseT:
-        """Return the response of the first channel that answers, with its usage counted and stored as required."""
-        call: Call = admitted.call
+            if entry is not None:
+                return await entry.whole(lambda: self.answer(admitted, use_cache=False), self._response_type)
         attempts = await self.attempts(admitted)
         while True:
             with await attempts.next():
@@ -177,6 +128,23 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                 if attempts.attempt.span is not None:
                     attempts.attempt.span.read_response(response)
                 return await self._settle(admitted, attempts.attempt, response)
+
+    async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
+        """Return the attempts of the call, best channel first."""
+        context, model, access = self._context, admitted.model, admitted.access
+        call: Call = admitted.call
+        if context.usage is not None:
+            call.charges.usage_in_flight = UsageInFlight(context.usage, call, admitted.request, model.described)
+        if call.span is not None:
+            call.span.describe(self._operation, admitted.request, stream=stream)
+        preferences, encoder = await self._plan(admitted, stream=stream)
+        router = context.channels.router
+        if access.only_target is not None and access.router is router:  # else a reload has replaced the channels
+            targets = [access.only_target]
+        else:
+            targets = router.channels(model.id, self._operation, preferences)
+        plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, context.shared)
+        return FailoverLoop(call, model, admitted.request.model, plan)
 
     async def _validate(self, message: Message) -> None:
         """Raise UmgError for the first rule of the schema that the message breaks."""

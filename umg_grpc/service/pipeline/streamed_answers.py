@@ -1,6 +1,8 @@
 """Streamed answers: completed message by message, accounted for, and stored at their end."""
 
 import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterable
 from types import TracebackType
 from typing import Self
 
@@ -9,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
-from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer, set_complete_time
+from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.service.pipeline.retention import Memory, Retention
@@ -40,9 +42,17 @@ class StreamedAnswer:
     continues it immediately, on any process, finds it.
     """
 
-    def __init__(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt], memory: Memory) -> None:
+    def __init__(
+        self,
+        admitted: GenerationCall,
+        attempts: FailoverLoop[GenerationAttempt],
+        messages: AsyncGenerator[pb.StreamGenerateResponse, None],
+        memory: Memory,
+    ) -> None:
+        """Create the answer of the current attempt. `messages`: its stream, which is closed at the end."""
         self._answer = Answer(admitted, attempts.attempt, memory)
         self._attempts = attempts
+        self._messages = messages
         self._memory = memory
         self._reservation = memory.budget.reservation()
         self._aggregator: AnswerAggregator | None = None  # set by the first message
@@ -60,8 +70,7 @@ class StreamedAnswer:
         if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
         if message.events:  # cheaper than a loop over no events
-            for event in message.events:
-                self._observe(event)
+            self._observe(message.events)
         aggregator.feed(message)
         if aggregator.retained_bytes > FREE_BYTES and not self._reservation.hold(aggregator.retained_bytes):
             self._stop_keeping(aggregator)
@@ -100,8 +109,9 @@ class StreamedAnswer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Estimate the usage of a stream that broke off, and release the memory reserved for the answer."""
+        """Close the stream, estimate its usage if it broke off, and release the memory reserved for the answer."""
         try:
+            await self._messages.aclose()
             if error is not None and isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:
                 await self._estimate_usage()
         finally:
@@ -126,19 +136,22 @@ class StreamedAnswer:
             return True
         return not answer.passthrough and answer.admitted.call.facts.usage is None
 
-    def _observe(self, event: pb.GenerateEvent) -> None:
-        """Record the usage, the end, the head and the tool call ids that an event contains."""
+    def _observe(self, events: Iterable[pb.GenerateEvent]) -> None:
+        """Record the usage, the end, the head and the tool call ids that the events contain."""
         admitted = self._answer.admitted
-        if event.HasField("usage"):
-            admitted.call.facts.usage = event.usage
-        elif event.HasField("finished"):
-            self._unfinished -= 1
-            set_complete_time(event.finished)
-        elif event.HasField("started"):
-            self._answer.complete(event.started)
-            admitted.call.list_dropped(event.started)
-        elif event.HasField("part_started") and not admitted.request.face_hints.legacy_functions:
-            self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
+        for event in events:
+            kind = event.WhichOneof("kind")
+            if kind == "usage":
+                admitted.call.facts.usage = event.usage
+            elif kind == "finished":
+                self._unfinished -= 1
+                if not event.finished.HasField("complete_time"):
+                    event.finished.complete_time.seconds = int(time.time())
+            elif kind == "started":
+                self._answer.complete(event.started)
+                admitted.call.list_dropped(event.started)
+            elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
+                self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
 
     def _stop_keeping(self, aggregator: AnswerAggregator) -> None:
         """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""

@@ -47,9 +47,14 @@ class UnaryPipeline(
         """Validate and admit the request. Raise UmgError if it breaks a rule of the schema or a limit of the key."""
         call = current()
         decoded, access = await self.read(call, message, message)
-        await self.count_request(call, access, decoded.canonical)
-        await self.reserve_cost(call, access, decoded)
-        return UnaryCall(call=call, request=decoded.canonical, notes=decoded.notes, model=access.resolved.model)
+        (request, notes), model = decoded, access.resolved.model
+        if access.has_limits:
+            await self.count_request(call, model, request)
+        call.facts.model = model.id  # set here, since the call may reach no channel
+        if access.has_budget:
+            await self.reserve_cost(call, model, decoded)
+        call.charges.prices = model.prices
+        return UnaryCall(call=call, request=request, notes=notes, access=access, model=model)
 
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
         def decode(

@@ -40,7 +40,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         """Yield the cached response in one message, else the stream of the first channel that answers."""
         admitted = await self._pipeline.admit(current(), request, request.request, stream=True)
         try:
-            async with aclosing(await self._pipeline.stream(admitted)) as messages:
+            async with aclosing(self._pipeline.stream(admitted)) as messages:
                 async for message in messages:
                     yield message
         finally:

@@ -72,7 +72,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         request = self._checked(call, request)
         check_urls(request, self._fetcher.check)
         model = self._model(call, request.model)
-        self._channels.router.check(model.id, CREATE_VIDEO, call.caller.channels)
+        self._channels.router.reachable(model.id, CREATE_VIDEO, call.caller.channels)
         row = await self._submitted(call, request, model)
         return pb.CreateVideoTaskResponse(task=self._shown(call, row))
 
@@ -87,7 +87,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         if source.state != SUCCEEDED:
             raise _wrong_state(source, "only a task that has succeeded can be changed")
         model = self._model(call, source.model)
-        self._channels.router.check(model.id, REMIX_VIDEO, call.caller.channels)
+        self._channels.router.reachable(model.id, REMIX_VIDEO, call.caller.channels)
         row = await self._submitted(call, _remix_request(source, request), model, source)
         return pb.RemixVideoTaskResponse(task=self._shown(call, row))
 

@@ -8,14 +8,12 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.key_limits import TokenEstimate
-from umg_grpc.access.limited import LimitedModel
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.prices import FREE
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
@@ -23,13 +21,13 @@ from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
+from umg_grpc.service.pipeline.limits import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import Hold
 from umg_grpc.upstream.interface import VideoUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire import headers_of_limits
 from umg_grpc.wire.core.headers import DROPPED
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
@@ -115,23 +113,10 @@ class Submissions:
 
     async def admit(self, call: Call, model: PublicModel, micro_credits: int) -> None:
         """Count the call against the limits of its key and model, and reserve its maximum cost. Raise UmgError."""
-        limits, caller, context = self._context.limits, call.caller, self._context
         call.facts.model = model.id
-        own = [limits.open(caller)] if caller.has_limits else []
-        shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
-        call.charges.admissions = (*own, *shared)
-        try:
-            for admission in call.charges.admissions:
-                await admission.acquire(TokenEstimate(0, 0))
-        finally:
-            for admission in own:
-                call.headers.update(headers_of_limits("")(admission.status, datetime.now(UTC)))
-        if caller.budget_micro_credits is None or model.prices is FREE:
-            return
-        if context.usage is None:
-            message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        call.charges.reservation = await context.usage.budgets.reserve(caller, micro_credits)
+        await acquire_limits(call, self._context.limits, model, TokenEstimate(0, 0))
+        if call.caller.budget_micro_credits is not None and model.prices is not FREE:
+            await reserve_budget(call, self._context.usage, micro_credits)
 
     async def submit(self, new: NewTask) -> MediaTask:
         """Record the task and send it. Return its row: accepted, or in an unknown state. Raise UmgError if no provider

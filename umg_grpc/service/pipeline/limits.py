@@ -1,0 +1,39 @@
+"""Limits and budget of a call: its use of them begins before the first attempt, and ends with the call."""
+
+from datetime import UTC, datetime
+
+from umg_grpc.access.key_limits import KeyLimits, TokenEstimate
+from umg_grpc.access.limited import LimitedModel
+from umg_grpc.access.usage import UsageLog
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import PublicModel
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.v1 import pb
+from umg_grpc.wire import headers_of_limits
+
+
+async def acquire_limits(
+    call: Call, limits: KeyLimits, model: PublicModel, estimate: TokenEstimate, source_format: str = ""
+) -> None:
+    """Count the call against the limits of its key, then those of its model, until it ends. Set the headers of the
+    limits as in the format of the caller's body. Raise UmgError(RATE_LIMITED).
+    """
+    own = [limits.open(call.caller)] if call.caller.has_limits else []
+    shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
+    call.charges.admissions = (*own, *shared)
+    try:
+        for admission in call.charges.admissions:
+            await admission.acquire(estimate)
+    finally:
+        for admission in own:
+            call.headers.update(headers_of_limits(source_format)(admission.status, datetime.now(UTC)))
+
+
+async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> None:
+    """Reserve the maximum cost of a call of a key with a budget until it ends, see `Budgets.reserve`. Raise UmgError,
+    also without usage records, which the budget is charged by.
+    """
+    if usage is None:
+        message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+    call.charges.reservation = await usage.budgets.reserve(call.caller, least, most)
