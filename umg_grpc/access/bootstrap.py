@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import structlog
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -21,11 +20,12 @@ from umg_grpc.access.key_fields import BOOTSTRAP
 from umg_grpc.access.keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE, create_secret_file
 from umg_grpc.errors import UmgError
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey
 from umg_grpc.v1 import pb
 
-logger = structlog.get_logger()
+logger = LazyLogger(__name__)
 
 VARIABLE = "UMG_API_KEY"
 REPLACE_FLAG = "--replace-bootstrap-key"

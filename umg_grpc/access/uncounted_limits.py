@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import structlog
-
 from umg_grpc.access.key_fields import KeyFields
 from umg_grpc.access.keys import Key, utc_now
 from umg_grpc.config import ModelInfo
 from umg_grpc.errors import UmgError
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.v1 import pb
 
 REMEDY = "set `redis` in the config, or serve with one worker"
@@ -16,7 +15,7 @@ FIELDS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_request
 MAX_NAMED = 10
 """Maximum number of keys and models that an error names."""
 
-logger = structlog.get_logger()
+logger = LazyLogger(__name__)
 
 
 def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:

@@ -4,16 +4,15 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import structlog
-
 from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
 from umg_grpc.cli.serve import GRPC, Options
 from umg_grpc.config import Address, Channel, CommandAuth, Config, ServiceAccountAuth
 from umg_grpc.errors import UmgError
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store.database import SQLITE
 from umg_grpc.v1 import pb
 
-logger = structlog.get_logger()
+logger = LazyLogger(__name__)
 
 UNENCRYPTED = "the key of a channel is sent unencrypted: use https in its base_url"
 SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re.IGNORECASE)

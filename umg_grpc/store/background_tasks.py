@@ -5,13 +5,12 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-import structlog
-from structlog.typing import FilteringBoundLogger
+from umg_grpc.lazy_logger import LazyLogger
 
 FIRST_PAUSE_SECONDS = 0.2  # back-off after a first failure, doubled after each further one
 LONGEST_PAUSE_SECONDS = 5.0
 
-logger: FilteringBoundLogger = structlog.get_logger(__name__)
+logger = LazyLogger(__name__)
 
 
 def reason_of(error: Exception) -> str:

@@ -9,13 +9,12 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
-import structlog
 from sqlalchemy import BigInteger, ColumnElement, RowMapping, case, delete, func, literal_column, select, tuple_
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
-from structlog.typing import FilteringBoundLogger
 
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.budgets import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import SQLITE, Store
@@ -30,7 +29,7 @@ MAX_TEXT_CHARACTERS = 300
 MAX_DROPPED = 100
 NULL = msgspec.Raw(b"null")
 
-logger: FilteringBoundLogger = structlog.get_logger(__name__)
+logger = LazyLogger(__name__)
 
 
 class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
