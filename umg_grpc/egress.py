@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TypeAlias
 
-from yarl import URL
-
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
@@ -265,8 +263,11 @@ def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None
 
 def _ascii_host(host: str) -> str:
     """Return the host in lower case, in ASCII (IDNA). Raise ValueError if it is no host name."""
-    encoded = host if host.isascii() else URL.build(scheme="http", host=host).raw_host or ""
-    name = encoded.lower()
+    if not host.isascii():
+        from yarl import URL  # here: few hosts need it, and each command on a database imports this module
+
+        host = URL.build(scheme="http", host=host).raw_host or ""
+    name = host.lower()
     if len(name) > 253 or not all(LABEL.fullmatch(label) for label in name.split(".")):
         raise ValueError(f"{host} is no host")
     return name

@@ -19,7 +19,7 @@ TABLES = {
     "EMBEDDING_FORMATS": ("umg_grpc/wire/formats.py",),
     "RERANK_FORMATS": ("umg_grpc/wire/formats.py",),
     "CATALOGUE": ("umg_grpc/catalogue.py",),
-    "BUILT_IN": ("umg_grpc/config/built_in.py",),
+    "BUILT_IN": ("umg_grpc/config/built_in_text.py",),
     "ROUTES": ("http_facade/routes.py",),
     "OPERATIONS": ("http_facade/openapi/operations.py",),
     "BODY_TYPES": ("umg_grpc/wire/schemas/bodies.py",),

@@ -1,15 +1,15 @@
-"""Config of a command: a given file, or the built-in config."""
+"""Config of a command: a given file, or the built-in config. YAML and its schema are imported for a file alone."""
 
 import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from umg_grpc.config import Config, ConfigError, Problem, Storage, built_in, parse, parse_storage
-from umg_grpc.config.from_environment import config_text, found_providers
+if TYPE_CHECKING:
+    from umg_grpc.config import Config, Storage
 
 
 class FromEnvironment:
@@ -25,8 +25,11 @@ ConfigSource = Path | FromEnvironment | None
 """File of a config, or the environment; None for the built-in config."""
 
 
-def read(source: ConfigSource, environment: Mapping[str, str]) -> Config:
+def read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
     """Return the config. Raises ConfigError, and OSError for a file that cannot be read."""
+    from umg_grpc.config import ConfigError, Problem, built_in, parse
+    from umg_grpc.config.from_environment import config_text, found_providers
+
     if source is None:
         return built_in()
     if isinstance(source, FromEnvironment):
@@ -44,21 +47,27 @@ def flags(source: ConfigSource) -> tuple[str, ...]:
     return ("--config", str(source)) if source is not None else ()
 
 
-def load(source: ConfigSource) -> Config:
+def load(source: ConfigSource) -> "Config":
     """Return the config. If it is unusable, print the problems to standard error and exit with 2."""
     return _usable(source, lambda: read(source, os.environ))
 
 
-def load_storage(file: Path | None) -> Storage:
+def load_storage(file: Path | None) -> "Storage":
     """Return the places where gateways with the config store keys, usage and tasks. If they are unusable, print the
     problems to standard error and exit with 2.
     """
     if file is None:
+        from umg_grpc.config.values import Storage
+
         return Storage()
+    from umg_grpc.config import parse_storage
+
     return _usable(file, lambda: parse_storage(file.read_text(encoding="utf-8"), str(file), os.environ))
 
 
 def _usable(source: ConfigSource, read_config: Callable[[], FoundT]) -> FoundT:
+    from umg_grpc.config import ConfigError
+
     try:
         return read_config()
     except ConfigError as error:

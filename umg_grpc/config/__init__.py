@@ -1,37 +1,44 @@
-"""Config of the gateway: one YAML file, read strictly. Pure: `parse` takes the text and the environment."""
+"""Config of the gateway: one YAML file, read strictly. Pure: `parse` takes the text and the environment.
 
-from umg_grpc.config.address import Address
-from umg_grpc.config.built_in import BUILT_IN
-from umg_grpc.config.file_schema import built_in, parse, parse_storage
-from umg_grpc.config.values import (
-    AccessKeyAuth,
-    Auth,
-    BearerAuth,
-    BlobStorage,
-    Breaker,
-    Channel,
-    ChannelModel,
-    CommandAuth,
-    Config,
-    Cors,
-    Discovery,
-    HeaderAuth,
-    JwtAuth,
-    Limits,
-    Log,
-    MetricsAccess,
-    ModelInfo,
-    NoAuth,
-    Overload,
-    QueryAuth,
-    Retention,
-    Retries,
-    ServiceAccountAuth,
-    Storage,
-    Timeout,
-    Tls,
-)
-from umg_grpc.config.yaml_document import ConfigError, Problem
+The names of this package are loaded by the first use of one: a command that parses an address reads no YAML.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from umg_grpc.config.address import Address
+    from umg_grpc.config.built_in_text import BUILT_IN
+    from umg_grpc.config.file_schema import built_in, parse, parse_storage
+    from umg_grpc.config.values import (
+        AccessKeyAuth,
+        Auth,
+        BearerAuth,
+        BlobStorage,
+        Breaker,
+        Channel,
+        ChannelModel,
+        CommandAuth,
+        Config,
+        Cors,
+        Discovery,
+        HeaderAuth,
+        JwtAuth,
+        Limits,
+        Log,
+        MetricsAccess,
+        ModelInfo,
+        NoAuth,
+        Overload,
+        QueryAuth,
+        Retention,
+        Retries,
+        ServiceAccountAuth,
+        Storage,
+        Timeout,
+        Tls,
+    )
+    from umg_grpc.config.yaml_document import ConfigError, Problem
 
 __all__ = [
     "BUILT_IN",
@@ -68,3 +75,20 @@ __all__ = [
     "parse",
     "parse_storage",
 ]
+
+_MODULES = {
+    "Address": "address",
+    "BUILT_IN": "built_in_text",
+    "ConfigError": "yaml_document",
+    "Problem": "yaml_document",
+    **dict.fromkeys(("built_in", "parse", "parse_storage"), "file_schema"),
+}
+"""Modules of the names; all others are in `values`."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{_MODULES.get(name, 'values')}"), name)
+    globals()[name] = found
+    return found

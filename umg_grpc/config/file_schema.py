@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from umg_grpc.config.built_in import BUILT_IN
+from umg_grpc.config.built_in_text import BUILT_IN
 from umg_grpc.config.convert import read_entry
 from umg_grpc.config.scalars import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
