@@ -12,7 +12,6 @@ import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import assert_never
 
 import grpc
@@ -244,15 +243,17 @@ class Chat:
     def _interrupts(self) -> Iterator[None]:
         """Return a context in which Ctrl-C stops only the current work, and not the program."""
 
-        def interrupt(_number: int, _frame: FrameType | None) -> None:
+        def interrupt() -> None:
             if self._work is not None:
                 self._stopped = True
-                self._loop.call_soon_threadsafe(self._work.cancel)
+                self._work.cancel()
 
-        before = signal.signal(signal.SIGINT, interrupt)
+        before = signal.getsignal(signal.SIGINT)
+        self._loop.add_signal_handler(signal.SIGINT, interrupt)  # wakes the loop whichever thread gets the signal
         try:
             yield
         finally:
+            self._loop.remove_signal_handler(signal.SIGINT)
             signal.signal(signal.SIGINT, before)
 
     async def _until_stopped(self, work: Coroutine[None, None, None]) -> bool:
