@@ -20,7 +20,7 @@ from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.settings import Settings
 from http_facade.write_timeout import WriteTimeout
 from umg_grpc.errors import UmgError, shutting_down
-from umg_grpc.request_ids import new_request_id
+from umg_grpc.request_ids import request_id_of
 from umg_grpc.v1 import pb
 
 MAX_CONNECTIONS_OVER_LIMIT = 256
@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
         error = self._settings.load_shedder.refusal()
         if call.request_id or cors.enabled:
             headers: dict[str, str] = {hdrs.ORIGIN: call.origin} if call.origin else {}
-            self._send_error(error, call.error_format, call.request_id or new_request_id(), headers, close=False)
+            self._send_error(error, call.error_format, call.request_id or request_id_of(), headers, close=False)
         else:
             transport.write(self._connections.refusals.write(error, call))
         self._stop_timer()
@@ -236,7 +236,7 @@ class Connection(asyncio.Protocol):
             return
         message = f"the request cannot be read: its head took longer than {self._settings.head_seconds:g} seconds"
         error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
-        self._send_error(error, DEFAULT_FORMAT, new_request_id(), {}, HTTPStatus.REQUEST_TIMEOUT, close=True)
+        self._send_error(error, DEFAULT_FORMAT, request_id_of(), {}, HTTPStatus.REQUEST_TIMEOUT, close=True)
 
     def _send_error(
         self,

@@ -17,7 +17,7 @@ from http_facade.errors import error_response
 from http_facade.exchange import REQUEST_ID_HEADERS
 from http_facade.routes import model_call_route
 from umg_grpc.errors import UmgError
-from umg_grpc.request_ids import is_request_id, new_request_id
+from umg_grpc.request_ids import is_request_id, request_id_of
 
 SERVER = "umg"
 
@@ -100,11 +100,11 @@ class Refusals:
         second = int(time.time())
         known = self._written.get((error.cause, call.error_format))
         if known is None or known[0] != second:
-            request_id = new_request_id()
+            request_id = request_id_of()
             answer = self._answer(error, call.error_format, request_id)
             known = self._written[error.cause, call.error_format] = second, answer, request_id.encode()
         _, answer, request_id_in_it = known
-        return answer.replace(request_id_in_it, new_request_id().encode())
+        return answer.replace(request_id_in_it, request_id_of().encode())
 
     def _answer(self, error: UmgError, error_format: str, request_id: str) -> bytes:
         error.metadata["request_id"] = request_id

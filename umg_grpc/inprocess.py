@@ -119,13 +119,14 @@ class InProcessServer(grpc.aio.Server):
 class InProcessContext(Context):
     """Context of an in-process call as its servicer gets it (`grpc.aio.ServicerContext`)."""
 
+    initial: Pairs = ()
+    trailing: Pairs = ()
+
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
         """Create the context; `attachment` is an object that the caller passes by reference, beside the request."""
         self.pairs = pairs  # metadata of the request; faster to read than `invocation_metadata`
         self.attachment = attachment
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self.initial: Pairs = ()
-        self.trailing: Pairs = ()
 
     def invocation_metadata(self) -> grpc.aio.Metadata:
         return _metadata(self.pairs)

@@ -18,14 +18,13 @@ def is_request_id(given: str | None) -> bool:
     )
 
 
-def new_request_id() -> str:
-    """Return a new request id. It begins with the time, in microseconds, so that each one is close to the previous one
-    in the index of the usage records, and its insertion touches no other page. Its random part is unique and no secret:
-    the system's random numbers would take a system call for each request.
+def request_id_of(given: str | None = None) -> str:
+    """Return the caller's own request id if it is valid, else a new one.
+
+    A new id begins with the time, in microseconds, so that each one is close to the previous one in the index of the
+    usage records, and its insertion touches no other page. Its random part is unique and no secret: the system's random
+    numbers would take a system call for each request.
     """
+    if given is not None and is_request_id(given):
+        return given
     return f"req_{time.time_ns() // 1000:014x}{random.getrandbits(RANDOM_BITS):018x}"
-
-
-def request_id_of(given: str | None) -> str:
-    """Return the caller's own request id if it is valid, else a new one."""
-    return given if given is not None and is_request_id(given) else new_request_id()

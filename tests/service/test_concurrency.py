@@ -43,9 +43,9 @@ async def refused(limiter: ConcurrencyLimiter, seconds: float = float("inf")) ->
 async def test_calls_within_the_limit_do_not_wait_and_one_more_is_refused_at_once() -> None:
     limiter = ConcurrencyLimiter(2, 0, 60, "the gateway")
     for taken in range(2):
-        assert (limiter.taken, limiter.has_room) == (taken, True)
+        assert (limiter.taken, limiter.free) == (taken, 2 - taken)
         await limiter.take(0)
-    assert (limiter.taken, limiter.has_room, limiter.refuses()) == (2, False, True)
+    assert (limiter.taken, limiter.free, limiter.refuses()) == (2, 0, True)
     error = await refused(limiter)
     assert (error.reason, error.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
     assert error.retry_after == AGAIN_SECONDS

@@ -23,11 +23,13 @@ from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_
 from tests.support.service_accounts import PUBLIC_KEY, key_file
 from umg_grpc.errors import Failure
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner, canonical_request
 from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner, read_service_account
 from umg_grpc.upstream.http.signing.short_token import ShortTokenSigner, short_token
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -199,6 +201,17 @@ async def test_a_server_of_tokens_that_is_down_is_not_sent(tmp_path: Path) -> No
     assert error.failure is Failure.NOT_SENT
 
 
+class Unchanged:
+    """Format whose decoded responses are their bodies."""
+
+    key_header = "authorization"
+    decode_error = staticmethod(decode_error)
+
+    @staticmethod
+    def decode_response(body: bytes, request: pb.GenerateRequest, passes: bool) -> bytes:
+        return body
+
+
 async def test_a_token_that_the_provider_rejects_is_discarded_unless_it_is_new(tmp_path: Path) -> None:
     async with account(tmp_path, rejects={"token-1"}) as made:
         endpoint = Endpoint(made.server.url, {}, key_in_headers="k1", signer=made.signer)
@@ -206,7 +219,7 @@ async def test_a_token_that_the_provider_rejects_is_discarded_unless_it_is_new(t
         request = UpstreamRequest("/x", b"{}", {}, Report())
 
         async def call() -> bytes:
-            return await channel.fetch(request, "authorization", decode_error, lambda body: body, 10)
+            return await HttpCall(channel, Unchanged(), pb.GenerateRequest(), request, passes=True).send(10)
 
         assert (await failed(call())).failure is Failure.DOWN
         made.now[0] += 60

@@ -115,7 +115,7 @@ class AttemptPlan(Generic[AttemptT]):
         self._lossy = [attempt for attempt in self._lossy if attempt.target.model != model]
 
     def _has_room(self, attempt: AttemptT) -> bool:
-        return (limiter := self.limiters.get(attempt.channel)) is None or limiter.has_room
+        return (limiter := self.limiters.get(attempt.channel)) is None or limiter.free > 0
 
     def _expected_wait(self, attempt: AttemptT) -> float:
         return 0.0 if (limiter := self.limiters.get(attempt.channel)) is None else limiter.expected_wait

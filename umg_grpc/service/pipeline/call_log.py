@@ -45,7 +45,7 @@ class CallLog:
         """Create the call, with its span if there is telemetry, and make it the current one."""
         if isinstance(context, InProcessContext):
             metadata: dict[str, str] = dict(context.pairs)  # type: ignore[arg-type]  # the face sends no bytes
-            request_id = metadata.get("x-request-id") or request_id_of(None)
+            request_id = metadata.get("x-request-id") or request_id_of()
             arrival = Arrival(method, metadata, trusted=True, request_id=request_id)
             if isinstance(attachment := context.attachment, Attachment):
                 arrival.notes, arrival.known_key = attachment.notes, attachment.known_key

@@ -25,7 +25,8 @@ class ConcurrencyLimiter:
         """Allow `limit` calls in flight and `queue` waiting calls, each waiting at most `wait` seconds. `resource`
         is the name of the limited resource in error messages, e.g. `the gateway`.
         """
-        self._free = limit
+        self.free = limit
+        """Number of free slots."""
         self._queue = queue
         self._wait = wait
         self._resource = resource
@@ -37,16 +38,12 @@ class ConcurrencyLimiter:
         # acquisitions (for the slots in use, the current time is missing), and the number of slots released.
         self._busy_seconds = 0.0
         self._released = 0
-
-    @property
-    def has_room(self) -> bool:
-        """Whether a slot is free."""
-        return self._free > 0
+        self._max_released = 2 * max(MIN_SAMPLES, limit)
 
     @property
     def taken(self) -> int:
         """Number of slots in use, which is the number of calls in flight."""
-        return self.limit - self._free
+        return self.limit - self.free
 
     @property
     def waiting(self) -> int:
@@ -55,7 +52,7 @@ class ConcurrencyLimiter:
 
     def refuses(self, seconds: float = float("inf")) -> bool:
         """Return whether a call that may wait up to `seconds` would be rejected at once."""
-        if self._free > 0:
+        if self.free > 0:
             return False
         within = min(self._wait, seconds)
         return len(self._waiting) >= self._queue or within <= 0 or MARGIN * self.expected_wait > within
@@ -87,16 +84,16 @@ class ConcurrencyLimiter:
 
     def try_take(self) -> bool:
         """Acquire a slot, which the caller must release by `release`, if one is free. Return whether there was one."""
-        if self._free <= 0:
+        if self.free <= 0:
             return False
-        self._free -= 1
+        self.free -= 1
         self._busy_seconds -= self._now()
         return True
 
     def release(self) -> None:
         """Release a slot: give it to the call that has waited longest, or mark it as free."""
         self._released += 1
-        if self._released >= 2 * max(MIN_SAMPLES, self.limit):
+        if self._released >= self._max_released:
             self._released //= 2
             self._busy_seconds -= self._all_busy_seconds / 2
         while self._waiting:
@@ -104,7 +101,7 @@ class ConcurrencyLimiter:
             if not turn.done():
                 turn.set_result(True)
                 return
-        self._free += 1
+        self.free += 1
         self._busy_seconds += self._now()
 
     def _remove(self, turn: asyncio.Future[bool]) -> None:

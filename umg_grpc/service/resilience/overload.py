@@ -65,7 +65,9 @@ class LoadShedder:
         """Return whether a call is admitted, before any work for it; it then calls `enter` soon. A call is rejected if
         too many calls wait already.
         """
-        return not self._limiter.refuses() and self._start_queue.expect()
+        if self._limiter.free <= 0 and self._limiter.refuses():
+            return False
+        return self._start_queue.expect()
 
     def refusal(self) -> UmgError:
         """Return the error for a call that was rejected by `admits`, and count the rejection."""

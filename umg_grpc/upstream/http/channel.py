@@ -11,12 +11,11 @@ from functools import cached_property
 from hashlib import sha256
 from ssl import SSLContext
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
-from umg_grpc.upstream.http.decoding import DecodeError, decoded_body, refusal
 from umg_grpc.upstream.http.failure_facts import add_facts, request_id_of
 from umg_grpc.upstream.http.keys import Keys
 from umg_grpc.upstream.http.signing import Signer
@@ -26,9 +25,7 @@ from umg_grpc.upstream.http1.request import Outgoing, Request, request_to
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.upstream_answer import ANSWER
 from umg_grpc.v1 import pb
-from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
-
-Decoded = TypeVar("Decoded")
+from umg_grpc.wire.text_format import UpstreamRequest
 
 CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
@@ -172,7 +169,7 @@ class HttpChannel:
         self.client = client
         self._endpoint = endpoint
         self._in_turn = endpoint if isinstance(endpoint, RotatingEndpoints) else None
-        self._broken: Endpoint | None = None
+        self._broken: Endpoint | None = None  # endpoint whose connection broke last, until it responds again
         self._deadlines = deadlines
         self._proxy = proxy
         self._tls = tls
@@ -191,41 +188,6 @@ class HttpChannel:
     def key_ids(self) -> list[str]:
         """Fingerprints of the keys; one "" without keys."""
         return [""] if self._in_turn is None else self._in_turn.key_ids
-
-    async def fetch(
-        self,
-        encoded: UpstreamRequest,
-        key_header: str,
-        decode_error: DecodeError,
-        decode: Callable[[bytes], Decoded],
-        seconds: float,
-        *,
-        repeatable: bool = True,
-        max_bytes: int = MAX_RESPONSE_BYTES,
-    ) -> Decoded:
-        """Return the decoded body of a successful response, within `seconds` and the channel's own deadlines.
-        `repeatable`: the provider may process the request twice. `max_bytes`: limit of the response.
-        """
-        endpoint, outgoing = await self.outgoing(
-            encoded, key_header, seconds, repeatable=repeatable, max_bytes=max_bytes
-        )
-        status = 0
-        headers: Mapping[str, str] = NO_HEADERS
-        try:
-            status, headers, body = await self.client.fetch(outgoing)
-            if self._broken is not None:
-                self.record_reachable(endpoint)
-            if status != 200:
-                raise refusal(decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
-            if len(body) < BIG_BYTES:
-                response = decoded_body(body, decode)
-            else:
-                response = await asyncio.to_thread(decoded_body, body, decode)
-        except UmgError as error:
-            self.record_failure(error, endpoint, encoded.path, status, headers)
-            raise
-        self.record_success(endpoint, headers)
-        return response
 
     async def outgoing(
         self,
@@ -289,19 +251,14 @@ class HttpChannel:
         endpoint.common[kind] = common
         return common
 
-    def record_reachable(self, endpoint: Endpoint) -> None:
-        """Record that an endpoint which broke a connection responds again, so the next call need not wait for another
-        endpoint.
-        """
-        if self._broken is not None and self._broken == endpoint:
-            self._broken = None
-
     def record_success(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         """Record that a successful response arrived or began. `headers`: of the response."""
         if (answer := ANSWER.get()) is not None:
             answer.status, answer.request_id = 200, request_id_of(headers, endpoint)
         if self._in_turn is not None and not self._in_turn.keys.none_suspended:
             self._in_turn.record_success(endpoint)
+        if self._broken is not None and self._broken == endpoint:
+            self._broken = None
 
     def record_failure(
         self, error: UmgError, endpoint: Endpoint, path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
@@ -316,6 +273,8 @@ class HttpChannel:
             return
         if error.reason in BROKEN:
             self._broken = endpoint
+        elif status and self._broken == endpoint:
+            self._broken = None
         if self._in_turn is not None:
             self._in_turn.record_failure(endpoint, error)
 

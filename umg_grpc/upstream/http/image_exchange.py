@@ -176,7 +176,6 @@ class ImageExchanges:
         try:
             exchange = await channel.client.open(end.limit(outgoing)._replace(reuses=is_query))
             status, headers = exchange.response.status, exchange.response.headers
-            channel.record_reachable(endpoint)
             if status != 200:
                 body = await exchange.refusal()
                 raise refusal(*(self.protocol.decode_error, status, headers, body), is_forwarded=outgoing.is_forwarded)

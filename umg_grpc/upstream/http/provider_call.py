@@ -1,15 +1,19 @@
 """Request encoded for a provider with a format over HTTP, and its response."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+from umg_grpc.upstream.http.decoding import guarded, refusal
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.core.surrogates import replace_invalid_utf8
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
 
 class HasSource(Protocol):
@@ -54,11 +58,22 @@ class HttpCall(Generic[Request, Response]):
 
     async def send(self, seconds: float) -> Response:
         """Return the whole response, see `PreparedCall`."""
-        codec = self.format
-        return await self.channel.fetch(
-            self.encoded, codec.key_header, codec.decode_error, self.decode, seconds, max_bytes=self.max_bytes
-        )
+        channel, codec, encoded = self.channel, self.format, self.encoded
+        endpoint, outgoing = await channel.outgoing(encoded, codec.key_header, seconds, max_bytes=self.max_bytes)
+        status = 0
+        headers: Mapping[str, str] = NO_HEADERS
+        try:
+            status, headers, body = await channel.client.fetch(outgoing)
+            if status != 200:
+                raise refusal(codec.decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
+            response = self._decode(body) if len(body) < BIG_BYTES else await asyncio.to_thread(self._decode, body)
+        except UmgError as error:
+            channel.record_failure(error, endpoint, encoded.path, status, headers)
+            raise
+        channel.record_success(endpoint, headers)
+        return response
 
-    def decode(self, body: bytes) -> Response:
-        """Decode a whole response."""
-        return self.format.decode_response(body, self.request, self.passes)
+    def _decode(self, body: bytes) -> Response:
+        """Decode a whole response. Raise UmgError."""
+        text = replace_invalid_utf8(body.removeprefix(BOM))
+        return guarded(self.format.decode_response, text, self.request, self.passes)

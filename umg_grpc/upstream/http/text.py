@@ -87,7 +87,6 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         try:
             exchange = await channel.client.open(outgoing)
             response = exchange.response
-            channel.record_reachable(endpoint)
             if response.status != 200:
                 body = await exchange.refusal()
                 raise refusal(

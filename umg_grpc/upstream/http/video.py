@@ -239,7 +239,6 @@ class _Call:
             status, headers, body = await channel.client.fetch(
                 outgoing._replace(on_send=on_send, reuses=not self._is_submission)
             )
-            channel.record_reachable(endpoint)
             response = await self._decoded(status, headers, body, decode, is_forwarded=outgoing.is_forwarded)
         except UmgError as error:
             channel.record_failure(error, endpoint, request.path, status, headers)

@@ -103,7 +103,6 @@ async def _open_with_key(
     try:
         exchange = await channel.client.open(outgoing)
         status, answered = exchange.response.status, exchange.response.headers
-        channel.record_reachable(endpoint)
         if status in REDIRECTS and (location := answered.get("location")):
             exchange.close()
             target = urljoin(outgoing.url, location)

@@ -176,14 +176,13 @@ class ResponseParser:
         self._fields += (name, value)
 
     def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
-        if 100 <= status < 200 and status != 101:
-            return  # another head follows
-        response = self.response
+        status, response = self._parser.get_status_code(), self.response
+        if not 200 <= status < 300:
+            if 100 <= status < 200 and status != 101:
+                return  # another head follows
+            response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
         response.has_head = True
         response.status = status
-        if not 200 <= status < 300:
-            response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
         fields, self._fields = self._fields, []
         response.fields = fields
         # from the last header to the first one, whose value remains if the name is repeated
@@ -199,9 +198,10 @@ class ResponseParser:
             response.encodings = tuple(part.strip().lower() for part in reversed(b",".join(values).split(b",")))
 
     def on_message_complete(self) -> None:
-        if self.response.has_head:
-            self.response.complete = True
-            self.response.keep = self._parser.should_keep_alive()
+        response = self.response
+        if response.has_head:
+            response.complete = True
+            response.keep = self._parser.should_keep_alive()
         self._fields = []  # trailers of a chunked body, or headers of an informational response
 
 
