@@ -10,7 +10,7 @@ from umg_grpc.wire.chat.answer import Head, Index, decode_finish, started_event,
 from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT
-from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import cut_off
 
@@ -67,13 +67,16 @@ class Template(NamedTuple):
         padding = PADDING + chunk.obfuscation.encode() + PADDED
         return cls(head, tail.removesuffix(padding) + PADDING, PADDED, lines) if tail.endswith(padding) else None
 
-    def count(self, frames: bytes) -> int:
-        """Return the number of frames if all of them are plain, else 0."""
-        if not frames.startswith(self.head) or not frames.endswith(self.end):
-            return 0
-        count = frames.count(self.end + self.head) + 1
-        regular = frames.count(b"\n") == count * self.lines and frames.count(self.tail) == count
-        return count if regular else 0
+    def run(self, frames: bytes) -> tuple[bytes, int]:
+        """Return the frames up to the last one with this template, and their number, if all of them have it; else
+        b"" and 0.
+        """
+        if not frames.startswith(self.head):
+            return b"", 0
+        plain = frames[: frames.find(self.end, frames.rfind(self.tail)) + len(self.end)]
+        count = plain.count(self.end + self.head) + 1
+        regular = plain.count(b"\n") == count * self.lines and plain.count(self.tail) == count
+        return (plain, count) if regular else (b"", 0)
 
 
 class PassthroughDecoder(FrameDecoder):
@@ -90,13 +93,16 @@ class PassthroughDecoder(FrameDecoder):
         self._finished: set[int] = set()
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
 
-    def _plain(self, frames: bytes) -> bytes | None:
-        """Return chunks that only continue the output, with the caller's model id; None for other frames."""
+    def _plain(self, frames: bytes) -> tuple[bytes, int]:
+        """Return the first chunks, which only continue the output, with the caller's model id."""
         if not self._called and CALLED in frames:
             self._called = CALLS[0] in frames or CALLS[1] in frames
-        if self._template is None or not (count := self._template.count(frames)):
-            return None
-        return self._model.replace_all(frames, count)
+        if self._template is None:
+            return DECODED
+        plain, count = self._template.run(frames)
+        if not count or (renamed := self._model.replace_all(plain, count)) is None:
+            return DECODED
+        return renamed, len(plain)
 
     def _end(self) -> bytes:
         if len(self._finished) < max(1, self._request.candidate_count):

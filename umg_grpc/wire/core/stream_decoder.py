@@ -19,6 +19,9 @@ from umg_grpc.wire.errors.provider_errors import unreadable
 
 T = TypeVar("T")
 
+DECODED = b"", 0
+"""Result of `_plain` for frames of which the first one must be decoded."""
+
 
 class _Decoder:
     """Common state of both decoders: the end of the stream, and an error that is raised by the next call because the
@@ -123,8 +126,10 @@ class FrameDecoder(_Decoder, ABC):
         frames = replace_invalid_utf8(self._splitter.whole(data))
         if not frames or self._done:
             return None
-        plain = self._plain(frames)
-        return self._decode_frames(frames) if plain is None else pb.StreamGenerateResponse(source_frames=plain)
+        plain, size = self._plain(frames)
+        if size == len(frames):
+            return pb.StreamGenerateResponse(source_frames=plain)
+        return self._decode_frames(frames, plain, size)
 
     def close(self) -> pb.StreamGenerateResponse | None:
         """Return the remaining frames, and the end marker if the provider left it out. Raise UmgError(UPSTREAM_CUT) for
@@ -145,10 +150,34 @@ class FrameDecoder(_Decoder, ABC):
         message.source_frames += end
         return message
 
-    def _decode_frames(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+    def _decode_frames(self, frames: bytes, plain: bytes = b"", size: int = 0) -> pb.StreamGenerateResponse | None:
+        """Return the passed-through frames and the needed events. `plain` and `size` are the result of `_plain` for the
+        frames.
+
+        Frames that need no decoding are passed on together. The bytes in which `_plain` looks for them double with each
+        success and shrink to an eighth with each failure, so that the time is proportional to the length of the read.
+        """
         passed, events = list[bytes](), list[pb.GenerateEvent]()
+        start, window, blank = 0, len(frames), b"\r\n\r\n" if b"\r" in frames else b"\n\n"
         try:
-            self._frames(frames, passed, events)
+            while start < len(frames):
+                if size:
+                    passed.append(plain)
+                    start, window = start + size, 2 * size
+                else:
+                    end = frames.find(blank, start)
+                    stop = len(frames) if end < 0 else end + len(blank)
+                    for event in sse.split(frames[start:stop]):
+                        if kept := self._comment(event.raw) if event.data is None else self._frame(event, events):
+                            passed.append(kept)
+                        if self._done:
+                            stop = len(frames)
+                            break
+                    window //= 8 if start else 1  # the others are recognised by the first frame
+                    start = stop
+                if start < len(frames):
+                    end = frames.find(blank, start + window)
+                    plain, size = self._plain(frames[start:] if end < 0 else frames[start : end + len(blank)])
         except UmgError as error:
             self._failure = error
         except (ValueError, RecursionError):
@@ -159,31 +188,11 @@ class FrameDecoder(_Decoder, ABC):
             return None
         return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
 
-    def _frames(self, frames: bytes, passed: list[bytes], events: list[pb.GenerateEvent]) -> None:
-        """Append the passed-through bytes of frames to `passed` and the needed events to `events`. Halves of a long
-        read that need no decoding are passed on as a whole.
+    def _plain(self, frames: bytes) -> tuple[bytes, int]:
+        """Return the output of the first frames, as many as need no decoding, and the number of their bytes; `DECODED`
+        if the first one needs it. Makes decoding faster and changes no result.
         """
-        middle = frames.find(b"\n\n", len(frames) // 2) + 2
-        if 2 <= middle < len(frames):
-            for half in (frames[:middle], frames[middle:]):
-                if self._done:
-                    return
-                if (plain := self._plain(half)) is not None:
-                    passed.append(plain)
-                else:
-                    self._frames(half, passed, events)
-            return
-        for event in sse.split(frames):
-            if kept := self._comment(event.raw) if event.data is None else self._frame(event, events):
-                passed.append(kept)
-            if self._done:
-                return
-
-    def _plain(self, frames: bytes) -> bytes | None:
-        """Return the message for frames that need no decoding, None for frames that do; makes decoding faster and
-        changes no result.
-        """
-        return None
+        return DECODED
 
     def _comment(self, frame: bytes) -> bytes:
         """Return the output of a frame without data: a comment keeps the connection alive, other events without data

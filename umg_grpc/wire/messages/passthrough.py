@@ -4,11 +4,19 @@ where the service needs their content.
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
 from umg_grpc.wire.messages.answer import Ending, Head, decode_finish
-from umg_grpc.wire.messages.stream_decoder import EVENT, Event, event_error, only_deltas, started_event, usage_event
+from umg_grpc.wire.messages.stream_decoder import (
+    DELTA_START,
+    EVENT,
+    Event,
+    event_error,
+    only_deltas,
+    started_event,
+    usage_event,
+)
 from umg_grpc.wire.messages.usage import ProviderUsage
 
 STOP = sse.named_frame(b"message_stop", b'{"type":"message_stop"}')
@@ -36,8 +44,12 @@ class PassthroughDecoder(FrameDecoder):
         self._usage = ProviderUsage()
         self._stopped = False  # the stop reason was emitted
 
-    def _plain(self, frames: bytes) -> bytes | None:
-        return frames if self._started and only_deltas(frames) else None
+    def _plain(self, frames: bytes) -> tuple[bytes, int]:
+        """Return the first frames, which are deltas, unchanged."""
+        if not self._started or not frames.startswith(DELTA_START):
+            return DECODED
+        deltas = frames[: frames.find(b"\n\n", frames.rfind(DELTA_START)) + 2]
+        return (deltas, len(deltas)) if only_deltas(deltas) else DECODED
 
     def _end(self) -> bytes:
         if not self._stopped:

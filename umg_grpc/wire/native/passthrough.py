@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.native.answer import PassedAnswer, correct_finish, decode_finish
@@ -47,19 +47,22 @@ class PassthroughDecoder(FrameDecoder):
             self._usage = None
         return message
 
-    def _plain(self, frames: bytes) -> bytes | None:
-        """Return frames that only continue the answer, with the caller's model id; None for other frames."""
-        for name in NEEDED:
-            if name in frames:
-                return None
-        if not self._started or not (count := sse.count_data_events(frames)):
-            return None
+    def _plain(self, frames: bytes) -> tuple[bytes, int]:
+        """Return the first frames, which only continue the answer, with the caller's model id."""
+        if not self._started:
+            return DECODED
+        if needed := [at for name in NEEDED if (at := frames.find(name)) >= 0]:
+            frames = frames[: frames.rfind(b"\ndata: ", 0, min(needed)) + 1]
+        if not (count := sse.count_data_events(frames)):
+            return DECODED
         try:
             last = _CHUNK.decode(frames[max(6, frames.rfind(b"\ndata: ") + 7) :])
         except (ValueError, RecursionError):
-            return None
+            return DECODED
+        if (renamed := self._model.replace_all(frames, count)) is None:
+            return DECODED
         self._usage = last.usage_metadata
-        return self._model.replace_all(frames, count)
+        return renamed, len(frames)
 
     def _comment(self, frame: bytes) -> bytes:
         return b"\n" if self._started and not frame.strip() else b""  # a heartbeat of empty lines, or a comment

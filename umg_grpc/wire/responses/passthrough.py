@@ -5,7 +5,7 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import is_present
-from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.responses.decode_output import (
@@ -48,16 +48,17 @@ class PassthroughDecoder(FrameDecoder):
         self._kinds: list[str] = []  # types of the items that are done
         self._refused = False
 
-    def _plain(self, frames: bytes) -> bytes | None:
-        """Return frames unchanged if all of them are deltas, recognised by their line ends; None for other frames."""
+    def _plain(self, frames: bytes) -> tuple[bytes, int]:
+        """Return the first frames, which are deltas, unchanged. Deltas are recognised by their line ends."""
         if not self._started or not frames.startswith(EVENT):
-            return None
-        number = frames.count(BLANK)
-        if frames.count(DELTA) != number or frames.count(BLANK + EVENT) != number - 1:
-            return None
-        if frames.count(b"\n") != 3 * number or not frames.endswith(b"}\n\n") or b"\r" in frames:
-            return None
-        return frames
+            return DECODED
+        deltas = frames[: frames.find(BLANK, frames.rfind(DELTA)) + len(BLANK)]
+        number = deltas.count(BLANK)
+        if deltas.count(DELTA) != number or deltas.count(BLANK + EVENT) != number - 1:
+            return DECODED
+        if deltas.count(b"\n") != 3 * number or not deltas.endswith(b"}\n\n") or b"\r" in deltas:
+            return DECODED
+        return deltas, len(deltas)
 
     def _end(self) -> bytes:
         raise cut_off()
