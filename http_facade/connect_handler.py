@@ -124,7 +124,7 @@ class ConnectHandler:
                 raise
             except Exception as failure:
                 headers, end = self._end_failed(exchange, protocol, failure)
-            if not events.response.prepared:
+            if not exchange.is_begun:
                 await events.begin(CIMultiDict(headers))
             await events.write(end)
         return events.response
@@ -146,10 +146,10 @@ class ConnectHandler:
         call = self._call(exchange, method, request, timeout)
         async with _answers(method, call) as answers:
             async for answer in answers:
-                if not events.response.prepared:
+                if not exchange.is_begun:
                     await self._begin(events, call)
                 await events.write_large(envelope(await method.encode(answer, in_json=protocol.in_json)))
-            if not events.response.prepared:
+            if not exchange.is_begun:
                 await self._begin(events, call)
             return self._metadata.trailers(await call.trailing_metadata())
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import cast
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 
 from http_facade.cors import Cors
 from http_facade.errors import error_response
@@ -30,6 +30,8 @@ the oldest of them.
 MIN_ACCEPTED = 64
 """Connections accepted at once even at the limit; more would use up file descriptors before the excess is closed."""
 
+MAX_READ_BYTES = 64 << 10
+"""Largest read whose body is taken from it: of a larger one, aiohttp pauses the connection until its reader took it."""
 MAX_JOINED_BYTES = 64 << 10
 """Largest body that is written together with its head; joining a larger one takes longer than a second write."""
 
@@ -85,19 +87,20 @@ class Connection(asyncio.Protocol):
         "_framing",
         "_loop",
         "_protocol",
-        "_settings",
         "_timer",
         "_transport",
         "_unanswered",
         "_write_timeout",
+        "body",
         "exchange",
         "is_expected",
         "is_over_limit",
+        "settings",
     )
 
     def __init__(self, connections: Connections, protocol: asyncio.Protocol) -> None:
         self._connections, self._protocol = connections, protocol
-        self._settings = connections.settings
+        self.settings = connections.settings
         self._loop = asyncio.get_running_loop()
         self._framing = RequestFraming()
         self._unanswered = 0  # requests whose headers are complete and whose answer is not
@@ -106,20 +109,16 @@ class Connection(asyncio.Protocol):
         self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
         self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
         self.exchange: Exchange | None = None  # the request that the dispatcher answers
+        self.body: bytes | None = None  # of the next request, if all of it came in the last read and it is small
         self.is_over_limit = False  # whether it is beyond the connection limit
         self.is_expected = False  # whether the load shedder admitted the next call
-
-    @property
-    def is_draining(self) -> bool:
-        """Whether a shutdown was announced, after which each answer closes its connection."""
-        return self._settings.is_draining()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timeout for the first request, which is shorter for a connection beyond the limit."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transports do not derive from it
         self._protocol.connection_made(transport)
         self.is_over_limit = not self._connections.add(self)
-        seconds = self._settings.head_seconds if self.is_over_limit else self._settings.silent_seconds
+        seconds = self.settings.head_seconds if self.is_over_limit else self.settings.silent_seconds
         self._start_timer(seconds, self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -134,7 +133,7 @@ class Connection(asyncio.Protocol):
         """Start the write timeout, which `resume_writing` cancels."""
         self._protocol.pause_writing()
         if self._transport is not None:
-            self._write_timeout = WriteTimeout(self._transport, self._settings.write_timeout_seconds)
+            self._write_timeout = WriteTimeout(self._transport, self.settings.write_timeout_seconds)
 
     def resume_writing(self) -> None:
         """Cancel the write timeout: the client has read most of the buffer."""
@@ -153,31 +152,42 @@ class Connection(asyncio.Protocol):
         """
         framing = self._framing
         if framing.is_between_requests and not self._unanswered:
-            if self._settings.load_shedder.admits():
+            if self.settings.load_shedder.admits():
                 self.is_expected = True
-            elif not self.is_draining and self._reject_unparsed(data):  # a handler's rejection closes the connection
+            # while it drains, a handler rejects the call, which closes the connection
+            elif not self.settings.is_draining() and self._reject_unparsed(data):
                 return
         was_in_headers, begun = framing.is_in_headers, framing.feed(data)
+        # of a client that does not wait for its answers, aiohttp has the bodies in their order
+        self.body = None if self._unanswered or len(data) > MAX_READ_BYTES else framing.whole_body
         self._unanswered += begun
         self._protocol.data_received(data)
         if not framing.is_in_headers:
             if self._timer is not None:
                 self._stop_timer()
         elif begun or not was_in_headers:
-            self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
+            self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
 
-    async def write(self, head: bytes, body: bytes) -> None:
-        """Write a response, and wait until the client has read nearly all of it or is disconnected."""
-        if self._transport is None:
+    async def write(self, head: bytes, body: bytes = b"") -> None:
+        """Write a part of a response, and wait until the client has read nearly all of it or is disconnected, which
+        cancels the handler.
+        """
+        transport = self._transport
+        if transport is None or transport.is_closing():
             return
         if len(body) <= MAX_JOINED_BYTES:
-            self._transport.write(head + body)
+            transport.write(head + body)
         else:
-            self._transport.write(head)
-            self._transport.write(body)
+            transport.write(head)
+            transport.write(body)
         if self._write_timeout is not None:
             self._drained = self._loop.create_future()
             await self._drained
+
+    def write_now(self, data: bytes) -> None:
+        """Write a part of a response without a wait, unless the client is disconnected."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
 
     def end_answer(self) -> None:
         """Record that an answer was sent completely: the next bytes may begin a request."""
@@ -220,7 +230,7 @@ class Connection(asyncio.Protocol):
         call = None if self.is_over_limit else parse_model_call(data)
         if call is None or transport is None or transport.is_closing() or self._write_timeout is not None:
             return False
-        error = self._settings.load_shedder.refusal()
+        error = self.settings.load_shedder.refusal()
         if call.request_id or cors.enabled:
             headers: dict[str, str] = {hdrs.ORIGIN: call.origin} if call.origin else {}
             self._send_error(error, call.error_format, call.request_id or request_id_of(), headers, close=False)
@@ -232,9 +242,9 @@ class Connection(asyncio.Protocol):
     def _reject_slow_headers(self) -> None:
         """Answer incomplete headers with a timeout error, after the answers to the requests before them."""
         if self._unanswered or self.exchange is not None:
-            self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
+            self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
             return
-        message = f"the request cannot be read: its head took longer than {self._settings.head_seconds:g} seconds"
+        message = f"the request cannot be read: its head took longer than {self.settings.head_seconds:g} seconds"
         error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
         self._send_error(error, DEFAULT_FORMAT, request_id_of(), {}, HTTPStatus.REQUEST_TIMEOUT, close=True)
 
@@ -254,7 +264,7 @@ class Connection(asyncio.Protocol):
             return
         error.metadata.setdefault("request_id", request_id)
         refusal = error_response(error, face, status)
-        self._connections.cors.add_headers(request_headers, refusal)
+        refusal.headers.extend(self._connections.cors.headers(request_headers))
         transport.write(encode_http(refusal, request_id, close=close))
         if close:
             transport.close()
@@ -274,13 +284,3 @@ class Connection(asyncio.Protocol):
             self._write_timeout = None
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-
-
-def connection_of(request: web.BaseRequest) -> Connection | None:
-    """Return the connection of a request; None if it was closed."""
-    if request.transport is None:
-        return None
-    protocol = request.transport.get_protocol()
-    if not isinstance(protocol, Connection):
-        raise TypeError("only connections of `Runner.listen` are served: no other has limits")
-    return protocol

@@ -36,16 +36,16 @@ class Cors:
         }
         return web.Response(status=204, headers=headers)
 
-    def add_headers(self, request_headers: Mapping[str, str], response: web.StreamResponse) -> None:
-        """Add the headers that let an allowed page read an answer."""
+    def headers(self, request_headers: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers of an answer that let an allowed page read it."""
         if not self.enabled:
-            return
-        allowed = self._allowed(request_headers)
+            return {}
+        allowed, headers = self._allowed(request_headers), dict[str, str]()
         if allowed is not None:
-            response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = allowed
-            response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED
+            headers |= {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: allowed, hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED}
         if allowed != "*":
-            response.headers.add(hdrs.VARY, "Origin")  # the answer to another origin, or to none, differs
+            headers[hdrs.VARY] = "Origin"  # the answer to another origin, or to none, differs
+        return headers
 
     def _allowed(self, request_headers: Mapping[str, str]) -> str | None:
         """Return the allowed origin for the answer; None if the origin is not allowed or the request has none."""

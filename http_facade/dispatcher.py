@@ -8,18 +8,18 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade import credentials
 from http_facade.connect_protocol import CONNECT
-from http_facade.connections import connection_of
+from http_facade.connections import Connection
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.handlers import MakeHandler, handler
-from http_facade.response_start import begin_response
+from http_facade.response_start import SentResponse, begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from http_facade.whole_response import SENT, WholeResponse, encode_head, is_plain
+from http_facade.whole_response import WholeResponse
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.v1 import pb
@@ -51,8 +51,10 @@ class Dispatcher:
         the connection.
         """
         status = CLIENT_CLOSED_REQUEST  # logged if the handler is cancelled because the caller disconnected
-        if (connection := connection_of(request)) is None:
+        if (transport := request.transport) is None:
             return web.Response(status=status)  # the client disconnected and reads no response
+        if not isinstance(connection := transport.get_protocol(), Connection):
+            raise TypeError("only connections of `Runner.listen` are served: no other has limits")
         exchange = connection.exchange = Exchange(request, connection)
         MEMORY.set(memory := CallMemory())
         route: Route | None = None
@@ -61,7 +63,8 @@ class Dispatcher:
                 exchange.failure = "UnsupportedVersionError"
                 status = connection.reject_version(exchange)
                 return web.Response(status=status)  # not sent, since the connection is closed
-            route, handle, exchange.parameters = await self._router.find(request)
+            found = self._router.exact.get((request.method, request.rel_url.raw_path))
+            route, handle, exchange.parameters = found or await self._router.find(request)
             try:
                 if connection.is_over_limit:
                     self._check_connection_limit(exchange, route)
@@ -137,15 +140,10 @@ async def _send(exchange: Exchange, answer: web.StreamResponse | WholeResponse) 
 
     The call keeps its slot of the load shedder until then, which limits the number of unread answers in memory.
     """
-    transport = exchange.request.transport
-    is_open = transport is not None and not transport.is_closing()
     if isinstance(answer, WholeResponse):
-        if is_open and is_plain(exchange):
-            exchange.is_begun = True
-            await exchange.connection.write(encode_head(answer, exchange.request_id), answer.body)
-            return SENT
-        answer = answer.for_aiohttp()
-    if is_open:
+        return await answer.send(exchange)
+    transport = exchange.request.transport
+    if transport is not None and not transport.is_closing() and not isinstance(answer, SentResponse):
         if not answer.prepared:
             await begin_response(exchange, answer)
         await answer.write_eof()

@@ -1,7 +1,7 @@
 """Streamed answer encoded in a format, within a memory budget."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from threading import Lock
 
 from umg_grpc.errors import Failure, UmgError, overloaded
@@ -32,20 +32,21 @@ class EncodedStream:
             raise self._too_large()
         return frames
 
-    async def closing(self) -> AsyncGenerator[bytes, None]:
-        """Yield the frames that end a complete answer, in parts. Each part of a large one is encoded on demand."""
-        if not self._is_large:
-            yield self._encoder.close()
+    async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        """Send the frames that end a complete answer. Each part of a large one is encoded once the one before it was
+        sent.
+        """
+        if self._encoder.retained_bytes <= FREE_BYTES:
+            await send(self._encoder.close())
             return
         parts = self._encoder.closing()
         while (frames := await asyncio.to_thread(self._next, parts)) is not None:
-            yield frames
+            await send(frames)
 
     async def error(self, error: UmgError) -> bytes:
         """Return the frames that end a failed answer; none if `cut` has already ended it."""
-        if not self._is_large:
-            return self._error(error)
-        return await asyncio.to_thread(self._error, error)
+        is_large = self._encoder.retained_bytes > FREE_BYTES
+        return await asyncio.to_thread(self._error, error) if is_large else self._error(error)
 
     def cut(self, error: UmgError) -> bytes:
         """Return the frames that end the answer at once at a shutdown; the encoder makes no more. Blocks while a thread
@@ -66,10 +67,6 @@ class EncodedStream:
     def _next(self, parts: Iterator[bytes]) -> bytes | None:
         with self._lock:
             return None if self.is_cut else next(parts, None)
-
-    @property
-    def _is_large(self) -> bool:
-        return self._encoder.retained_bytes > FREE_BYTES
 
     def _too_large(self) -> UmgError:
         max_bytes = self._budget.per_answer

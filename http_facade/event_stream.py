@@ -8,7 +8,7 @@ from typing import Protocol, Self
 from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade.exchange import Exchange
-from http_facade.response_start import begin_response
+from http_facade.response_start import SENT_LAST, encode_head
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError, shutting_down
 
@@ -33,9 +33,8 @@ class EncodedAnswer(Protocol):
 
 
 class EventStream:
-    """Streamed response that sends frames at once, and the heartbeat of the format after each pause.
-
-    A timer per stream finds the pauses; only a heartbeat has a task, for which the next frames wait.
+    """Streamed response that sends frames at once, and the heartbeat of the format after each pause, which a timer
+    per stream finds.
     """
 
     def __init__(
@@ -44,6 +43,7 @@ class EventStream:
         """Prepare the response. `encoded` has the frames that end an incomplete answer at a shutdown."""
         self._exchange = exchange
         self._encoded = encoded
+        self._headers = {hdrs.CONTENT_TYPE: content_type, **HEADERS}
         self._loop = asyncio.get_running_loop()
         self._seconds = settings.heartbeat_seconds
         self._heartbeat = heartbeat
@@ -51,30 +51,23 @@ class EventStream:
         self._unsent = memoryview(b"")  # rest of the frames that `write_large` sends
         self._sent_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._beating: asyncio.Task[None] | None = None  # sends a heartbeat
-        self._ending: asyncio.Task[None] | None = None  # sends the end of an answer that was cut off
-        self.response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: content_type, **HEADERS})
+        self.response: web.StreamResponse = SENT_LAST
+        """Response for aiohttp, once it was sent."""
 
-    async def begin(self, headers: Mapping[str, str]) -> None:
-        """Send the status line and the headers. Later failures must be sent as events."""
-        self.response.headers.update(headers)
-        if self._exchange.request.version >= HttpVersion11:
-            self.response.enable_chunked_encoding()
-        else:
-            self.response.force_close()  # an HTTP/1.0 client sees the end of the body by the close
-        await begin_response(self._exchange, self.response)
+    async def begin(self, headers: Mapping[str, str], frames: bytes = b"") -> None:
+        """Send the status line and the headers, and the first frames. Later failures must be sent as events."""
+        head, self.response = encode_head(self._exchange, {**self._headers, **headers}, None)
+        self._exchange.is_begun = True
         self._exchange.cut_off = self.cut_off
         self._sent_at = self._loop.time()
         self._timer = self._loop.call_later(self._seconds, self._check_pause)
+        await self._exchange.connection.write(head, self._chunk(frames))
 
     async def write(self, frames: bytes) -> None:
-        """Send frames; wait while the write buffer is full. Raises ConnectionError if the client disconnected."""
+        """Send frames; wait while the write buffer is full."""
         self._sent_at = self._loop.time()
-        if self._beating is not None:
-            await asyncio.gather(self._beating, return_exceptions=True)
-            self._beating = None
         if not self._ended:
-            await self.response.write(frames)
+            await self._exchange.connection.write(self._chunk(frames))
 
     async def write_large(self, frames: bytes) -> None:
         """Send many frames by `write`, in parts: the transport copies all bytes that the socket does not take."""
@@ -89,7 +82,19 @@ class EventStream:
             self._ended = True
             # the error must not be inside another event; a write that waits for the client has handed over its part
             frames = bytes(self._unsent) + self._encoded.cut(shutting_down())
-            self._ending = self._loop.create_task(self.response.write_eof(frames))
+            self._exchange.connection.write_now(self._chunk(frames) + self._end())
+
+    def _chunk(self, frames: bytes) -> bytes:
+        """Return frames as a chunk of the body; an HTTP/1.0 client gets them as they are. A chunk without bytes would
+        end the body.
+        """
+        if not frames or self._exchange.request.version < HttpVersion11:
+            return frames
+        return b"%x\r\n%b\r\n" % (len(frames), frames)
+
+    def _end(self) -> bytes:
+        """Return the end of the body; an HTTP/1.0 client sees it by the close of the connection."""
+        return b"" if self._exchange.request.version < HttpVersion11 else b"0\r\n\r\n"
 
     def _check_pause(self) -> None:
         transport, pause = self._exchange.request.transport, self._loop.time() - self._sent_at
@@ -97,7 +102,7 @@ class EventStream:
             return
         if pause >= self._seconds:
             if not transport.get_write_buffer_size():  # a client with unread bytes needs no heartbeat
-                self._beating = self._loop.create_task(self.response.write(self._heartbeat))
+                transport.write(self._chunk(self._heartbeat))
             pause = 0.0
             self._sent_at = self._loop.time()
         self._timer = self._loop.call_later(self._seconds - pause, self._check_pause)
@@ -108,13 +113,10 @@ class EventStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._ended = True
+        was_cut, self._ended = self._ended, True
         self._exchange.cut_off = None
         if self._timer is not None:
             self._timer.cancel()
         self._encoded.release()
-        if self._beating is not None or self._ending is not None:
-            tasks = [task for task in (self._beating, self._ending) if task is not None]
-            for task in tasks if kind is not None else ():
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        if kind is None:
+            await self._exchange.connection.write(b"" if was_cut else self._end())

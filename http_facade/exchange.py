@@ -52,6 +52,7 @@ class Exchange:
     def __init__(self, request: web.BaseRequest, connection: "Connection") -> None:
         self.request = request
         self.connection = connection
+        self.body, connection.body = connection.body, None  # if it came with the headers and was not read elsewhere
         self.request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))  # sent with every answer and call
         self.began_at = time.monotonic()
         request[EXCHANGE] = self

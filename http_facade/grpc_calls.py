@@ -133,8 +133,8 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, fac
 
 def response_headers(metadata: Pairs | None) -> dict[str, str]:
     """Return the response headers that the service sent as initial metadata, or with a failure as trailing metadata."""
-    return {
-        key: value
-        for key, value in metadata or ()
-        if isinstance(value, str) and key.startswith(RESPONSE_HEADER_PREFIXES)
-    }
+    headers = dict[str, str]()
+    for key, value in metadata or ():
+        if isinstance(value, str) and key.startswith(RESPONSE_HEADER_PREFIXES):
+            headers[key] = value
+    return headers

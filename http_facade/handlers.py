@@ -3,7 +3,6 @@
 import hmac
 import inspect
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from typing import Literal, TypeAlias, assert_never
 
 import grpc
@@ -131,19 +130,15 @@ class Generate:
             try:
                 async for message in call:
                     frames = encoded.feed(message)
-                    if not events.response.prepared:
-                        await events.begin(response_headers(await call.initial_metadata()))
-                    if frames:
+                    if exchange.is_begun:
                         await events.write(frames)
-                if not events.response.prepared:
+                    else:
+                        await events.begin(response_headers(await call.initial_metadata()), frames)
+                if not exchange.is_begun:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
-                async with aclosing(encoded.closing()) as parts:
-                    async for frames in parts:
-                        await events.write_large(frames)
-            except ConnectionError:  # of the client; that of a provider is an RPC error
-                raise
+                await encoded.close(events.write_large)
             except Exception as failure:
-                if not events.response.prepared:
+                if not exchange.is_begun:
                     raise
                 await events.write_large(await self._end_failed(exchange, encoded, failure))
         return events.response

@@ -102,16 +102,14 @@ class GenerateImage:
             try:
                 async for part in call:
                     frames = await asyncio.to_thread(encoder.feed, part)  # a part is a file of megabytes
-                    if not events.response.prepared:
+                    if not exchange.is_begun:
                         await events.begin(response_headers(await call.initial_metadata()))
                     await events.write_large(frames)
-                if not events.response.prepared:
+                if not exchange.is_begun:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
                 await events.write_large(encoder.close())
-            except ConnectionError:  # of the client; that of a provider is an RPC error
-                raise
             except Exception as failure:
-                if not events.response.prepared:
+                if not exchange.is_begun:
                     raise
                 await events.write_large(self._end_failed(exchange, encoder, failure))
         return events.response

@@ -62,7 +62,7 @@ class BodyReader:
         headers = source_headers(self._source_headers, exchange.request.headers)
         if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
-        return decode_body(decode, body, headers, exchange.model)
+        return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
 
     async def receive(
         self, exchange: Exchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0
@@ -110,15 +110,13 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accept
     if kind not in {None, JSON}:
         check_content_type(kind or "", accepted)
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
-    if encoding not in {"", "identity", *WINDOWS}:
+    if encoding and encoding not in {"identity", *WINDOWS}:
         message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)
-    if (request.content_length or 0) > limit_bytes:
-        exchange.is_body_unread = True
-        raise too_large(limit_bytes)
-    if request.content.is_eof() and request.content.exception() is None:  # small bodies come with their headers
-        body = request.content.read_nowait()
-    else:
+    if (body := exchange.body) is None:
+        if (request.content_length or 0) > limit_bytes:
+            exchange.is_body_unread = True
+            raise too_large(limit_bytes)
         body = await _upload(exchange, limit_bytes, seconds)
     if encoding in WINDOWS:
         # a few compressed kilobytes may decompress to the whole limit, which takes too long for the event loop

@@ -13,7 +13,7 @@ class RequestFraming:
     It is unknown after a request that may change the protocol.
     """
 
-    __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers")
+    __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers", "whole_body")
 
     def __init__(self) -> None:
         self._part = b""  # incomplete headers, or an incomplete line of a chunked body
@@ -21,16 +21,17 @@ class RequestFraming:
         self._in_chunks = self._in_trailers = False
         self.is_between_requests = True  # whether the next byte begins a request
         self.is_in_headers = False  # whether the headers of a request have begun and are incomplete
+        self.whole_body: bytes | None = None  # body of the request that the last bytes are, if they are exactly one
 
     def feed(self, data: bytes) -> int:
         """Return the number of requests whose headers end in the next bytes."""
-        begun = 0
+        begun, self.whole_body = 0, None
         if self.is_between_requests and (end := data.find(HEADERS_END)) > 0 and data[:1] not in LINE_END:
             self._read_headers(data[:end].lower())
-            if self._unread == len(data) - end - len(HEADERS_END) and not self._in_chunks:
-                self._unread = 0
-                return 1  # exactly one request, as nearly always
             begun, data = 1, data[end + len(HEADERS_END) :]
+            if self._unread == len(data) and not self._in_chunks:
+                self._unread, self.whole_body = 0, data
+                return 1  # exactly one request, as nearly always
         while data:
             if self._unread:
                 read = int(min(self._unread, len(data)))

@@ -1,20 +1,89 @@
-"""Start of every response, streams and errors included: the headers that all of them have."""
+"""Start of every response, streams and errors included: the headers that all of them have.
 
-from aiohttp import hdrs, web
+The gateway writes successful answers of models itself, whole or streamed: aiohttp takes longer to write one than the
+gateway takes to encode it. aiohttp writes all other responses.
+"""
+
+import time
+from collections.abc import Mapping
+from email.utils import formatdate
+from functools import lru_cache
+
+from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade.exchange import REQUEST_ID_HEADERS, Exchange
 from http_facade.overload_refusals import SERVER
 
+_ID = "{}"
+_REQUEST_IDS = "".join(f"{name}: {_ID}\r\n" for name in REQUEST_ID_HEADERS)
+
+
+class SentResponse(web.StreamResponse):
+    """Response that was written already, as aiohttp gets it from a handler: there is nothing left to send."""
+
+    def __init__(self, *, keep_alive: bool) -> None:
+        super().__init__()
+        self._stays = keep_alive
+
+    @property
+    def keep_alive(self) -> bool:
+        return self._stays
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """Do nothing: the head was written."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: the body was written."""
+
+
+SENT, SENT_LAST = SentResponse(keep_alive=True), SentResponse(keep_alive=False)
+"""Responses on a connection that stays open, and on one that aiohttp closes."""
+
+
+def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | None) -> tuple[bytes, SentResponse]:
+    """Return the head of a successful response, and the response for aiohttp. The body has `length` bytes, or chunks if
+    that is None (RFC 9112, section 7.1); a client of HTTP/1.0 gets their bytes up to the end of the connection.
+
+    Raise ValueError for a header with a line break.
+    """
+    request = exchange.request
+    stays, is_old = request.keep_alive and not exchange.connection.settings.is_draining(), False
+    if exchange.cors is not None:
+        headers = {**headers, **exchange.cors.headers(request.headers)}
+    own = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if not len(headers) == own.count("\r") == own.count("\n"):
+        raise ValueError("a header has a line break in it")
+    if length is not None:
+        own += f"Content-Length: {length}\r\n"
+    if request.version < HttpVersion11:
+        is_old, stays = True, stays and length is not None
+        own += "Connection: keep-alive\r\n" if stays else ""
+    elif length is None:
+        own += "Transfer-Encoding: chunked\r\n"
+    if not (stays or is_old):
+        own += "Connection: close\r\n"
+    start, ids = "HTTP/1.0" if is_old else "HTTP/1.1", _REQUEST_IDS.replace(_ID, exchange.request_id)
+    head = f"{start} 200 OK\r\n{_dated(int(time.time()))}{own}{ids}\r\n"
+    return head.encode("utf-8", "surrogateescape"), SENT if stays else SENT_LAST
+
+
+@lru_cache(maxsize=1)
+def _dated(second: int) -> str:
+    """Return the headers that all responses of a second have."""
+    return f"Server: {SERVER}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
+
 
 async def begin_response(exchange: Exchange, response: web.StreamResponse) -> None:
-    """Add the common headers, and send the status line and the headers, which `web.Response` sends with its body."""
+    """Add the common headers, and send the status line and the headers by aiohttp, which sends those of `web.Response`
+    with its body.
+    """
     exchange.is_begun = True
     headers = response.headers
     headers[hdrs.SERVER] = SERVER
     for name in REQUEST_ID_HEADERS:
         headers[name] = exchange.request_id
     if exchange.cors is not None:
-        exchange.cors.add_headers(exchange.request.headers, response)
-    if exchange.connection.is_draining:
+        headers.extend(exchange.cors.headers(exchange.request.headers))
+    if exchange.connection.settings.is_draining():
         response.force_close()
     await response.prepare(exchange.request)

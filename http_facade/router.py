@@ -25,7 +25,8 @@ class Router:
     """Router of a table. Paths without parameters are looked up; aiohttp's router matches the others."""
 
     def __init__(self, rows: Sequence[tuple[Route, Handler]]) -> None:
-        self._exact: dict[tuple[str, str], Match] = {}
+        self.exact: dict[tuple[str, str], Match] = {}
+        """Matches of the paths without parameters, by method and path."""
         self._patterns = web.UrlDispatcher()
         self._routes: dict[web.AbstractRoute, Route] = {}
         for route, handler in rows:
@@ -33,12 +34,10 @@ class Router:
                 added = self._patterns.add_route(method, route.path, cast("AiohttpHandler", handler))  # only stored
                 self._routes[added] = route
                 if "{" not in route.path:
-                    self._exact[method, route.path] = Match(route, handler, {})
+                    self.exact[method, route.path] = Match(route, handler, {})
 
     async def find(self, request: web.BaseRequest) -> Match:
-        """Return the route for the method and the path of a request."""
-        if (exact := self._exact.get((request.method, request.rel_url.raw_path))) is not None:
-            return exact
+        """Return the route for the method and the path of a request that is not `exact`."""
         found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone
         handler = cast("Handler", found.handler)
         return Match(None if found.http_exception else self._routes[found.route], handler, found)

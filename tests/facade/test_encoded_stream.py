@@ -42,16 +42,19 @@ async def test_a_drain_waits_for_the_thread_that_uses_the_encoder_and_nothing_is
     encoder = SlowEncoder()
     encoded = EncodedStream(encoder, Budget())
 
-    async def close() -> list[bytes]:
-        return [part async for part in encoded.closing()]
+    sent = list[bytes]()
 
-    closing = asyncio.create_task(close())
+    async def send(frames: bytes) -> None:
+        sent.append(frames)
+
+    closing = asyncio.create_task(encoded.close(send))
     await asyncio.to_thread(encoder.began.wait)
     cut = asyncio.create_task(asyncio.to_thread(encoded.cut, shutting_down()))
     while not encoded.is_cut:  # noqa: ASYNC110 - set by a thread
         await asyncio.sleep(0)
     encoder.go_on.set()
     assert await cut == b"error"
-    assert await closing == [b"first"]
+    await closing
+    assert sent == [b"first"]
     assert await encoded.error(shutting_down()) == b""
     assert encoder.seen == ["begins", "ends", "error"]

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from http_facade.whole_response import WholeResponse, encode_head
 from tests.facade.conftest import CHAT, KEY, Face, body
 
 
@@ -81,7 +80,9 @@ async def test_a_stream_to_an_http_1_0_client_ends_with_its_connection(face: Fac
     writer.close()
 
 
-def test_a_header_with_a_line_break_is_not_sent() -> None:
-    response = WholeResponse({"x-umg-route": "channel=a\r\nset-cookie: x"}, b"{}")
-    with pytest.raises(ValueError, match="line break"):
-        encode_head(response, "mine")
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_header_with_a_line_break_is_not_sent(face: Face, *, stream: bool) -> None:
+    face.service.initial = (("x-umg-route", "channel=a\r\nset-cookie: x"),)
+    async with face.chat("m", stream=stream) as answer:
+        assert answer.status >= 500
+        assert "set-cookie" not in answer.headers
