@@ -237,6 +237,8 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
     def __init__(self, messages: AsyncGenerator[Response, None], context: InProcessContext) -> None:
         self._context = context
         self._messages = messages
+        self.aclose = messages.aclose
+        """End the call early. The servicer has released its resources when this returns."""
 
     def __aiter__(self) -> AsyncIterator[Response]:
         return self._messages
@@ -244,10 +246,6 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
     async def read(self) -> Response | object:
         """Return the next message, or `grpc.aio.EOF`."""
         return await anext(self._messages, grpc.aio.EOF)
-
-    async def aclose(self) -> None:
-        """End the call early. The servicer has released its resources when this returns."""
-        await self._messages.aclose()
 
 
 class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):

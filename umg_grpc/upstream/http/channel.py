@@ -211,12 +211,12 @@ class HttpChannel:
         own = tuple(encoded.headers.items()) if encoded.headers else ()
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
         common = endpoint.common.get(kind) or self._common(endpoint, encoded, key_header, kind)
-        trace, answer = OUTGOING.get(), ANSWER.get()
+        trace, answer, deadlines = OUTGOING.get(), ANSWER.get(), self._deadlines
         outgoing = Outgoing(
             url=common.url,
             headers=common.headers,
             body=encoded.body,
-            deadlines=self._deadlines.within(seconds),
+            deadlines=deadlines if seconds >= deadlines.total else deadlines.within(seconds),
             proxy=self._proxy,
             tls=self._tls,
             repeatable=repeatable,

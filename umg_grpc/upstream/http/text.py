@@ -113,7 +113,8 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 chunk = await exchange.read()
             if (message := guarded(decoder.close)) is not None:
                 yield message
-            await exchange.finish()
+            if not exchange.done:
+                await exchange.finish()
         except UmgError as error:
             status, headers = (0, NO_HEADERS) if exchange is None else (response.status, response.headers)
             channel.record_failure(error, endpoint, self.encoded.path, status, headers)

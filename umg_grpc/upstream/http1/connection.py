@@ -132,7 +132,8 @@ class Exchange:
         if not body:
             self._raise_fault()
             return b""
-        data = response.take(max_bytes)
+        data = bytes(memoryview(body)[:max_bytes])
+        del body[:max_bytes]
         if connection.reading_paused and not (body or self.done):
             connection.resume_reading()
         return data
@@ -141,8 +142,6 @@ class Exchange:
         """Read the end of the body after its last event, so that its connection can be reused. The connection is not
         reused if the provider does not end the body at once.
         """
-        if self.done:
-            return
         with suppress(UmgError, TimeoutError):
             async with asyncio.timeout(END_SECONDS):
                 while await self.read(inflates=False):

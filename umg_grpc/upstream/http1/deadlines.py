@@ -34,8 +34,6 @@ class Deadlines:
         """Return these deadlines, each limited to the caller's `seconds`. Raise UmgError(DEADLINE_EXCEEDED),
         which counts as no failure of the provider, when no time is left.
         """
-        if seconds >= self.total:
-            return self
         if seconds <= 0:
             raise UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, "the call's own deadline is over", deadline="total")
         return type(self)(

@@ -79,7 +79,8 @@ async def inflate(response: Response, limit: int) -> Fetched:
     `limit`, UPSTREAM_CUT for one that cannot be decompressed. The body of an error response raises neither: it is
     truncated.
     """
-    body, encodings = response.take(response.size), response.encodings
+    body, encodings = bytes(response.body), response.encodings
+    response.body.clear()
     if response.refused:
         body = _inflate_refusal(body, encodings)
     elif encodings:

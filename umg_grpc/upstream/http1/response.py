@@ -97,17 +97,6 @@ class Response:
         """Media type in lower case, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    def take(self, max_bytes: int) -> bytes:
-        """Remove and return the first `max_bytes` bytes of the body that were received."""
-        body = self.body
-        if len(body) <= max_bytes:
-            taken = bytes(body)
-            body.clear()
-        else:
-            taken = bytes(body[:max_bytes])
-            del body[:max_bytes]
-        return taken
-
     def close(self) -> None:
         """Handle the end of the connection. Raise UmgError(UPSTREAM_CUT) unless it ends the response."""
         if not self.has_head:
