@@ -36,7 +36,21 @@ GENERATED: Mapping[str, tuple[str, Callable[[], str]]] = {
 GENERATED_SECTION = "Reference"
 FOLDERS = {"proto/umg/v1": "docs/reference/grpc.md", "deploy": "docs/deploying.md"}
 """Folders of the repository without a page of their own -> the page about them, if there is one."""
-STYLE = """.main > .content { width: 60em; max-width: 100%; }
+PICTURED = "docs/pages.md"
+SCREENSHOTS = "docs/screenshots"
+"""Folder of the pictures that the tests in a browser write, and git ignores."""
+PICTURES: Mapping[str, str] = {
+    "home": "The home page: an answer that appeared while the model made it",
+    "home-dark": "The home page in dark colours",
+    "media": "An image and a video in the conversation",
+    "docs": "The API reference: an operation",
+    "docs-dark": "The API reference in dark colours",
+    "phone-home": "The home page on a phone",
+    "phone-docs": "The API reference on a phone",
+}
+"""Name of a picture -> its caption."""
+STYLE = """.main { min-width: 0; }
+.main > .content { width: 60em; max-width: 100%; }
 table.docutils { font-size: var(--font-size--small--2); display: block; overflow-x: auto; }
 """
 
@@ -117,6 +131,16 @@ def index() -> str:
     return text
 
 
+def pictures(folder: Path = ROOT / SCREENSHOTS) -> str:
+    """Return a section with the pictures that the folder has; "" without any."""
+    shown = [
+        f"**{caption}**\n\n![{caption}](screenshots/{name}.png)\n"
+        for name, caption in PICTURES.items()
+        if (folder / f"{name}.png").exists()
+    ]
+    return "\n".join(["", "## Pictures\n", *shown]) if shown else ""
+
+
 def pages() -> dict[str, str]:
     """Return the text of each page by its path in the repository: generated pages in `docs/reference`, the pages of the
     navigation, and the pages that these link to, which are marked.
@@ -124,7 +148,7 @@ def pages() -> dict[str, str]:
     made = {f"docs/{path}": text() for path, (_, text) in GENERATED.items()}
     waiting = [(path, "") for paths in sections().values() for path in paths]
     for path, mark in waiting:
-        text = (ROOT / path).read_text(encoding="utf-8")
+        text = (ROOT / path).read_text(encoding="utf-8") + (pictures() if path == PICTURED else "")
         made[path] = mark + text
         below = {page for target, _ in targets(text, path) if (page := page_of(target)).endswith(".md")}
         known = {CONTENTS, *made, *(other for other, _ in waiting)}

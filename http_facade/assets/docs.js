@@ -1,6 +1,6 @@
 // API reference: the operations of /openapi.json, each with a form that calls it.
 
-import { byId, element, snippet } from "./elements.js";
+import { byId, element, prose, snippet } from "./elements.js";
 import { headers, isKept, key, setKey } from "./gateway.js";
 import { example, resolve, schemaView } from "./schemas.js";
 
@@ -23,7 +23,7 @@ function operationBody(path, method, operation) {
   return element(
     "div",
     { class: "inner" },
-    element("p", {}, operation.description ?? ""),
+    element("p", {}, ...prose(operation.description)),
     ...(parameters.length ? [element("h3", {}, "Parameters"), parameterList(parameters)] : []),
     ...Object.entries(content).flatMap(([type, { schema }]) => [
       element("h3", {}, "Body: ", element("code", {}, type)),
@@ -40,14 +40,14 @@ function parameterList(parameters) {
   return element("ul", { class: "schema" }, ...parameters.map((parameter) => element(
     "li", {},
     element("code", {}, parameter.name), ` in ${parameter.in}`, parameter.required ? ", required" : "",
-    ". ", parameter.description ?? "",
+    ". ", ...prose(parameter.description),
     parameter.schema.enum ? ` One of ${parameter.schema.enum.join(", ")}.` : "",
   )));
 }
 
 function answerView([status, given]) {
   const answer = resolve(description, given);
-  const view = element("details", {}, element("summary", {}, element("strong", {}, status), ` ${answer.description}`));
+  const view = element("details", {}, element("summary", {}, element("strong", {}, status), " ", ...prose(answer.description)));
   view.addEventListener("toggle", () => {
     if (!view.open || view.children.length > 1) return;
     for (const [type, { schema }] of Object.entries(answer.content ?? {})) {
@@ -152,7 +152,7 @@ function filter() {
     group.hidden = !shown;
     count += shown;
   }
-  byId("count").textContent = `${count} operations`;
+  byId("count").textContent = `${count} ${count === 1 ? "operation" : "operations"}`;
 }
 
 async function load() {

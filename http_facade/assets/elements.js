@@ -10,6 +10,11 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** Return the parts of a text of the description: what it has in backticks is code. */
+export function prose(text) {
+  return (text ?? "").split(/`([^`]+)`/).map((part, place) => (place % 2 ? element("code", {}, part) : part));
+}
+
 /** Return the element with an id. */
 export const byId = (id) => document.getElementById(id);
 

@@ -1,6 +1,6 @@
 // JSON schemas as lists of members, and examples of their values.
 
-import { element } from "./elements.js";
+import { element, prose } from "./elements.js";
 
 const DEPTH = 4;
 
@@ -14,7 +14,7 @@ export function resolve(description, schema) {
 export function schemaView(description, schema, depth = 0) {
   const found = resolve(description, schema);
   const properties = Object.entries(found.properties ?? {});
-  const text = depth === 0 && found.description ? [element("p", {}, found.description)] : [];
+  const text = depth === 0 && found.description ? [element("p", {}, ...prose(found.description))] : [];
   if (!properties.length) return element("div", {}, ...text, element("p", {}, typeName(description, found)));
   const required = new Set(found.required);
   return element("div", {}, ...text, element("ul", { class: "schema" }, ...properties.map(([name, member]) =>
@@ -23,7 +23,7 @@ export function schemaView(description, schema, depth = 0) {
 
 function memberView(description, name, schema, required, depth) {
   const head = [element("code", {}, name), ` ${typeName(description, schema)}${required ? ", required" : ""}`];
-  if (schema.description) head.push(`. ${schema.description}`);
+  if (schema.description) head.push(". ", ...prose(schema.description));
   const inner = innerObject(description, schema);
   if (!inner) return element("span", {}, ...head);
   const view = element("details", {}, element("summary", {}, ...head));

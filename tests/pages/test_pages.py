@@ -16,8 +16,8 @@ from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.waiting import WaitingProvider
 from tests.support.serving import serving
 
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-"""Folder of the pictures for documents, which git ignores."""
+SCREENSHOTS = Path(__file__).parents[2] / "docs" / "screenshots"
+"""Folder of the pictures that `make docs` shows, which git ignores."""
 WAITING, CHAT, IMAGE, VIDEO = "waiting", "famG-2.5-flash", "imgC-1", "vidA-2"
 SANDBOX = f"  - {{name: sandbox, protocols: [sandbox], pace: 0, models: [{CHAT}, {IMAGE}, {VIDEO}]}}\n"
 DESKTOP, PHONE = (1100, 900), (360, 740)
@@ -132,8 +132,14 @@ async def test_images_and_videos_are_shown(site: Site) -> None:
         await site.page.until("!document.getElementById('send').disabled")
         await site.send(VIDEO, "a red balloon")
         await site.page.until("document.querySelector('#log video')")
-        loaded = "new Promise(done => {const v = document.querySelector('#log video'); v.readyState ? done(v.videoWidth) : (v.onloadedmetadata = () => done(v.videoWidth), v.onerror = () => done(-v.error.code))})"
-        assert await site.page.evaluate(loaded) > 0
+        shown = """new Promise(done => {
+            const video = document.querySelector('#log video');
+            video.onerror = () => done(-video.error.code);
+            video.requestVideoFrameCallback(() => done(video.videoWidth));
+            video.currentTime = 0.1;
+        })"""
+        assert await site.page.evaluate(shown) > 0
+        await site.page.evaluate("document.querySelector('#chat-title').scrollIntoView()")
         await site.page.picture(SCREENSHOTS / "media.png")
 
 
@@ -219,7 +225,11 @@ async def test_a_page_is_dark_where_the_system_is(site: Site) -> None:
         await site.open("/", scheme=scheme)
         shown[scheme] = await site.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert shown == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}
+    await site.use_key()
+    await site.page.until("!document.getElementById('models').hidden")
     await site.page.picture(SCREENSHOTS / "home-dark.png")
+    await site.open("/docs", scheme="dark")
+    await site.page.picture(SCREENSHOTS / "docs-dark.png")
 
 
 async def test_the_reference_filters_operations_and_calls_them(site: Site) -> None:
@@ -228,7 +238,7 @@ async def test_the_reference_filters_operations_and_calls_them(site: Site) -> No
         await site.use_key()
         await site.page.evaluate("document.getElementById('filter').focus()")
         await site.page.write("chat completions")
-        await site.page.until(f"{text_of('#count')} === '1 operations'")
+        await site.page.until(f"{text_of('#count')} === '1 operation'")
         await site.page.evaluate(
             "document.querySelector('#operations section:not([hidden]) details:not([hidden]) summary').click()"
         )
