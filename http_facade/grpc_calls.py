@@ -60,7 +60,7 @@ async def call_unary(
         answer, initial = await answer_in_process(request, pairs, Attachment(notes, exchange.known_key))
         return answer, response_headers(initial)
     call = attach(method, notes, exchange.known_key)(request, metadata=pairs)
-    return await call, response_headers(await call.initial_metadata())
+    return await call, await initial_headers(call)
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:
@@ -129,6 +129,12 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, fac
         if error.code() != grpc.StatusCode.PERMISSION_DENIED:
             raise
     exchange.is_called = False
+
+
+async def initial_headers(call: grpc.aio.Call) -> dict[str, str]:
+    """Return the response headers that the service sent as the initial metadata of a call."""
+    sent: Pairs | None = getattr(call, "sent_metadata", None)  # of a call in this process, not copied
+    return response_headers(await call.initial_metadata() if sent is None else sent)
 
 
 def response_headers(metadata: Pairs | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.file_handlers import FileHandlers
-from http_facade.grpc_calls import attach, call_unary, metadata, opened, response_headers
+from http_facade.grpc_calls import attach, call_unary, initial_headers, metadata, opened
 from http_facade.image_handler import GenerateImage
 from http_facade.model_handlers import ModelHandlers
 from http_facade.page_handlers import PageHandlers
@@ -133,7 +133,7 @@ class Generate:
                     if exchange.is_begun:
                         await events.write(frames)
                     else:
-                        await events.begin(response_headers(await call.initial_metadata()), frames)
+                        await events.begin(await initial_headers(call), frames)
                 if not exchange.is_begun:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
                 await encoded.close(events.write_large)

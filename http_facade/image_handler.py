@@ -13,7 +13,7 @@ from http_facade.errors import explain, with_body_paths
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
-from http_facade.grpc_calls import attach, call_unary, metadata, opened, response_headers
+from http_facade.grpc_calls import attach, call_unary, initial_headers, metadata, opened
 from http_facade.request_bodies import BodyReader
 from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
@@ -103,7 +103,7 @@ class GenerateImage:
                 async for part in call:
                     frames = await asyncio.to_thread(encoder.feed, part)  # a part is a file of megabytes
                     if not exchange.is_begun:
-                        await events.begin(response_headers(await call.initial_metadata()))
+                        await events.begin(await initial_headers(call))
                     await events.write_large(frames)
                 if not exchange.is_begun:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
-from http_facade.grpc_calls import keyless_metadata, metadata, response_headers
+from http_facade.grpc_calls import initial_headers, keyless_metadata, metadata
 from http_facade.key_check import KeyCheck
 from http_facade.request_bodies import JSON, BodyReader, read_body
 from http_facade.routes import Route, Shape
@@ -145,7 +145,7 @@ class VideoHandlers:
     async def _get(self, exchange: Exchange, request: pb.GetVideoTaskRequest) -> web.StreamResponse:
         call = self._stub.GetVideoTask(request, metadata=metadata(exchange, self._face))
         found = await call
-        headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
+        headers = {hdrs.CONTENT_TYPE: JSON, **await initial_headers(call)}
         return web.Response(headers=headers, body=self._codec.encode_task(found.task, exchange.request_id))
 
     async def _submit(
@@ -164,7 +164,7 @@ class VideoHandlers:
         except grpc.aio.AioRpcError as failure:
             exchange.may_retry = from_rpc(failure).reason not in UNKNOWN_OUTCOMES
             raise
-        return answer, response_headers(await call.initial_metadata())
+        return answer, await initial_headers(call)
 
 
 def _idempotency_key(exchange: Exchange) -> str | None:

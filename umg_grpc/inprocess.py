@@ -185,6 +185,11 @@ class InProcessCall(grpc.aio.Call):
 
     _context: InProcessContext
 
+    @property
+    def sent_metadata(self) -> Pairs:
+        """Initial metadata in the form in which the servicer sent it; faster to read than `initial_metadata`."""
+        return self._context.initial
+
     async def initial_metadata(self) -> grpc.aio.Metadata:
         """Return the servicer's initial metadata, available from its first message on."""
         return _metadata(self._context.initial)
