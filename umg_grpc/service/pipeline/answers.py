@@ -13,7 +13,7 @@ from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.threads import Thread
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
-from umg_grpc.service.pipeline.retention import Memory, retention_of
+from umg_grpc.service.pipeline.retention import Memory, Retention
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.v1 import pb
@@ -33,19 +33,45 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 class Answer:
     """Answer of one channel to a call: completes it for the caller, and stores it."""
 
+    retention: Retention
+    """Parts of the answer that are stored, since `begin`."""
+    passthrough = False
+    """Whether the provider's own body goes to the caller."""
+    keeps_all = False
+    """Whether all of a streamed answer is kept until its end, since it may be stored."""
+    reasoning_mark = b""
+    """In a body passed through: mark of reasoning that clients do not send back."""
+
     def __init__(self, admitted: GenerationCall, attempt: GenerationAttempt, memory: Memory) -> None:
-        self.retention = retention_of(admitted, memory)
-        self.passthrough = False  # whether the provider's own body goes to the caller
         self.admitted = admitted
         self._attempt = attempt
         self._memory = memory
-        self.reasoning_mark = b""  # in a body passed through: mark of reasoning that clients do not send back
 
     def begin(self, *, passthrough: bool) -> None:
-        """Record whether the provider's own body goes to the caller."""
-        self.passthrough, retention, face = passthrough, self.retention, self.admitted.face
+        """Decide which parts of the answer are stored. `passthrough`: whether the provider's own body goes to the
+        caller.
+        """
+        admitted, request, face = self.admitted, self.admitted.request, self.admitted.face
+        stores = face is not None and face.stores_by_default
+        response = self._memory.conversations is not None and (request.store if request.HasField("store") else stores)
+        thread = admitted.continued if isinstance(admitted.continued, Thread) else None
+        self.passthrough, self.retention = passthrough, (retention := Retention(response, thread))
+        if self._memory.reasoning is not None:
+            retention.reasoning = bool(admitted.full_request.tools)
+            retention.ids = (
+                (response and stores)
+                or admitted.access.has_several  # the channel of stored items, generated audio and reasoning states
+                or "audio" in request.output_modalities
+                # the provider compares the request with earlier ones, which the caller names by their answers' ids
+                or bool(request.prompt_cache_options_json)
+                or "diagnostics" in admitted.notes.uncarried
+                # the provider may run its own tools in a container, which the caller names later
+                or "container" in admitted.notes.indispensable
+                or (bool(request.tools) and any(tool.HasField("opaque") for tool in request.tools))
+            )
+        self.keeps_all = retention.any
         if not passthrough:
-            retention.ids = retention.ids and face is not None and face.stores_by_default
+            retention.ids = retention.ids and stores
         elif retention.reasoning and face is not None:
             retention.reasoning, self.reasoning_mark = False, face.unreturned_reasoning
 

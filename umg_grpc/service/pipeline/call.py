@@ -63,6 +63,8 @@ class CallFacts:
     model: str = ""
     channel: str = ""
     """Channel of the selected attempt."""
+    upstream_status: int = 0
+    """HTTP status of the attempt whose answer the caller got, else of the last one; 0 if none had a status."""
     report: Report | None = None
     """Fields that the provider of the selected attempt was not sent."""
     attempts: int = 0
@@ -79,15 +81,6 @@ class CallFacts:
     def __init__(self) -> None:
         self.began_at = time.perf_counter()
         self.ended_attempts: list[AttemptRecord] = []
-
-    @property
-    def upstream_status(self) -> int:
-        """HTTP status of the attempt whose answer the caller got, else of the last one; 0 if none had a status."""
-        if not (records := self.ended_attempts):
-            return 0
-        if records[-1].reason:  # of a hedge that lost, or a failure
-            return next((record.status for record in records if not record.reason), records[-1].status)
-        return records[-1].status
 
 
 class CallCharges:

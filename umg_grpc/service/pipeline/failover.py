@@ -252,7 +252,6 @@ class FailoverLoop(Generic[AttemptT]):
             request_id=answer.request_id,
             reason=CANCELLED if outcome == CALLER_LEFT else "",
         )
-        facts.ended_attempts.append(record)
         if error is not None:
             record.reason = error.name
             if (failure := error.facts) is not None:
@@ -260,5 +259,8 @@ class FailoverLoop(Generic[AttemptT]):
                 record.code, record.message = storable(failure.code), storable(failure.message)
             if answer.is_sent and self.call.charges.usage_in_flight is not None:
                 self.call.charges.usage_in_flight.fail()
+        if not record.reason or all(earlier.reason for earlier in facts.ended_attempts):
+            facts.upstream_status = record.status
+        facts.ended_attempts.append(record)
         if attempt.limiter is not None:
             attempt.limiter.release()

@@ -7,7 +7,6 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Thread, Threads
-from umg_grpc.service.pipeline.generation_encoder import GenerationCall
 from umg_grpc.upstream.round_budget import RoundBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_memory import Budget
@@ -56,26 +55,3 @@ class Retention:
     def answer(self) -> bool:
         """Whether the answer is stored for a call that continues it."""
         return self.response or self.thread is not None
-
-
-def retention_of(admitted: GenerationCall, memory: Memory) -> Retention:
-    """Return the parts to store of the answer to a call."""
-    request, notes, face = admitted.request, admitted.notes, admitted.face
-    stores = face is not None and face.stores_by_default
-    response = memory.conversations is not None and (request.store if request.HasField("store") else stores)
-    thread = admitted.continued if isinstance(admitted.continued, Thread) else None
-    if memory.reasoning is None:
-        return Retention(response, thread)
-    ids = (
-        (response and stores)
-        or admitted.access.has_several  # the channel of stored items, generated audio and reasoning states matters
-        or "audio" in request.output_modalities
-        # the provider compares the request with earlier ones, which the caller names by the ids of their answers
-        or bool(request.prompt_cache_options_json)
-        or "diagnostics" in notes.uncarried
-        # the provider may run its own tools in a container, which the caller names later
-        or "container" in notes.indispensable
-    )
-    for tool in request.tools:
-        ids = ids or tool.HasField("opaque")
-    return Retention(response, thread, bool(admitted.full_request.tools), ids)

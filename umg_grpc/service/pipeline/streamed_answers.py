@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Self
 
@@ -69,8 +69,19 @@ class StreamedAnswer:
         answer, aggregator = self._answer, self._aggregator or self._begin(message)
         if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
-        if message.events:  # cheaper than a loop over no events
-            self._observe(message.events)
+        for event in message.events or ():  # cheaper than a loop over no events
+            admitted, kind = answer.admitted, event.WhichOneof("kind")
+            if kind == "usage":
+                admitted.call.facts.usage = event.usage
+            elif kind == "finished":
+                self._unfinished -= 1
+                if not event.finished.HasField("complete_time"):
+                    event.finished.complete_time.seconds = int(time.time())
+            elif kind == "started":
+                answer.complete(event.started)
+                admitted.call.list_dropped(event.started)
+            elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
+                self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
         aggregator.feed(message)
         if aggregator.retained_bytes > FREE_BYTES and not self._reservation.hold(aggregator.retained_bytes):
             self._stop_keeping(aggregator)
@@ -120,8 +131,8 @@ class StreamedAnswer:
     def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
         """Create the aggregator of the answer, which keeps all of an answer that is stored."""
         answer, request = self._answer, self._attempts.attempt.request
-        max_bytes = None if answer.retention.any else ESTIMATED_BYTES
         answer.begin(passthrough=bool(first.source_frames))
+        max_bytes = None if answer.keeps_all else ESTIMATED_BYTES
         if answer.passthrough:
             self._aggregator = FrameAggregator(FORMATS[request.source.format], request, max_bytes)
         else:
@@ -135,23 +146,6 @@ class StreamedAnswer:
         if kept.answer or kept.reasoning:
             return True
         return not answer.passthrough and answer.admitted.call.facts.usage is None
-
-    def _observe(self, events: Iterable[pb.GenerateEvent]) -> None:
-        """Record the usage, the end, the head and the tool call ids that the events contain."""
-        admitted = self._answer.admitted
-        for event in events:
-            kind = event.WhichOneof("kind")
-            if kind == "usage":
-                admitted.call.facts.usage = event.usage
-            elif kind == "finished":
-                self._unfinished -= 1
-                if not event.finished.HasField("complete_time"):
-                    event.finished.complete_time.seconds = int(time.time())
-            elif kind == "started":
-                self._answer.complete(event.started)
-                admitted.call.list_dropped(event.started)
-            elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
-                self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
 
     def _stop_keeping(self, aggregator: AnswerAggregator) -> None:
         """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
-from umg_grpc.prices import INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of
+from umg_grpc.prices import FREE, INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
@@ -74,10 +74,12 @@ class UsageInFlight:
         record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
         estimate = estimate_tokens(request, self._model, charges.output_limit)
         record.input_tokens, record.output_tokens = estimate
-        quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
         if isinstance(request, pb.GenerateImageRequest):
-            record.images, quantities = max_images(request), estimated_image_quantities(request, estimate.input_tokens)
-        if charges.prices is not None:
+            record.images = max_images(request)
+        if charges.prices is not None and charges.prices is not FREE:
+            quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
+            if isinstance(request, pb.GenerateImageRequest):
+                quantities = estimated_image_quantities(request, estimate.input_tokens)
             record.micro_credits = charges.prices.cost(quantities)
         self.slot = self._log.open(record)
 
@@ -99,7 +101,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     quantities, estimated = NOTHING, False
     if (usage := facts.usage) is not None and not facts.is_cached:
         quantities, estimated = quantities_of(usage) if facts.quantities is None else facts.quantities, usage.estimated
-        charges.micro_credits = charges.prices.cost(quantities)
+        if charges.prices is not FREE:
+            charges.micro_credits = charges.prices.cost(quantities)
     if log is None:
         return
     in_flight, charges.usage_in_flight = charges.usage_in_flight, None  # it refers to the call: a cycle would keep both
@@ -117,9 +120,10 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
     record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
     for item, count in quantities.items():
-        field = FIELDS.get(item.unit if isinstance(item, Variant) else item)
-        if field is not None:  # several variants of a unit have one field
-            setattr(record, field, getattr(record, field) + count)
+        if isinstance(item, Variant):  # several variants of a unit have one field
+            setattr(record, FIELDS[item.unit], getattr(record, FIELDS[item.unit]) + count)
+        elif item in FIELDS:
+            setattr(record, FIELDS[item], count)
     log.add(record, slot)
 
 
