@@ -51,6 +51,7 @@ class Observations:
 class Row(Observations):
     """Metrics of the calls with the same labels since the last flush to the library."""
 
+    first_outputs: Observations = field(default_factory=Observations)
     input_tokens: int = 0
     output_tokens: int = 0
     micro_credits: int = 0
@@ -140,7 +141,6 @@ class Metrics:
         self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
         self._lost = self._counter("umg_usage_records_lost", "Usage records that the journal rejected.", "reason")
         self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
-        self._firsts = defaultdict[tuple[str, str, str], Observations](Observations)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
         self._models = _Labels(MAX_MODELS, OTHER_MODELS)
         self._key_labels = key_labels
@@ -153,23 +153,21 @@ class Metrics:
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
         """Count a call. Its model is "" if it was not routed."""
-        facts, method, key = call.facts, call.arrival.method, ""
-        model, channel = self._models[facts.model], facts.channel
+        facts, model, key = call.facts, self._models[call.facts.model], ""
         if self._key_labels and call.known_caller is not None:
             key = self._keys[call.known_caller.key_id]
-        row = self._rows[method, channel, model, outcome, key]
+        row = self._rows[call.arrival.method, facts.channel, model, outcome, key]
         row.seconds += seconds
         row.by_duration[bisect_left(SECONDS, seconds)] += 1
         row.micro_credits += call.charges.micro_credits
         if facts.first_output_seconds is not None:
-            firsts = self._firsts[method, channel, model]
-            firsts.seconds += facts.first_output_seconds
-            firsts.by_duration[bisect_left(SECONDS, facts.first_output_seconds)] += 1
+            row.first_outputs.seconds += facts.first_output_seconds
+            row.first_outputs.by_duration[bisect_left(SECONDS, facts.first_output_seconds)] += 1
         if (usage := facts.usage) is not None and not facts.is_cached:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
-            for abandoned in facts.abandoned:  # these channels have read the prompt too
-                labels = (abandoned, model, "input", *self._key(key))
+            for channel in facts.abandoned:  # these channels have read the prompt too
+                labels = (channel, model, "input", *self._key(key))
                 self._counts[self._tokens, labels] += usage.input_tokens
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
@@ -272,17 +270,16 @@ class Metrics:
     def _flush(self) -> None:
         """Pass the counts since the last flush to the library."""
         rows, self._rows = self._rows, defaultdict(Row)
-        firsts, self._firsts = self._firsts, defaultdict(Observations)
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():
             method, key = path.rpartition("/")[2], self._key(label)
             self._calls.labels(method, channel, model, outcome, *key).inc(sum(row.by_duration))
             self._seconds.labels(method, channel, model).add(row)
+            if any(row.first_outputs.by_duration):
+                self._first_seconds.labels(method, channel, model).add(row.first_outputs)
             counts[self._tokens, (channel, model, "input", *key)] += row.input_tokens
             counts[self._tokens, (channel, model, "output", *key)] += row.output_tokens
             self._cost.labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
-        for (path, channel, model), durations in firsts.items():
-            self._first_seconds.labels(path.rpartition("/")[2], channel, model).add(durations)
         for (counter, labels), amount in counts.items():
             counter.labels(*labels).inc(amount)
 
