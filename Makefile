@@ -135,10 +135,11 @@ ledger: $(VENV)/.installed ## prove that every served call is charged once, thro
 crash: $(VENV)/.installed ## kill gateways at random while video tasks are in flight: some minutes
 	$(BIN)/python -m tests.crash $(crash_args)
 
-deploycheck: $(VENV)/.installed ## install helm and kubeconform by Go, and check deploy/ with them: some minutes
+deploycheck: $(VENV)/.installed ## install helm, kubeconform and its schemas by Go, and check deploy/: some minutes
 	GOBIN=$(CURDIR)/build/tools go install helm.sh/helm/v3/cmd/helm@v3.17.3
 	GOBIN=$(CURDIR)/build/tools go install github.com/yannh/kubeconform/cmd/kubeconform@v0.6.7
-	UMG_DEPLOY_TOOLS=$(CURDIR)/build/tools UMG_KUBERNETES_SCHEMAS=default $(BIN)/pytest tests/deploy
+	$(BIN)/python -m tests.deploy.kubernetes_schemas build/kubernetes
+	UMG_DEPLOY_TOOLS=$(CURDIR)/build/tools UMG_KUBERNETES_SCHEMAS=$(CURDIR)/build/kubernetes $(BIN)/pytest tests/deploy
 
 rolling: $(VENV)/.installed ## upgrade two gateways behind nginx under load, one after the other: some minutes
 	$(BIN)/python -m tests.rolling $(rolling_args)

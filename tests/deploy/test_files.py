@@ -13,6 +13,7 @@ from typing import TypeAlias
 import pytest
 import yaml
 
+from tests.deploy.kubernetes_schemas import KUBERNETES, LOCATION
 from umg_grpc.config import parse
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,6 @@ SECRETS = {
     "UMG_REDIS": "redis://redis:6379/0",
 }
 VARIABLE = re.compile(r"\$\{([A-Z_]+)")
-KUBERNETES = "1.31.0"
 MAX_EXPOSURE = 2.0
 """Highest exposure level of the unit by `systemd-analyze security`, from 0 (no access) to 10."""
 
@@ -161,9 +161,21 @@ def test_the_chart_renders_valid_resources(case: str, tmp_path: Path) -> None:
     assert pod["terminationGracePeriodSeconds"] >= 40
     (tmp_path / "rendered.yaml").write_text(rendered)
     if (schemas := os.environ.get("UMG_KUBERNETES_SCHEMAS")) is not None:
-        conform = [tool("kubeconform"), "-strict", "-summary", "-skip", "ServiceMonitor", "-schema-location", schemas]
-        conform += ["-kubernetes-version", KUBERNETES]
-        assert '"invalid": 0' in run(*conform, "-output", "json", tmp_path / "rendered.yaml").replace('":0', '": 0')
+        conform = [tool("kubeconform"), "-strict", "-summary", "-output", "json", "-kubernetes-version", KUBERNETES]
+        found = run(*conform, "-schema-location", f"{schemas}/{LOCATION}", tmp_path / "rendered.yaml")
+        counts = {"valid": len(resources), "invalid": 0, "errors": 0, "skipped": 0}
+        assert json.loads(found)["summary"] == counts
+
+
+def test_a_misspelt_field_is_found(tmp_path: Path) -> None:
+    if (schemas := os.environ.get("UMG_KUBERNETES_SCHEMAS")) is None:
+        pytest.skip("`make deploycheck` writes the schemas")
+    spec = {"selector": {"matchLabels": {}}, "minAvailabel": 1}
+    text = yaml.safe_dump({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec})
+    command = [tool("kubeconform"), "-strict", "-schema-location", f"{schemas}/{LOCATION}"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "minAvailabel" in done.stdout
 
 
 def test_the_dashboard_is_where_grafana_reads_it() -> None:
