@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from http_facade.openapi.document import document_json
 from tests.support.gateways import SANDBOX, running
 from tests.support.processes import run
 
@@ -15,6 +16,11 @@ SHELLS = {
     "fish": {"_TYPER_COMPLETE_ARGS": "umg keys ro", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
 }
 """Variables by which the script of a shell requests the completions of `umg keys ro`."""
+
+
+async def test_the_openapi_document_is_printed() -> None:
+    code, out, _ = await run("openapi")
+    assert (code, out.encode()) == (0, document_json() + b"\n")
 
 
 async def test_the_version_is_that_of_the_package() -> None:

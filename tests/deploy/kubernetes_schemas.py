@@ -85,7 +85,7 @@ def schemas() -> Iterator[tuple[str, Json]]:
     definitions[QUANTITY_NAME] = QUANTITY
     for name, schema in definitions.items():
         kinds = schema.get("x-kubernetes-group-version-kind", []) if isinstance(schema, dict) else []
-        if len(kinds) == 1:  # several: parts of all requests, such as DeleteOptions
+        if len(kinds) == 1:  # several: a part of all requests, for example DeleteOptions
             yield file_name(**kinds[0]), with_definitions(name, definitions)
     monitor = yaml.safe_load(downloaded(*MONITORS))["spec"]
     for version in monitor["versions"]:

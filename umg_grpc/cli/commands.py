@@ -106,6 +106,14 @@ def serve(
 
 
 @app.command()
+def openapi() -> None:
+    """Print the OpenAPI 3.1 document of the HTTP face, as GET /openapi.json returns it."""
+    from http_facade.openapi.document import document_json
+
+    sys.stdout.buffer.write(document_json() + b"\n")
+
+
+@app.command()
 def doctor(
     *,
     config: ConfigFlag = None,
