@@ -49,8 +49,8 @@ from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.images import ImagePipeline
+from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.service.pipeline.pipeline import PipelineContext
-from umg_grpc.service.pipeline.retention import Memory
 from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.resilience.shared import Resilience

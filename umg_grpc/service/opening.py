@@ -11,7 +11,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metrics import BLOB_STORE, Metrics
-from umg_grpc.service.pipeline.retention import Memory
+from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.store import Store
 from umg_grpc.store.blob_places import blob_place
 from umg_grpc.store.blobs import BlobStore

@@ -13,7 +13,7 @@ from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.threads import Thread
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
-from umg_grpc.service.pipeline.retention import Memory, Retention
+from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.v1 import pb
@@ -33,8 +33,14 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 class Answer:
     """Answer of one channel to a call: completes it for the caller, and stores it."""
 
-    retention: Retention
-    """Parts of the answer that are stored, since `begin`."""
+    stores_response = False
+    """Whether the answer is stored, for a call that names it by its id."""
+    thread: Thread | None = None
+    """Thread in which the answer is stored."""
+    stores_reasoning = False
+    """Whether the reasoning is stored, for the call that returns the results of the answer's tool calls."""
+    stores_ids = False
+    """Whether the provider's ids of objects are stored, which the caller may name later."""
     passthrough = False
     """Whether the provider's own body goes to the caller."""
     keeps_all = False
@@ -54,11 +60,12 @@ class Answer:
         admitted, request, face = self.admitted, self.admitted.request, self.admitted.face
         stores = face is not None and face.stores_by_default
         response = self._memory.conversations is not None and (request.store if request.HasField("store") else stores)
-        thread = admitted.continued if isinstance(admitted.continued, Thread) else None
-        self.passthrough, self.retention = passthrough, (retention := Retention(response, thread))
+        self.passthrough, self.stores_response = passthrough, response
+        if isinstance(admitted.continued, Thread):
+            self.thread = admitted.continued
         if self._memory.reasoning is not None:
-            retention.reasoning = bool(admitted.full_request.tools)
-            retention.ids = (
+            self.stores_reasoning = bool(admitted.full_request.tools)
+            self.stores_ids = (
                 (response and stores)
                 or admitted.access.has_several  # the channel of stored items, generated audio and reasoning states
                 or "audio" in request.output_modalities
@@ -69,16 +76,31 @@ class Answer:
                 or "container" in admitted.notes.indispensable
                 or (bool(request.tools) and any(tool.HasField("opaque") for tool in request.tools))
             )
-        self.keeps_all = retention.any
+        self.keeps_all = self.stores_any
         if not passthrough:
-            retention.ids = retention.ids and stores
-        elif retention.reasoning and face is not None:
-            retention.reasoning, self.reasoning_mark = False, face.unreturned_reasoning
+            self.stores_ids = self.stores_ids and stores
+        elif self.stores_reasoning and face is not None:
+            self.stores_reasoning, self.reasoning_mark = False, face.unreturned_reasoning
+
+    def stop_storing(self) -> None:
+        """Store no part of the answer."""
+        self.stores_response = self.stores_reasoning = self.stores_ids = False
+        self.thread, self.reasoning_mark = None, b""
+
+    @property
+    def is_continuable(self) -> bool:
+        """Whether the answer is stored for a call that continues it."""
+        return self.stores_response or self.thread is not None
+
+    @property
+    def stores_any(self) -> bool:
+        """Whether a part of the answer is stored."""
+        return self.stores_response or self.stores_reasoning or self.stores_ids or self.thread is not None
 
     def find_reasoning(self, passed: bytes) -> None:
         """Store the reasoning of a body passed through if clients do not send it back. `passed`: a part of the body."""
         if self.reasoning_mark and self.reasoning_mark in passed:
-            self.retention.reasoning, self.reasoning_mark = True, b""
+            self.stores_reasoning, self.reasoning_mark = True, b""
 
     async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
         """Complete the answer and store it as required. Return it."""
@@ -95,7 +117,7 @@ class Answer:
         call.list_dropped(response)
         if response.HasField("usage"):
             call.facts.usage = response.usage
-        if call.facts.usage is None or self.retention.any:
+        if call.facts.usage is None or self.stores_any:
             read = await self._read(response)
             if call.facts.usage is None:
                 call.facts.usage = await self.estimate(read)
@@ -175,26 +197,26 @@ class Answer:
         """Store the ids, the reasoning and the answer as required. `response` is decoded, also after passthrough (see
         `_read`).
         """
-        retention, reasoning, owner = self.retention, self._memory.reasoning, self.admitted.access.caller.key_id
+        reasoning, owner = self._memory.reasoning, self.admitted.access.caller.key_id
         if reasoning is not None:
             for candidate in response.candidates:
-                if retention.ids:
+                if self.stores_ids:
                     reasoning.own(owner, self._attempt.channel, candidate, response.response_id)
-                if retention.reasoning:
+                if self.stores_reasoning:
                     reasoning.remember(owner, self._attempt.channel, candidate.message.parts)
-            if retention.reasoning:
+            if self.stores_reasoning:
                 await reasoning.flushed()  # before the call that returns the tool results arrives, at any process
-        if retention.answer:
+        if self.is_continuable:
             await self._store(response, owner, streamed=streamed)
 
     async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:
         """Store the answer as a response or in its thread."""
         continued, channel = self.admitted.continued, self._attempt.channel
-        threads, conversations, retention = self._memory.threads, self._memory.conversations, self.retention
-        if threads is not None and retention.thread is not None:
+        threads, conversations = self._memory.threads, self._memory.conversations
+        if threads is not None and self.thread is not None:
             known = response.response_id if self.passthrough and self._attempt.request.HasField("thread") else ""
-            await threads.keep(owner, retention.thread, response, ResponseOrigin(channel, known))
-        if conversations is not None and retention.response:
+            await threads.keep(owner, self.thread, response, ResponseOrigin(channel, known))
+        if conversations is not None and self.stores_response:
             await conversations.keep(
                 owner,
                 self.admitted.request,

@@ -25,9 +25,9 @@ from umg_grpc.service.pipeline.generation_encoder import (
     find_origin,
 )
 from umg_grpc.service.pipeline.hedging import first_stream
+from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.retention import Memory
 from umg_grpc.service.pipeline.stream_output import is_without_output
 from umg_grpc.service.pipeline.streamed_answers import StreamedAnswer
 from umg_grpc.service.pipeline.tool_choice import check_tool_choice

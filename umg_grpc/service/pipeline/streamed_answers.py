@@ -14,7 +14,7 @@ from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
-from umg_grpc.service.pipeline.retention import Memory, Retention
+from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -103,7 +103,7 @@ class StreamedAnswer:
         answer, call = self._answer, self._answer.admitted.call
         if self._aggregator is None:
             return []
-        if call.facts.usage is None or answer.retention.any:
+        if call.facts.usage is None or answer.stores_any:
             response = await _aggregate(self._aggregator)
             if call.facts.usage is None:
                 call.facts.usage = _scale(await answer.estimate(response), self._aggregator)
@@ -142,14 +142,14 @@ class StreamedAnswer:
     @property
     def _delays_end(self) -> bool:
         """Whether the last message of the answer is held back until the answer is stored or its usage estimated."""
-        answer, kept = self._answer, self._answer.retention
-        if kept.answer or kept.reasoning:
+        answer = self._answer
+        if answer.is_continuable or answer.stores_reasoning:
             return True
         return not answer.passthrough and answer.admitted.call.facts.usage is None
 
     def _stop_keeping(self, aggregator: AnswerAggregator) -> None:
         """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""
-        self._answer.retention, self._answer.reasoning_mark = Retention(), b""
+        self._answer.stop_storing()
         aggregator.limit(ESTIMATED_BYTES)
         channel = self._attempts.attempt.channel
         logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)

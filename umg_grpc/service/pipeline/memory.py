@@ -1,4 +1,4 @@
-"""Parts of an answer that the gateway keeps after the call, and the stores that keep them."""
+"""Stores of the gateway that live longer than a call."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from umg_grpc.errors import UmgError
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
-from umg_grpc.service.conversations.threads import Thread, Threads
+from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.upstream.round_budget import RoundBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_memory import Budget
@@ -14,7 +14,7 @@ from umg_grpc.wire.core.stream_memory import Budget
 
 @dataclass(frozen=True)
 class Memory:
-    """Stores of the gateway that live longer than a call; None for a disabled one."""
+    """Stores of the gateway; None for a disabled one."""
 
     conversations: Conversations | None = None
     threads: Threads | None = None
@@ -31,27 +31,3 @@ class Memory:
             message = "this gateway stores no responses; send the whole conversation"
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
         return self.conversations
-
-
-@dataclass(slots=True)
-class Retention:
-    """Parts of one answer that are stored."""
-
-    response: bool = False
-    """The answer, for a call that names it by its id."""
-    thread: Thread | None = None
-    """The answer, in this thread."""
-    reasoning: bool = False
-    """The reasoning, for the call that returns the results of the answer's tool calls."""
-    ids: bool = False
-    """The provider's ids of objects, which the caller may name later."""
-
-    @property
-    def any(self) -> bool:
-        """Whether anything is stored."""
-        return self.response or self.reasoning or self.ids or self.thread is not None
-
-    @property
-    def answer(self) -> bool:
-        """Whether the answer is stored for a call that continues it."""
-        return self.response or self.thread is not None
