@@ -13,17 +13,15 @@ class UpstreamAnswer:
     """HTTP status; 0 before the answer, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
     """Request id of the provider; "" without one."""
-
-    def __init__(self, on_send: Callable[[], None] | None = None) -> None:
-        """Call `on_send` once, immediately before the request is written."""
-        self._on_send = on_send
+    on_send: Callable[[], None] | None = None
+    """Called once, immediately before the request is written."""
 
     def record_send(self) -> None:
         """Record that the request is about to be written, which may be repeated."""
         if not self.is_sent:
             self.is_sent = True
-            if self._on_send is not None:
-                self._on_send()
+            if self.on_send is not None:
+                self.on_send()
 
 
 ANSWER: ContextVar[UpstreamAnswer | None] = ContextVar("upstream answer", default=None)

@@ -219,11 +219,13 @@ def test_a_few_calls_without_another_channel_probe_during_the_ejection() -> None
     patient.fail(BREAKER.failures)
     turns = []
     for _ in range(MAX_PROBES):
-        assert patient.health.may_probe(CHANNEL, MODEL)
+        assert not patient.health.begin(CHANNEL, MODEL, is_last=False)
         turns.append(patient.health.begin(CHANNEL, MODEL))
-    assert not patient.health.may_probe(CHANNEL, MODEL)
+    assert all(turns)
+    assert not patient.health.begin(CHANNEL, MODEL)
     patient.health.end(CHANNEL, MODEL, failed(), turns.pop())
-    assert patient.health.may_probe(CHANNEL, MODEL)
+    turns.append(patient.health.begin(CHANNEL, MODEL))
+    assert turns[-1]
     assert patient.rest() == BREAKER.rest
     patient.health.cancelled(CHANNEL, MODEL, turns.pop())
     patient.health.end(CHANNEL, MODEL, None, turns.pop())

@@ -211,7 +211,8 @@ class FailoverLoop(Generic[AttemptT]):
                 if not self._plan.is_single:
                     self._plan.add_retry(attempt, first=True)
                 return False
-        if not health.is_healthy(channel, model) and (self._plan.has_targets or not health.may_probe(channel, model)):
+        generation = health.begin(channel, model, is_last=not self._plan.has_targets)
+        if not generation:
             if limiter is not None:
                 limiter.release()
             if self._plan.has_targets:
@@ -222,11 +223,11 @@ class FailoverLoop(Generic[AttemptT]):
         if not self._retries:
             self._shared.budgets[channel].earn()
         call.facts.attempts += 1
-        attempt.limiter, attempt.generation = limiter, health.begin(channel, model)
+        attempt.limiter, attempt.generation = limiter, generation
         attempt.began_at = time.perf_counter()
-        # a retry is the same attempt, with another answer
-        usage = call.charges.usage_in_flight
-        attempt.answer = UpstreamAnswer(usage.begin if usage is not None else None)
+        attempt.answer = UpstreamAnswer()  # a retry is the same attempt, with another answer
+        if call.charges.usage_in_flight is not None:
+            attempt.answer.on_send = call.charges.usage_in_flight.begin
         ANSWER.set(attempt.answer)
         if call.span is not None:
             attempt.span = call.span.begin_attempt(attempt.target)

@@ -82,7 +82,7 @@ class _Circuit:
 
     def __init__(self, generation: int) -> None:
         self.generation = generation
-        """Number that changes when the breaker closes or opens: results of calls begun earlier are ignored."""
+        """Number from 1 that changes when the breaker closes or opens: results of calls begun earlier are ignored."""
         self.in_flight = 0
         self.until = 0.0
         self.probe_first = False  # whether the breaker becomes half-open after the open time, and admits one call first
@@ -125,26 +125,28 @@ class CircuitBreakers:
             return True
         return self._now() >= circuit.until and (circuit.probes == 0 or not circuit.probe_first)
 
-    def may_probe(self, channel: str, model: str) -> bool:
-        """Return whether a call without another channel may use this one although its breaker is not closed."""
-        circuit = self._circuits.get((channel, model))
-        return circuit is None or not circuit.until or circuit.probes < MAX_PROBES
-
     def seconds_to_probe(self, channel: str, model: str) -> float:
         """Return the seconds until the breaker's open time is over; 0 if the breaker is not open."""
         circuit = self._circuits.get((channel, model))
         return 0.0 if circuit is None or not circuit.until else max(0.0, circuit.until - self._now())
 
-    def begin(self, channel: str, model: str) -> int:
-        """Record the start of a call. Return its generation; `end` or `cancelled` must follow with it."""
+    def begin(self, channel: str, model: str, *, is_last: bool = True) -> int:
+        """Record the start of a call, unless the channel may not be selected. Return the generation, with which `end`
+        or `cancelled` must follow; 0 for a call that is not admitted. `is_last`: the call has no other channel, and may
+        therefore use this one although its breaker is not closed.
+        """
         circuit = self._circuits.get((channel, model)) or self._new_circuit(channel, model)
-        circuit.in_flight += 1
         if circuit.until:
-            if circuit.probe_first or self._now() < circuit.until:
+            is_over = self._now() >= circuit.until
+            is_healthy = is_over and (circuit.probes == 0 or not circuit.probe_first)
+            if not is_healthy and (not is_last or circuit.probes >= MAX_PROBES):
+                return 0
+            if circuit.probe_first or not is_over:
                 circuit.probes += 1
             else:
                 self._new_generation(circuit)
                 circuit.until = 0.0
+        circuit.in_flight += 1
         return circuit.generation
 
     def end(self, channel: str, model: str, error: UmgError | None, generation: int) -> None:
