@@ -29,6 +29,16 @@ def test_a_config_is_converted_to_a_file_that_check_accepts(tmp_path: Path) -> N
     ]
     assert output.stat().st_mode & 0o777 == 0o600
     assert umg("check", str(output)).stdout == f"{output}: fine; 1 channel, 1 model\n"
+    output.write_text(
+        "channels: [{name: a, protocols: [chat], base_url: 'https://x.example/v1', models: [m, 'gpt-*']}]"
+    )
+    assert umg("check", str(output)).stdout == f"{output}: fine; 1 channel, 1 model, 1 pattern of models\n"
+
+
+def test_the_converted_config_is_printed_without_a_file_and_replaces_none(tmp_path: Path) -> None:
+    source, output = tmp_path / "config.yaml", tmp_path / "umg.yaml"
+    source.write_text(CONFIG)
+    umg("import", "litellm", str(source), "-o", str(output))
     assert umg("import", "litellm", str(source)).stdout == output.read_text()
     again = umg("import", "litellm", str(source), "-o", str(output))
     assert (again.exit_code, again.stderr) == (1, f"umg: {output} exists; name another file\n")

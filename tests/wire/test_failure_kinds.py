@@ -40,6 +40,7 @@ ANSWERS = [
     Answer("a model that does not exist", 404, '{"error": {"code": "model_not_found", "message": "The model `x` does not exist"}}', FailureKind.WRONG_MODEL, "model_not_found"),
     Answer("a model by the message alone", 404, '{"error": {"type": "not_found_error", "message": "model: x"}}', FailureKind.WRONG_MODEL, "not_found_error"),
     Answer("a wrong address", 404, '{"detail": "Not Found"}', FailureKind.WRONG_ADDRESS),
+    Answer("a wrong address at a gateway like this one", 404, '{"error": {"message": "no such path: GET /v1/v1/models"}}', FailureKind.WRONG_ADDRESS),
     Answer("a wrong address in words", 404, '{"error": {"message": "Invalid URL (POST /v1/models/x)"}}', FailureKind.WRONG_ADDRESS),
     Answer("a page for a wrong address", 404, HTML, FailureKind.WRONG_ADDRESS),
     Answer("a wrong method", 405, "", FailureKind.WRONG_ADDRESS),

@@ -204,7 +204,9 @@ def check(
         if (host := unencrypted_host(channel)) is not None:
             print(f"{source}: warning: {UNENCRYPTED} (channel {channel.name}, host {host})")
     channels, models = _count(len(found.channels), "channel"), _count(len(Router(found).models()), "model")
-    print(f"{source}: fine; {channels}, {models}")
+    patterns = {model.id for channel in found.channels for model in channel.models if "*" in model.id}
+    matched = f", {_count(len(patterns), 'pattern')} of models" if patterns else ""
+    print(f"{source}: fine; {channels}, {models}{matched}")
     if live:
         from umg_grpc.cli.live_check import run as run_live
 

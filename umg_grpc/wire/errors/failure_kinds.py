@@ -30,7 +30,7 @@ NO_MONEY = re.compile(
     r"|spend(?:ing)?[ _](?:limit|cap)",
     re.IGNORECASE,
 )
-NO_URL = re.compile(r"(?:invalid|unknown|unrecognized(?: request)?) url", re.IGNORECASE)
+NO_URL = re.compile(r"(?:invalid|unknown|unrecognized(?: request)?)[ _]url|no such path", re.IGNORECASE)
 ANY_MODEL = re.compile(r"\bmodels?\b", re.IGNORECASE)
 ACCOUNT_STATUSES = frozenset({400, 401, 403, 413, 422, 451, 498})  # 400, 413 and 422 as UPSTREAM_FAILED: the account
 SERVER_STATUSES = frozenset({408, 409, 425, *range(500, 600)})
