@@ -74,6 +74,7 @@ class _Circuit:
         "generation",
         "in_flight",
         "part",
+        "part_end",
         "probe_first",
         "probes",
         "times_opened",
@@ -89,7 +90,8 @@ class _Circuit:
         self.probes = 0  # calls in flight that began while the breaker was not closed
         self.times_opened = 0  # times the breaker opened since the last success
         self.consecutive_failures = 0
-        self.part = 0
+        self.part = 0  # number of the window's current part, and its end
+        self.part_end = 0.0
         self.calls = [0] * PARTS
         self.faults = [0] * PARTS
 
@@ -107,16 +109,18 @@ class CircuitBreakers:
         now: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.take(breaker)
         self._now = now
         self._chance = chance
         self._circuits: dict[tuple[str, str], _Circuit] = {}
+        self.take(breaker)
         self._generations = 0
 
     def take(self, breaker: Breaker) -> None:
         """Replace the settings. The breakers keep their states."""
         self._breaker = breaker
         self._part_seconds = breaker.window / PARTS
+        for circuit in self._circuits.values():
+            circuit.part_end = 0.0
 
     def is_healthy(self, channel: str, model: str) -> bool:
         """Return whether the channel may be selected: the breaker is closed, or half-open without a probe in flight."""
@@ -164,7 +168,9 @@ class CircuitBreakers:
                 logger.info("circuit breaker closed", channel=channel, upstream_model=model)
             else:
                 circuit.consecutive_failures = 0
-                circuit.calls[self._window_index(circuit)] += 1
+                if (now := self._now()) >= circuit.part_end:
+                    self._move_window(circuit, now)
+                circuit.calls[circuit.part % PARTS] += 1
         elif failure in INCONCLUSIVE or (failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE):
             self._end_probe(circuit)  # nothing was sent: our concurrency limit was reached, or the deadline passed
         elif failure is Failure.OVERLOADED:
@@ -198,9 +204,10 @@ class CircuitBreakers:
             failing = circuit.probe_first and self._now() >= circuit.until
         else:
             circuit.consecutive_failures += 1
-            index = self._window_index(circuit)
-            circuit.calls[index] += 1
-            circuit.faults[index] += 1
+            if (now := self._now()) >= circuit.part_end:
+                self._move_window(circuit, now)
+            circuit.calls[circuit.part % PARTS] += 1
+            circuit.faults[circuit.part % PARTS] += 1
             calls = sum(circuit.calls)
             many = calls >= MIN_CALLS and sum(circuit.faults) >= breaker.share * calls
             failing = many or circuit.consecutive_failures >= breaker.failures
@@ -252,14 +259,12 @@ class CircuitBreakers:
         if circuit.probes:
             circuit.probes -= 1
 
-    def _window_index(self, circuit: _Circuit) -> int:
-        """Return the index of the window's current part. Reset the parts that have expired."""
-        part = int(self._now() / self._part_seconds)
-        if part != circuit.part:
-            for passed in range(max(circuit.part, part - PARTS) + 1, part + 1):
-                circuit.calls[passed % PARTS] = circuit.faults[passed % PARTS] = 0
-            circuit.part = part
-        return part % PARTS
+    def _move_window(self, circuit: _Circuit, now: float) -> None:
+        """Begin the part of the window at this time. Reset the parts that have expired."""
+        part = int(now / self._part_seconds)
+        for passed in range(max(circuit.part, part - PARTS) + 1, part + 1):
+            circuit.calls[passed % PARTS] = circuit.faults[passed % PARTS] = 0
+        circuit.part, circuit.part_end = part, (part + 1) * self._part_seconds
 
     def _new_circuit(self, channel: str, model: str) -> _Circuit:
         circuits = self._circuits

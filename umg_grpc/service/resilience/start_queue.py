@@ -122,7 +122,8 @@ class StartQueue:
         if count >= ALWAYS and self._is_full(count):
             return False
         self._expected_now += 1
-        if not self._round_scheduled:
+        # fewer calls need no iteration of their own: they are forgotten in those of the next calls
+        if count >= AT_ONCE and not self._round_scheduled:
             self._schedule_round()
         return True
 

@@ -58,13 +58,14 @@ class HttpText:
         """Encode the request in the caller's own format if the provider supports it, else in the preferred one."""
         if self._check is not None:
             self._check(request)
-        text_format = self._formats.get(request.source.format, self._preferred)
-        own = quirks.of(text_format.name, request.source.format)
+        source_format = request.source.format
+        text_format = self._formats.get(source_format, self._preferred)
+        own = quirks.of(text_format.name, source_format)
         encoded = text_format.encode_request(request, model, stream, own, notes)
         # a response is passed through unchanged unless it has to be rewritten, or would have to name a previous
         # response that was not sent to the provider
         passes = (
-            request.source.format == text_format.name
+            source_format == text_format.name
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
         )
