@@ -27,7 +27,7 @@ from umg_grpc.service.tasks.metrics import TaskMetrics
 from umg_grpc.service.tasks.outcomes import Outcomes
 from umg_grpc.service.tasks.poller import Poller
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.database import SQLITE
+from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import RUNNING, Poll
 from umg_grpc.upstream.interface import ContentPart

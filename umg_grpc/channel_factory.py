@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol, assert_never
 
+from umg_grpc.channel_files import service_account, tls_context
 from umg_grpc.config import (
     AccessKeyAuth,
     BearerAuth,
@@ -30,11 +31,9 @@ from umg_grpc.upstream.http.images import HttpImages
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.aws import AwsSigner
-from umg_grpc.upstream.http.signing.command import CommandSigner, find_program
+from umg_grpc.upstream.http.signing.command import CommandSigner
 from umg_grpc.upstream.http.signing.service_account import (
-    ServiceAccount,
     ServiceAccountSigner,
-    read_service_account,
 )
 from umg_grpc.upstream.http.signing.short_token import ShortTokenSigner
 from umg_grpc.upstream.http.text import HttpText
@@ -161,7 +160,7 @@ class ChannelFactory:
         """
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
-                account = _service_account(channel, file)
+                account = service_account(channel, file)
                 signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=channel.proxy, tls=tls)
                 return [_signed(channel, account.key_id, signer)]
             case CommandAuth(command=command, ttl=ttl, timeout=timeout, header=header):
@@ -177,30 +176,6 @@ class ChannelFactory:
                 return [_endpoint(channel, auth, key) for key in channel.api_keys]
             case unhandled:
                 assert_never(unhandled)
-
-
-def check_files(channel: Channel) -> None:
-    """Read the files of a channel. Raise OSError if one cannot be used."""
-    tls_context(channel)
-    if isinstance(channel.auth, ServiceAccountAuth):
-        _service_account(channel, channel.auth.file)
-    if isinstance(channel.auth, CommandAuth):
-        try:
-            find_program(channel.auth.command)
-        except OSError as error:
-            raise OSError(f"channel {channel.name}: auth.command: {error}") from None
-
-
-def tls_context(channel: Channel) -> ssl.SSLContext | None:
-    """Return the TLS context of the channel's `ca_file`; None for the system's certificates. Raise OSError if the file
-    cannot be used.
-    """
-    if channel.ca_file is None:
-        return None
-    try:
-        return ssl.create_default_context(cafile=channel.ca_file)
-    except OSError as error:  # ssl.SSLError is one
-        raise OSError(f"channel {channel.name}: ca_file {channel.ca_file}: {error.strerror or error}") from None
 
 
 def _default_dimensions(channel: Channel, config: Config) -> dict[str, int]:
@@ -273,11 +248,3 @@ def _pair(key: str) -> tuple[str, str]:
     """Return the access key and its secret."""
     access_key, _, secret = key.partition(":")
     return access_key, secret
-
-
-def _service_account(channel: Channel, file: str) -> ServiceAccount:
-    """Return the service account of a channel. Raise OSError if its file cannot be used."""
-    try:
-        return read_service_account(file)
-    except OSError as error:
-        raise OSError(f"channel {channel.name}: auth.file {file}: {error.strerror or error}") from None

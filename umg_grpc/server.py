@@ -14,10 +14,11 @@ from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.callback_signatures import CallbackSignatures
-from umg_grpc.access.file_links import FileLinks, link_secret
+from umg_grpc.access.file_links import FileLinks
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.key_uses import KeyUses
 from umg_grpc.access.keys import Keys
+from umg_grpc.access.link_secret import link_secret
 from umg_grpc.access.uncounted_limits import LimitedKeys, check_models
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
@@ -31,16 +32,15 @@ from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
-from umg_grpc.service.metrics import (
+from umg_grpc.service.metric_levels import (
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
     DATABASE_UP,
     KNOWN_KEYS,
     REDIS_UP,
     WRITES_WAITING,
-    Metrics,
-    Values,
 )
+from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.opening import closed, open_blob_store, open_memory, open_usage_log, started
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor

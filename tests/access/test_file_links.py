@@ -12,7 +12,8 @@ import jwt
 import pytest
 
 from tests.support.stores import Clock
-from umg_grpc.access.file_links import FILE, FileLinks, link_secret
+from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.link_secret import FILE, link_secret
 from umg_grpc.errors import UmgError
 from umg_grpc.store.blobs import Blob
 

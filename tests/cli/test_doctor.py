@@ -19,8 +19,8 @@ from umg_grpc.cli.doctor import Check, Machine, State
 from umg_grpc.cli.interpreter import missing_optimizations
 from umg_grpc.config import Address, parse
 from umg_grpc.store import open_store
-from umg_grpc.store.database import database_state
-from umg_grpc.store.migrate import HEAD
+from umg_grpc.store.database_state import database_state
+from umg_grpc.store.schema_version import HEAD
 
 FREE = Address("127.0.0.1", 0)
 OF_THE_MACHINE = {"python", "memory", "open files"}

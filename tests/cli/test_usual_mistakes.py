@@ -13,7 +13,7 @@ from tests.support.providers.server import serve_provider
 from tests.support.providers.strict import KEY, StrictVendor
 from umg_grpc.cli.exposure import check_exposure
 from umg_grpc.cli.live_check import check_live
-from umg_grpc.cli.serve import Options
+from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, ConfigError, parse
 
 CHAT = "name: a, protocols: [chat], base_url: 'https://llm.example/v1', models: [m]"

@@ -25,7 +25,7 @@ from umg_grpc.access.keys import Keys
 from umg_grpc.status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budgets import NO_BALANCE, BudgetAccounts
-from umg_grpc.store.database import SQLITE
+from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import MediaTask, UsageRow
 from umg_grpc.v1 import pb, rpc
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.databases import Postgres
 from umg_grpc.access.keys import Keys
 from umg_grpc.store import open_store
-from umg_grpc.store.database import SQLITE, SQLITE_FILE
+from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE
 
 NAME = "a key of the backup"
 

@@ -28,7 +28,7 @@ from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.server import STREAMS
-from umg_grpc.service import metrics
+from umg_grpc.service import metric_levels, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
@@ -125,9 +125,9 @@ def test_the_table_has_the_consequences_of_each_failure() -> None:
 
 LEVELS = {
     value.name: set(value.labels)
-    for module in (metrics, task_metrics)
+    for module in (metric_levels, task_metrics)
     for value in vars(module).values()
-    if isinstance(value, metrics.Level)
+    if isinstance(value, metric_levels.Level)
 }
 
 

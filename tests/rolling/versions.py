@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.store.migrate import HEAD
+from umg_grpc.store.schema_version import HEAD
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("umg_grpc", "http_facade", "proto", "third_party", "hatch_build.py")

@@ -14,8 +14,8 @@ from umg_grpc.service.resilience.circuit_breaker import (
     MAX_PROBES,
     OVERLOADED_SECONDS,
     CircuitBreakers,
-    State,
 )
+from umg_grpc.service.resilience.circuit_state import State
 from umg_grpc.v1 import pb
 
 CHANNEL, MODEL = "main", "model-1"

@@ -11,7 +11,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message_factory import GetMessageClass
 
-from umg_grpc.cli.serve import Options, gateway
+from umg_grpc.cli.serve import gateway
+from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, parse
 from umg_grpc.server import SERVICES
 from umg_grpc.status import from_rpc

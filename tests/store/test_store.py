@@ -15,7 +15,8 @@ from sqlalchemy.exc import IntegrityError, StatementError
 
 from tests.support.databases import Database
 from umg_grpc.store import StoreError, open_store
-from umg_grpc.store.migrate import HEAD, VERSION_TABLE, migrate
+from umg_grpc.store.migrate import migrate
+from umg_grpc.store.schema_version import HEAD, VERSION_TABLE
 from umg_grpc.store.tables import ApiKey, Base, ReasoningRow, ResponseRow
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)

@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 
 from umg_grpc.store import open_store
-from umg_grpc.store.database import SQLITE, SQLITE_FILE
+from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE
 
 _schema = list[bytes]()
 """Content of the file of an empty database, once `create_database` made one."""

@@ -7,10 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.support.databases import create_database
-from umg_grpc.cli.serve import Options, gateway
+from umg_grpc.cli.serve import gateway
+from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, Config, parse
 from umg_grpc.server import Service
-from umg_grpc.store.database import SQLITE
+from umg_grpc.store.database_kinds import SQLITE
 
 KEY = "sk-umg-end-to-end"
 ANY = Address("127.0.0.1", 0)

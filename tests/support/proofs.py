@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.databases import Postgres
-from umg_grpc.store.database import SQLITE
+from umg_grpc.store.database_kinds import SQLITE
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,20 @@
 """Signed, expiring links to result files: `GET /files/{token}`. The token is the credential, and needs no database."""
 
 import hmac
-import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import jwt
 
-from umg_grpc.access.secret_files import create_secret_file
 from umg_grpc.store.blobs import BLOB_ID, Blob, not_found
 
-FILE = "link.secret"
-SECRET_BYTES = 32
 ALGORITHM = "HS256"
 PURPOSE = b"umg result files"
 """Purpose from which the key of links is derived, so that a signature for another purpose is no link."""
 PATH = "/files/"
 MAX_TOKEN_CHARACTERS = 2048
-
-
-def link_secret(configured: str | None, data: Path) -> str:
-    """Return the secret of the config, or that of the data directory, which is made if necessary. Raise OSError."""
-    if configured is not None:
-        return configured
-    file = data / FILE
-    create_secret_file(file, secrets.token_urlsafe(SECRET_BYTES))
-    return file.read_text().strip()
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,9 @@ from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.journal import Journal
 from umg_grpc.store.open_records import NO_SLOT, OpenRecords, forget, records_of
-from umg_grpc.store.process_locks import ProcessLocks
+from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
 from umg_grpc.store.usage_records import UsageRecord, UsageRecords
 
-DIRECTORY = "usage"
-"""Folder of the journal, in the data directory."""
 WRITE_SECONDS = 1.0  # between two writes to the database
 SWEEP_SECONDS = 600.0
 CLOSE_SECONDS = 5.0
@@ -53,15 +51,15 @@ class UsageLog:
         """Open the journal. Raise OSError if the directory cannot be written. `count_lost`: see `Journal`."""
         self._prefix = secrets.token_hex(8)
         try:
-            self._processes = ProcessLocks(data / DIRECTORY, self._prefix)
-            self._journal = Journal(data / DIRECTORY, owner=f"{self._prefix}-", count_lost=count_lost)
-            self._open = OpenRecords(data / DIRECTORY, self._prefix)
+            self._processes = ProcessLocks(data / USAGE_DIRECTORY, self._prefix)
+            self._journal = Journal(data / USAGE_DIRECTORY, owner=f"{self._prefix}-", count_lost=count_lost)
+            self._open = OpenRecords(data / USAGE_DIRECTORY, self._prefix)
         except OSError as error:
             remedy = "let the gateway write there, select another folder by --data, or set `usage: {enabled: false}`"
             raise OSError(
-                f"cannot write usage records to {data / DIRECTORY}: {error.strerror or error}; {remedy}"
+                f"cannot write usage records to {data / USAGE_DIRECTORY}: {error.strerror or error}; {remedy}"
             ) from None
-        self._directory = data / DIRECTORY
+        self._directory = data / USAGE_DIRECTORY
         self._records = UsageRecords(store)
         self._retention = retention
         self.budgets = Budgets(store, self._prefix, self._processes.directory_id, now, time.monotonic)

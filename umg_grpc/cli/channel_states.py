@@ -3,12 +3,13 @@
 import ssl
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from math import ceil
+from typing import TYPE_CHECKING
 
-from prometheus_client import Metric
-from prometheus_client.parser import text_string_to_metric_families
+from umg_grpc.service.metric_levels import CHANNEL_PAUSE, CHANNEL_STATE
+from umg_grpc.service.resilience.circuit_state import State
 
-from umg_grpc.service.metrics import CHANNEL_PAUSE, CHANNEL_STATE
-from umg_grpc.service.resilience.circuit_breaker import State
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 WAIT_SECONDS = 1.0
 STATE_NAMES: dict[int, str] = {State.CLOSED: "healthy", State.OPEN: "paused", State.HALF_OPEN: "half-open"}
@@ -30,7 +31,7 @@ def states(http: str, key: str | None = None, certificate: str | None = None) ->
     return {pair: state_text(state, open_seconds.get(pair, 0)) for pair, state in states.items()}
 
 
-def _families(http: str, key: str | None, certificate: str | None) -> dict[str, Metric]:
+def _families(http: str, key: str | None, certificate: str | None) -> "dict[str, Metric]":
     try:
         connection = _connection(http, certificate)
         try:
@@ -39,6 +40,10 @@ def _families(http: str, key: str | None, certificate: str | None) -> dict[str, 
             text = answer.read().decode() if answer.status == 200 else ""
         finally:
             connection.close()
+        if not text:
+            return {}
+        from prometheus_client.parser import text_string_to_metric_families  # here: slow to import
+
         return {family.name: family for family in text_string_to_metric_families(text)}
     except (OSError, HTTPException, ValueError):  # no server, or no gateway, answers there
         return {}
@@ -54,7 +59,7 @@ def _connection(http: str, certificate: str | None) -> HTTPConnection:
     return HTTPSConnection(http, timeout=WAIT_SECONDS, context=context)
 
 
-def _values(family: Metric | None) -> dict[Pair, float]:
+def _values(family: "Metric | None") -> dict[Pair, float]:
     samples = family.samples if family is not None else []
     return {(sample.labels.get("channel", ""), sample.labels.get("model", "")): sample.value for sample in samples}
 

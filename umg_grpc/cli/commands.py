@@ -6,7 +6,7 @@ A command imports its implementation in its body, so that a start loads the need
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,9 @@ from umg_grpc.cli import (
 from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+
+if TYPE_CHECKING:
+    from umg_grpc.config import Tls
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(key_commands.app, name="keys")
@@ -78,7 +81,7 @@ def serve(
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
     from umg_grpc.cli.config import FROM_ENVIRONMENT, load
     from umg_grpc.cli.run import run
-    from umg_grpc.cli.serve import FACES, Options
+    from umg_grpc.cli.serve_options import FACES, Options
     from umg_grpc.config import Address
 
     if from_env and config is not None:
@@ -175,15 +178,13 @@ def check(
     live: Annotated[bool, typer.Option("--live", help="Also call each provider once, and explain failures.")] = False,
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
-    from umg_grpc.channel_factory import check_files
+    from umg_grpc.channel_files import check_files
     from umg_grpc.cli.config import FROM_ENVIRONMENT, load
     from umg_grpc.cli.exposure import UNENCRYPTED, replica_warnings, unencrypted_host
-    from umg_grpc.cli.serve import check_local_models
+    from umg_grpc.cli.local_models import check_local_models
     from umg_grpc.errors import UmgError
     from umg_grpc.routing import Router
     from umg_grpc.store import StoreError
-    from umg_grpc.store.blob_places import blob_place
-    from umg_grpc.tls import load as load_certificate
 
     source = config or FROM_ENVIRONMENT
     found = load(source)
@@ -191,8 +192,11 @@ def check(
         check_local_models(found)
         for channel in found.channels:
             check_files(channel)
-        expired = load_certificate(found.tls).problem if found.tls is not None else ""
-        blob_place(found.blobs.url, found.blobs.endpoint, DATA)
+        expired = _certificate_problem(found.tls) if found.tls is not None else ""
+        if found.blobs.url is not None:
+            from umg_grpc.store.blob_places import blob_place  # here, as the next: slow to import
+
+            blob_place(found.blobs.url, found.blobs.endpoint, DATA)
     except (OSError, StoreError, UmgError) as error:
         print(f"{source}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -211,6 +215,13 @@ def check(
         from umg_grpc.cli.live_check import run as run_live
 
         raise typer.Exit(run_live(found))
+
+
+def _certificate_problem(files: "Tls") -> str:
+    """Return why clients refuse the certificate; "" for a valid one. Raise UmgError for files that cannot be used."""
+    from umg_grpc.tls import load as load_certificate
+
+    return load_certificate(files).problem
 
 
 @app.command()

@@ -148,8 +148,8 @@ def data_folder(data: Path) -> Check:
 async def database(machine: Machine) -> list[Check]:
     """Check the database, its schema and its clock."""
     from umg_grpc.store import StoreError
-    from umg_grpc.store.database import database_state
-    from umg_grpc.store.migrate import HEAD
+    from umg_grpc.store.database_state import database_state
+    from umg_grpc.store.schema_version import HEAD
 
     try:
         state = await database_state(machine.config.database, machine.data)

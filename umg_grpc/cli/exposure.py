@@ -4,12 +4,11 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
-from umg_grpc.cli.serve import GRPC, Options
+from umg_grpc.cli.serve_options import GRPC, Options
 from umg_grpc.config import Address, Channel, CommandAuth, Config, ServiceAccountAuth
 from umg_grpc.errors import UmgError
 from umg_grpc.lazy_logger import LazyLogger
-from umg_grpc.store.database import SQLITE
+from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.v1 import pb
 
 logger = LazyLogger(__name__)
@@ -25,6 +24,8 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
 
     Raise UmgError(INVALID_FIELD) for a short first key if a face is bound to more than loopback.
     """
+    from umg_grpc.access.bootstrap import VARIABLE  # here: `umg check` needs no database
+
     for warning in replica_warnings(config) if GRPC in options.faces else ():
         logger.warning(f"the database is for several replicas, but {warning}")
     exposed = ", ".join(map(str, options.exposed))
@@ -73,6 +74,8 @@ def replica_warnings(config: Config) -> list[str]:
 
 
 def _check_key(options: Options, variable: str | None, exposed: str) -> None:
+    from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
+
     secret = configured_secret(options.data, variable)
     if secret is not None and len(secret) < MIN_EXPOSED_CHARACTERS:
         message = (

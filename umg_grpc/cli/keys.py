@@ -53,13 +53,12 @@ def _warn_of_uncounted(target: AdminTarget, key: pb.Key) -> None:
         return
     # imported here: slow to import, and needed on a database alone
     from umg_grpc.access.uncounted_limits import FIELDS, REMEDY
-    from umg_grpc.access.usage import DIRECTORY
-    from umg_grpc.store.process_locks import count_running
+    from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
 
     if not any(key.settings.HasField(name) for name in FIELDS) or load_storage(target.config).redis is not None:
         return
     with suppress(OSError):  # of files of another user
-        if (running := count_running(target.data / DIRECTORY)) > 1:
+        if (running := count_running(target.data / USAGE_DIRECTORY)) > 1:
             print(
                 f"umg: warning: {running} processes serve {target.data} without Redis, and each counts the limits for "
                 f"itself: {REMEDY}; the next start with --workers is refused",
@@ -107,7 +106,7 @@ async def show_webhook_secret(target: AdminTarget, reference: str) -> None:
     """Print the secret with which the holder of a key verifies notifications of its video tasks."""
     # imported here: slow to import
     from umg_grpc.access.callback_signatures import CallbackSignatures
-    from umg_grpc.access.file_links import link_secret
+    from umg_grpc.access.link_secret import link_secret
 
     async with opened(target) as admin:
         found = await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)

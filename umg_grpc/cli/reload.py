@@ -14,14 +14,15 @@ from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
-import structlog
+
+from umg_grpc.lazy_logger import LazyLogger
 
 PATTERN = "reload-*.sock"
 REQUEST = b"reload\n"
 ANSWER_SECONDS = 60.0
 MAX_PROBLEM_CHARACTERS = 4000
 
-logger = structlog.get_logger()
+logger = LazyLogger(__name__)
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -26,7 +26,8 @@ from umg_grpc.cli.exposure import check_exposure
 from umg_grpc.cli.interpreter import REMEDY, missing_optimizations
 from umg_grpc.cli.open_files import raise_file_limit
 from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
-from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, local_model, served_part
+from umg_grpc.cli.serve import Gateway, drain_delay, gateway, local_model, served_part
+from umg_grpc.cli.serve_options import GRPC, Options
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Address, Config, ConfigError

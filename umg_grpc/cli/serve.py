@@ -5,7 +5,6 @@ import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import grpc
 import structlog
@@ -18,26 +17,24 @@ from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli import ports
-from umg_grpc.cli.config import ConfigSource
+from umg_grpc.cli.local_models import check_local_models
 from umg_grpc.cli.open_files import max_clients, raise_file_limit
 from umg_grpc.cli.ports import check_free, holder, taken
+from umg_grpc.cli.serve_options import GRPC, HTTP, Options
 from umg_grpc.config import Address, Channel, Config
-from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
-from umg_grpc.service.metrics import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS, Metrics
+from umg_grpc.service.metric_levels import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS
+from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.telemetry.exporting import open_telemetry
 from umg_grpc.tls import Certificates
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
-from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not bound
 """Address to call by the address to bind, for all addresses of a machine."""
-HTTP, GRPC = "http", "grpc"
-FACES = (HTTP, GRPC)
 
 DRAIN_DELAY_SECONDS = 5.0
 """Default of `drain_delay` where callers on other machines connect: load balancers poll readiness every few seconds."""
@@ -47,28 +44,6 @@ METRICS_DRAIN_SECONDS = 1.0
 """Longest wait at a shutdown for scrapers that still read their answers."""
 METRICS_CONNECTIONS = 64
 """Most connections of scrapers, besides those beyond the limit that each listener keeps."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of `umg serve`."""
-
-    config: ConfigSource
-    http: Address
-    grpc: Address
-    data: Path
-    faces: tuple[str, ...] = FACES
-    workers: int = 1
-    share_ports: bool = False  # True for a worker process, which shares its ports with the others
-    metrics: Address | None = None
-    """For a worker process: the address of `/metrics`, with the actual port instead of port 0."""
-    replace_bootstrap_key: bool = False
-
-    @property
-    def exposed(self) -> tuple[Address, ...]:
-        """Addresses of the faces to which other machines can connect."""
-        bound = ((HTTP, self.http), (GRPC, self.grpc))
-        return tuple(address for face, address in bound if face in self.faces and not address.is_loopback)
 
 
 @dataclass
@@ -296,16 +271,6 @@ async def _bind(
         return Address(address.host, await runner.bind(address.host, address.port, share_port=share_port, tls=tls))
     except OSError as error:
         raise taken(address, error, purpose) from None
-
-
-def check_local_models(config: Config) -> None:
-    """Raise UmgError(INVALID_FIELD) for an unknown local model."""
-    known = [*(model.model for model in TEXT_MODELS), EMBEDDING_MODEL, RERANK_MODEL]
-    for channel in config.channels:
-        for wanted in channel.models if "local" in channel.protocols else ():
-            if wanted.upstream not in known:
-                message = f"channel {channel.name}: there is no local model {wanted.upstream}, only {', '.join(known)}"
-                raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="channels")
 
 
 def served_part(config: Config, *, local: bool) -> Config:

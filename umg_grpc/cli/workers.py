@@ -23,7 +23,7 @@ from umg_grpc.cli import ports
 from umg_grpc.cli.config import flags
 from umg_grpc.cli.ports import check_free, claim, taken
 from umg_grpc.cli.reload import Outcome
-from umg_grpc.cli.serve import GRPC, HTTP, Options
+from umg_grpc.cli.serve_options import GRPC, HTTP, Options
 from umg_grpc.config import Address, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.service.metrics import SHARED_FOLDER

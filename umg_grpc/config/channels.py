@@ -27,17 +27,21 @@ from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, codec_of
-from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.models.provider_lists import MODEL_LISTS, model_list
 from umg_grpc.wire.protocol_names import OTHER_NAMES, call_path
-from umg_grpc.wire.video import VIDEO_PROTOCOLS
+from umg_grpc.wire.protocols import (
+    DEFAULT_KEY_HEADER,
+    EMBEDDING_PROTOCOLS,
+    IMAGE_PROTOCOLS,
+    KEY_HEADERS,
+    RERANK_PROTOCOLS,
+    TEXT_PROTOCOLS,
+    VIDEO_PROTOCOLS,
+    WITH_CACHE_MARKS,
+)
+from umg_grpc.wire.provider_lists import MODEL_LISTS, model_list
 
 OWN_PROTOCOLS = ("local", "sandbox")
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
-TEXT_PROTOCOLS = FORMATS.keys()
-EMBEDDING_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in EMBEDDING_FORMATS.values()))
-RERANK_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in RERANK_FORMATS.values()))
 REMIX_PROTOCOLS = ("vidA", "umg_video")
 """Video protocols of providers that change a finished video."""
 PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
@@ -45,9 +49,9 @@ PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
     pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
     pb.MODEL_OPERATION_EMBED: EMBEDDING_PROTOCOLS,
     pb.MODEL_OPERATION_RERANK: RERANK_PROTOCOLS,
-    pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGE_PROTOCOLS.keys(),
-    pb.MODEL_OPERATION_EDIT_IMAGE: IMAGE_PROTOCOLS.keys(),
-    pb.MODEL_OPERATION_CREATE_VIDEO: VIDEO_PROTOCOLS.keys(),
+    pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGE_PROTOCOLS,
+    pb.MODEL_OPERATION_EDIT_IMAGE: IMAGE_PROTOCOLS,
+    pb.MODEL_OPERATION_CREATE_VIDEO: VIDEO_PROTOCOLS,
     pb.MODEL_OPERATION_REMIX_VIDEO: REMIX_PROTOCOLS,
 }
 """Protocols of the providers that can do an operation."""
@@ -61,8 +65,7 @@ def served_protocols() -> tuple[str, ...]:
 
 def key_header(protocol: str) -> str:
     """Return the header that carries the key to a provider of the protocol without an `auth` in the config."""
-    codec = codec_of(protocol) or IMAGE_PROTOCOLS.get(protocol) or VIDEO_PROTOCOLS.get(protocol)
-    return codec.key_header if codec is not None else "authorization"
+    return KEY_HEADERS.get(protocol, DEFAULT_KEY_HEADER)
 
 
 DISCOVER, ANY_MODEL = "discover", "*"
@@ -175,9 +178,8 @@ def _check_keys(
         document.problem((*path, "pace"), "expected only of a `sandbox` channel")
     if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
         document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
-    marked = [name for name, codec in FORMATS.items() if codec.has_cache_marks]
-    if entry.prompt_caching is not None and protocols and set(marked).isdisjoint(protocols):
-        document.problem((*path, "prompt_caching"), f"expected only with {any_of(marked)}")
+    if entry.prompt_caching is not None and protocols and set(WITH_CACHE_MARKS).isdisjoint(protocols):
+        document.problem((*path, "prompt_caching"), f"expected only with {any_of(WITH_CACHE_MARKS)}")
     if entry.quirks != QuirksEntry() and protocols and not set(TEXT_PROTOCOLS) & set(protocols):
         document.problem((*path, "quirks"), f"expected only with {any_of(TEXT_PROTOCOLS)}")
 

@@ -10,13 +10,14 @@ import structlog
 from umg_grpc.config import Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.routing.discovered_models import with_discovered
-from umg_grpc.service.metrics import MODEL_LIST_AGE, MODEL_LIST_SUCCESS, Metrics, Values
+from umg_grpc.service.metric_levels import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
+from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.model_lists import ModelListFiles
 from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.provider_models import fetch_models
 from umg_grpc.v1 import pb
-from umg_grpc.wire.models.provider_lists import ModelList, model_list
+from umg_grpc.wire.provider_lists import ModelList, model_list
 
 FETCH_SECONDS = 30.0
 """Most seconds for the list of one provider."""

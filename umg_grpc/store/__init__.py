@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.store.database import Store, StoreError, open_store
+    from umg_grpc.store.database import Store, open_store
+    from umg_grpc.store.database_kinds import StoreError
 
 __all__ = ["Store", "StoreError", "open_store"]
 
@@ -15,6 +16,7 @@ __all__ = ["Store", "StoreError", "open_store"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module("umg_grpc.store.database"), name)
+    module = "database_kinds" if name == "StoreError" else "database"
+    found: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = found
     return found

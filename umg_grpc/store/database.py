@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, event, make_url, text
@@ -14,10 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from umg_grpc.store.background_tasks import reason_of
+from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
 
-SQLITE = "sqlite"
-SQLITE_FILE = "umg.db"
 STATEMENTS = 32  # compiled statements cached by a connection to SQLite; a large one takes 100 KB
 BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
 WAL_RETRY_SECONDS = 0.02  # interval of retries for the only lock for which SQLite's own timeout has no effect
@@ -26,10 +24,6 @@ CONNECT_SECONDS = 5
 SILENCE_MILLISECONDS = 10_000
 MIGRATION_LOCK = 0x554D475F4D494752  # number of a PostgreSQL advisory lock, chosen freely
 MIGRATION_LOCK_SECONDS = 60
-
-
-class StoreError(Exception):
-    """Error for a database that cannot be used. The text is for the operator, and does not contain the password."""
 
 
 class Store:
@@ -96,34 +90,21 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
     return Store(engine)
 
 
-@dataclass(frozen=True)
-class DatabaseState:
-    """State of a database that is not changed."""
-
-    schema: str
-    """Newest migration that it has; "" for a database without our tables."""
-    clock_ahead_seconds: float
-    """Seconds by which the clock of the database is ahead of ours; 0 for SQLite, which has the same."""
-
-
-async def database_state(database: str, data_dir: Path) -> DatabaseState:
-    """Return the state of a database, without a migration. Raise StoreError if it cannot be reached."""
-    if database == SQLITE and not (data_dir / SQLITE_FILE).exists():
-        return DatabaseState("", 0.0)
+async def postgresql_state(database: str) -> tuple[str, float]:
+    """Return the newest migration of a PostgreSQL database ("" without our tables), and the seconds by which its clock
+    is ahead of ours. Raise StoreError if it cannot be reached.
+    """
+    engine = _postgresql_engine(_postgresql_url(database))
     try:
-        engine = _sqlite_engine(data_dir) if database == SQLITE else _postgresql_engine(_postgresql_url(database))
-        try:
-            async with engine.connect() as connection:
-                schema = await connection.run_sync(schema_of)
-                if database == SQLITE:
-                    return DatabaseState(schema, 0.0)
-                before = time.time()
-                now = float(await connection.scalar(text("SELECT extract(epoch FROM clock_timestamp())")) or 0.0)
-                return DatabaseState(schema, now - (before + time.time()) / 2)
-        finally:
-            await engine.dispose()
+        async with engine.connect() as connection:
+            schema = await connection.run_sync(schema_of)
+            before = time.time()
+            now = float(await connection.scalar(text("SELECT extract(epoch FROM clock_timestamp())")) or 0.0)
+            return schema, now - (before + time.time()) / 2
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise StoreError(reason_of(error)) from None
+    finally:
+        await engine.dispose()
 
 
 def _no_database(place: str) -> StoreError:

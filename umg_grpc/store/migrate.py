@@ -2,11 +2,8 @@
 
 from sqlalchemy import Connection, inspect, text
 
+from umg_grpc.store.schema_version import HEAD, VERSION_TABLE
 from umg_grpc.store.tables import Base
-
-HEAD = "0012"
-"""Newest revision in `migrations/versions`, which a test checks."""
-VERSION_TABLE = "alembic_version"
 
 
 class NewerDatabaseError(Exception):

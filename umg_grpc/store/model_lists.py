@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-import structlog
 from google.protobuf.message import DecodeError
 
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.v1 import pb
 
 DIRECTORY = "model-lists"
 HASH_CHARACTERS = 12
 
-logger = structlog.get_logger()
+logger = LazyLogger(__name__)
 
 
 class ModelListFiles:

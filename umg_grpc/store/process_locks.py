@@ -6,6 +6,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+USAGE_DIRECTORY = "usage"
+"""Folder of the journal of usage records, in the data directory: each process of a gateway has a lock in it."""
 SUFFIX = ".lock"
 ID_FILE = "id"
 

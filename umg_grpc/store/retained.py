@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.store.background_tasks import Background, reason_of
-from umg_grpc.store.database import SQLITE, Store
+from umg_grpc.store.database import Store
+from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import RetainedRow
 
 BATCH_ROWS = 200

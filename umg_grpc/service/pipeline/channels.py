@@ -1,12 +1,17 @@
 """The channels of the current config."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
-from umg_grpc.routing import Router
-from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.interface import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
-from umg_grpc.v1 import pb
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from umg_grpc.routing import Router
+    from umg_grpc.upstream.http.channel import HttpChannel
+    from umg_grpc.upstream.interface import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
+    from umg_grpc.v1 import pb
 
 
 @dataclass
@@ -24,7 +29,7 @@ class Channels:
     suspended_keys: dict[str, Callable[[], int]] = field(default_factory=dict)
     """Channel -> function that returns the number of its keys that are suspended now."""
 
-    def replace(self, other: "Channels") -> None:
+    def replace(self, other: Channels) -> None:
         """Replace the channels with those of another config, for calls that start later."""
         self.router, self.text, self.embedding, self.rerank = other.router, other.text, other.embedding, other.rerank
         self.images, self.videos = other.images, other.videos

@@ -3,13 +3,12 @@
 import random
 import time
 from collections.abc import Callable, Collection
-from enum import IntEnum
-from typing import NamedTuple
 
 import structlog
 
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.resilience.circuit_state import BreakerState, State
 from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
@@ -39,29 +38,6 @@ CANCELLED = UmgError(pb.ERROR_REASON_UNSPECIFIED, "the call was cancelled")
 """Result of a cancelled call: an error without a failure of the channel."""
 ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE})
 """Failures caused by the request, which count as successes: a channel that rejects a bad request works."""
-
-
-class State(IntEnum):
-    """State of the circuit breaker of a channel and model."""
-
-    CLOSED = 0
-    """Closed: the channel is healthy and gets all calls."""
-    OPEN = 1
-    """Open: the channel gets no calls, except at most `MAX_PROBES` at a time without another channel."""
-    HALF_OPEN = 2
-    """Half-open: the open time is over, and the result of the next call decides."""
-
-
-class BreakerState(NamedTuple):
-    """Snapshot of one circuit breaker, for operators and metrics."""
-
-    channel: str
-    model: str
-    state: State
-    rest: float
-    """Seconds until the open time is over."""
-    calls: int
-    """Calls in flight."""
 
 
 class _Circuit:

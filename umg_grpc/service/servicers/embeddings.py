@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from umg_grpc.config.channels import EMBEDDING_PROTOCOLS
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.routing import PublicModel, Target
@@ -15,6 +14,7 @@ from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.protocols import EMBEDDING_PROTOCOLS
 from umg_grpc.wire.report import untranslatable
 
 SMALL_BYTES = 16 * 2**10

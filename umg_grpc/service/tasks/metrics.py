@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from umg_grpc.service.metrics import Level, Metrics
+from umg_grpc.service.metric_levels import Level
+from umg_grpc.service.metrics import Metrics
 from umg_grpc.store.task_callbacks import Backlog
 
 OPEN_TASKS = Level("umg_video_tasks", "Video tasks that are polled.", ("channel",), "livemax")

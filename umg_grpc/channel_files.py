@@ -1,0 +1,45 @@
+"""Files and programs that channels name in a config, read without the modules that call providers."""
+
+import ssl
+from typing import TYPE_CHECKING
+
+from umg_grpc.config import Channel, CommandAuth, ServiceAccountAuth
+
+if TYPE_CHECKING:
+    from umg_grpc.upstream.http.signing.service_account import ServiceAccount
+
+
+def check_files(channel: Channel) -> None:
+    """Read the files of a channel. Raise OSError if one cannot be used."""
+    tls_context(channel)
+    if isinstance(channel.auth, ServiceAccountAuth):
+        service_account(channel, channel.auth.file)
+    if isinstance(channel.auth, CommandAuth):
+        from umg_grpc.upstream.http.signing.command import find_program  # here: slow to import
+
+        try:
+            find_program(channel.auth.command)
+        except OSError as error:
+            raise OSError(f"channel {channel.name}: auth.command: {error}") from None
+
+
+def tls_context(channel: Channel) -> ssl.SSLContext | None:
+    """Return the TLS context of the channel's `ca_file`; None for the system's certificates. Raise OSError if the file
+    cannot be used.
+    """
+    if channel.ca_file is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=channel.ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise OSError(f"channel {channel.name}: ca_file {channel.ca_file}: {error.strerror or error}") from None
+
+
+def service_account(channel: Channel, file: str) -> "ServiceAccount":
+    """Return the service account of a channel. Raise OSError if its file cannot be used."""
+    from umg_grpc.upstream.http.signing.service_account import read_service_account  # here: slow to import
+
+    try:
+        return read_service_account(file)
+    except OSError as error:
+        raise OSError(f"channel {channel.name}: auth.file {file}: {error.strerror or error}") from None

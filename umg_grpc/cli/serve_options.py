@@ -1,0 +1,32 @@
+"""Options of `umg serve`, without the modules that serve."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from umg_grpc.cli.config import ConfigSource
+from umg_grpc.config.address import Address
+
+HTTP, GRPC = "http", "grpc"
+FACES = (HTTP, GRPC)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `umg serve`."""
+
+    config: ConfigSource
+    http: Address
+    grpc: Address
+    data: Path
+    faces: tuple[str, ...] = FACES
+    workers: int = 1
+    share_ports: bool = False  # True for a worker process, which shares its ports with the others
+    metrics: Address | None = None
+    """For a worker process: the address of `/metrics`, with the actual port instead of port 0."""
+    replace_bootstrap_key: bool = False
+
+    @property
+    def exposed(self) -> tuple[Address, ...]:
+        """Addresses of the faces to which other machines can connect."""
+        bound = ((HTTP, self.http), (GRPC, self.grpc))
+        return tuple(address for face, address in bound if face in self.faces and not address.is_loopback)

@@ -1,0 +1,44 @@
+"""State of a database that is not changed, for checks of a machine."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
+from umg_grpc.store.schema_version import VERSION_TABLE
+
+
+@dataclass(frozen=True)
+class DatabaseState:
+    """State of a database."""
+
+    schema: str
+    """Newest migration that it has; "" for a database without our tables."""
+    clock_ahead_seconds: float
+    """Seconds by which the clock of the database is ahead of ours; 0 for SQLite, which has the same."""
+
+
+async def database_state(database: str, data_dir: Path) -> DatabaseState:
+    """Return the state of a database, without a migration. Raise StoreError if it cannot be reached."""
+    if database == SQLITE:
+        return DatabaseState(_sqlite_schema(data_dir / SQLITE_FILE), 0.0)
+    from umg_grpc.store.database import postgresql_state  # here: slow to import, and SQLite needs the driver alone
+
+    return DatabaseState(*await postgresql_state(database))
+
+
+def _sqlite_schema(file: Path) -> str:
+    """Return the newest migration of a file; "" without the file or our tables. Raise StoreError."""
+    if not file.exists():
+        return ""
+    try:
+        with closing(sqlite3.connect(file)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (VERSION_TABLE,)).fetchall()
+            if not found:
+                return ""
+            query = f"SELECT max(version_num) FROM {VERSION_TABLE}"  # noqa: S608  a name of our own
+            [(schema,)] = connection.execute(query).fetchall()
+            return schema or ""
+    except sqlite3.Error as error:
+        raise StoreError(str(error)) from None

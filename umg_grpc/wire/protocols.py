@@ -1,0 +1,23 @@
+"""Names of the protocols of providers, and the facts about them that the config needs. The codecs repeat them in their
+rows, which a test compares: a command that reads a config imports no codec.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
+EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
+RERANK_PROTOCOLS = ("rerank",)
+IMAGE_PROTOCOLS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")
+VIDEO_PROTOCOLS = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG", "umg_video")
+
+DEFAULT_KEY_HEADER = "authorization"
+KEY_HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "messages": "x-api-key",
+        **dict.fromkeys(("native", "native_embeddings", "native_images", "vidB"), "x-goog-api-key"),
+    }
+)
+"""Protocol -> header that carries the key; `DEFAULT_KEY_HEADER` for all others."""
+WITH_CACHE_MARKS = ("messages",)
+"""Text protocols in which a request marks the parts that the provider should cache."""
