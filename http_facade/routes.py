@@ -5,9 +5,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from umg_grpc.wire import all_formats
-from umg_grpc.wire.video import VIDEO_FACES
-
 DEFAULT_FORMAT = "chat"
 """Format of the error bodies for paths that match no route."""
 
@@ -341,6 +338,10 @@ def error_format(method: str, path: str) -> str:
     if path.startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
         return ACTIONS_FORMAT
     rows = [(row.path, row.error_format) for row in ROUTES]
+    # here: clients of the administration read this table too, and need no codec
+    from umg_grpc.wire import all_formats
+    from umg_grpc.wire.video import VIDEO_FACES
+
     codecs = (*all_formats(), *VIDEO_FACES.values())
     rows += ((prefix, codec.name) for codec in codecs for prefix in codec.error_paths)
     return max(

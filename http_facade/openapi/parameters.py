@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from http_facade.admin_handlers import METHODS
+from http_facade.admin_methods import METHODS
 from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
 from http_facade.video_content import VARIANTS
 from http_facade.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS

@@ -1,0 +1,45 @@
+"""Methods of the administration behind their paths, for the handlers and for clients."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from google.protobuf.message import Message
+
+from http_facade.routes import Shape
+from umg_grpc.v1 import pb
+from umg_grpc.wire import admin
+from umg_grpc.wire.core.json import JsonObject
+
+SELF = "self"
+"""Id in a path that means the calling key itself."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """RPC of `umg.v1.AdminService` behind a path, with the codec of its bodies."""
+
+    name: str
+    request: type[Message]
+    decode: Callable[[bytes], Message] | None = None
+    """Function that reads a body; None for requests in the query of the URL."""
+    encode: Callable[..., JsonObject] | None = None
+    """Function that writes the body, for clients; it takes the request."""
+
+
+METHODS: Mapping[Shape, Method] = MappingProxyType(
+    {
+        Shape.CREATE_KEY: Method("CreateKey", pb.CreateKeyRequest, admin.decode_create, admin.encode_create),
+        Shape.LIST_KEYS: Method("ListKeys", pb.ListKeysRequest),
+        Shape.GET_KEY: Method("GetKey", pb.GetKeyRequest),
+        Shape.UPDATE_KEY: Method("UpdateKey", pb.UpdateKeyRequest, admin.decode_update, admin.encode_update),
+        Shape.ROTATE_KEY: Method("RotateKey", pb.RotateKeyRequest, admin.decode_rotate, admin.encode_rotate),
+        Shape.REVOKE_KEY: Method("RevokeKey", pb.RevokeKeyRequest),
+        Shape.GET_USAGE: Method("GetUsage", pb.GetUsageRequest),
+        Shape.LIST_USAGE: Method("ListUsage", pb.ListUsageRequest),
+        Shape.LIST_REQUESTS: Method("ListRequestRecords", pb.ListRequestRecordsRequest),
+        Shape.GET_REQUEST: Method("GetRequestRecord", pb.GetRequestRecordRequest),
+        Shape.LIST_CHANNELS: Method("ListChannels", pb.ListChannelsRequest),
+    }
+)
+"""Methods by the shapes of their routes."""
