@@ -140,8 +140,8 @@ STARTS = [
         SERVING | DATABASE | CODECS | YAML,
     ),
 ]
-WITHOUT_LIMIT = {"serve", "conformance"}
-"""Commands that need most modules: all of the service, or clients of all faces."""
+WITHOUT_LIMIT = {"serve", "conformance", "openapi"}
+"""Commands that need most modules: the service, clients of all faces, or the description of all faces."""
 
 
 @pytest.fixture(scope="module")
