@@ -14,6 +14,10 @@ LIMIT = 1.3
 """Largest factor by which the cost may grow, relative to the size of the input, each time that the size doubles."""
 SLACK_LINES = 400
 """Lines by which a count may exceed the limit: small differences come from a branch here and there."""
+SHORTER = 2
+"""Divisor of the sizes at which lines are counted first. The excess of a quadratic count, and so the slack, is divided by
+its square: what the larger sizes would show is suspected at the smaller ones, and they show it.
+"""
 CONFIRMATIONS = 3
 """Measurements of the lines before their growth counts as too fast."""
 SLACK_SECONDS = 0.0005
@@ -32,14 +36,15 @@ Making = Callable[[int], Work]
 
 
 def lines_of(work: Work) -> int:
-    """Return the number of lines of Python that the call executes."""
+    """Return the number of lines of Python that the call executes, and of returns."""
     count = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> object:
+    def step(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
-        if event == "line":
-            count += 1
-        return trace
+        count += 1
+
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[[FrameType, str, object], None]:
+        return step
 
     before, collects = sys.gettrace(), gc.isenabled()
     gc.disable()  # finalizers of other objects would be counted
@@ -60,10 +65,19 @@ def line_growth(make: Making, size: int) -> str:
     are confirmed: a cache that another test filled is emptied once, and not each time.
     """
     make(size)()  # imports, caches
+    if not _suspected(make, size // SHORTER, SLACK_LINES // SHORTER**2):
+        return ""
     for _ in range(CONFIRMATIONS):
-        one, two, four = (lines_of(make(size * factor)) for factor in (1, 2, 4))
-        if four - two <= 2 * LIMIT * max(0, two - one) + SLACK_LINES:
+        if not (complaint := _suspected(make, size, SLACK_LINES)):
             return ""
+    return complaint
+
+
+def _suspected(make: Making, size: int, slack: int) -> str:
+    """Return the description of line counts, at three sizes, that exceed the limit by more than the slack; "" if none."""
+    one, two, four = (lines_of(make(size * factor)) for factor in (1, 2, 4))
+    if four - two <= 2 * LIMIT * max(0, two - one) + slack:
+        return ""
     return f"lines of Python at {size}, {2 * size} and {4 * size}: {one}, {two}, {four}"
 
 

@@ -101,8 +101,13 @@ def places(value: Json, path: Path) -> Iterator[tuple[Path, Json]]:
 
 
 def _name(path: Path) -> str:
-    """Return the path without its indexes; of a deep path only the end, which is the same in many places."""
-    steps = ("[]" if isinstance(step, int) else f".{step}" for step in path[-5:])
+    """Return the path without its indexes and the names of a schema's properties; of a deep path only the end, which is
+    the same in many places.
+    """
+    steps = (
+        "[]" if isinstance(step, int) else ".*" if before == "properties" else f".{step}"
+        for before, step in list(zip(("", *path), path, strict=False))[-5:]
+    )
     return "".join(steps).removeprefix(".") or "$"
 
 

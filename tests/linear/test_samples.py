@@ -1,7 +1,8 @@
 """Growth of each list and object of the golden bodies, and of each event of the golden streams: lines of Python grow
 with it.
 
-A dimension that several samples share is tried once.
+A dimension that several samples share is tried once, in the shortest of them: the lines for the rest of a sample, which
+does not grow, are counted as well.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from tests.linear.cost import Making, Work, line_growth
 from tests.linear.growth import Growth, event_growths, growths
 from tests.linear.work import MODEL, accepting, decode, encode, nothing
 from tests.wire.streams import decoded
-from tests.wire.test_golden import CASES
+from tests.wire.test_golden import CASES, Case
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -93,21 +94,22 @@ def of_stream(codec: TextFormat, request: pb.GenerateRequest) -> tuple[Operation
     return decoding, translating
 
 
+KINDS: dict[str, tuple[Callable[[bytes], Iterator[Growth]], Callable[[Case], tuple[Operation, ...]]]] = {
+    "request.json": (growths, lambda case: of_request(case.codec)),
+    "response.json": (growths, lambda case: of_answer(case.codec, case.request())),
+    "stream.sse": (event_growths, lambda case: of_stream(case.codec, case.request())),
+}
+"""Name of a golden file -> the dimensions of its content, and the operations on it."""
+
+
 def _samples() -> Iterator[Sample]:
-    seen = set[str]()
-    for case in CASES:
-        kinds: list[tuple[str, Callable[[bytes], Iterator[Growth]], tuple[Operation, ...]]] = [
-            ("request.json", growths, of_request(case.codec)),
-            ("response.json", growths, of_answer(case.codec, case.request())),
-            ("stream.sse", event_growths, of_stream(case.codec, case.request())),
-        ]
-        for name, grow, operations in kinds:
-            if not case.has(name):
-                continue
+    for name, (grow, operations) in KINDS.items():
+        seen = set[str]()
+        for case in sorted((case for case in CASES if case.has(name)), key=lambda case: len(case.read(name))):
             for growth in grow(case.read(name)):
                 if (key := f"{case.codec.name} {name}: {growth.id}") not in seen:
                     seen.add(key)
-                    yield Sample(key, growth, operations)
+                    yield Sample(key, growth, operations(case))
 
 
 SAMPLES = list(_samples())

@@ -34,6 +34,16 @@ def _frames(codec: TextFormat, growth: EventGrowth, size: int) -> bytes:
     return encode(codec.stream_encoder, REQUEST, growth.messages(size, apart=False))
 
 
+@lru_cache(maxsize=8)
+def _answer(growth: EventGrowth, size: int) -> pb.GenerateResponse:
+    return gather(growth.messages(size, apart=False))
+
+
+@lru_cache(maxsize=8)
+def _body(codec: TextFormat, growth: EventGrowth, size: int) -> bytes:
+    return codec.encode_response(_answer(growth, size), REQUEST)
+
+
 def translating(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
     frames = _frames(codec, growth, size)
     return accepting(lambda: decode(codec, REQUEST, frames, pass_=False))
@@ -60,12 +70,8 @@ def breaking_off(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
 
 
 def answering(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
-    answer = gather(growth.messages(size, apart=False))
+    answer = _answer(growth, size)
     return accepting(lambda: codec.encode_response(answer, REQUEST))
-
-
-def _body(codec: TextFormat, growth: EventGrowth, size: int) -> bytes:
-    return codec.encode_response(gather(growth.messages(size, apart=False)), REQUEST)
 
 
 def reading(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
