@@ -171,6 +171,7 @@ def _environment(home: Path, temporary: Path, key: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "UMG_API_KEY": key,
+        "GEMINI_CLI_NO_RELAUNCH": "true",  # with another memory limit, which doubles the time of its start
         "HTTPS_PROXY": NOWHERE,
         "NO_PROXY": "127.0.0.1",
     }
