@@ -89,13 +89,13 @@ class Connection(asyncio.Protocol):
         "_protocol",
         "_timer",
         "_transport",
-        "_unanswered",
         "_write_timeout",
         "body",
         "exchange",
         "is_expected",
         "is_over_limit",
         "settings",
+        "unanswered",
     )
 
     def __init__(self, connections: Connections, protocol: asyncio.Protocol) -> None:
@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
         self.settings = connections.settings
         self._loop = asyncio.get_running_loop()
         self._framing = RequestFraming()
-        self._unanswered = 0  # requests whose headers are complete and whose answer is not
+        self.unanswered = 0  # requests whose headers are complete and whose answer is not
         self._transport: asyncio.Transport | None = None
         self._drained: asyncio.Future[None] | None = None  # set while `write` waits
         self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
         The first bytes of headers start their timeout.
         """
         framing = self._framing
-        if framing.is_between_requests and not self._unanswered:
+        if framing.is_between_requests and not self.unanswered:
             if self.settings.load_shedder.admits():
                 self.is_expected = True
             # while it drains, a handler rejects the call, which closes the connection
@@ -159,8 +159,8 @@ class Connection(asyncio.Protocol):
                 return
         was_in_headers, begun = framing.is_in_headers, framing.feed(data)
         # of a client that does not wait for its answers, aiohttp has the bodies in their order
-        self.body = None if self._unanswered or len(data) > MAX_READ_BYTES else framing.whole_body
-        self._unanswered += begun
+        self.body = None if self.unanswered or len(data) > MAX_READ_BYTES else framing.whole_body
+        self.unanswered += begun
         self._protocol.data_received(data)
         if not framing.is_in_headers:
             if self._timer is not None:
@@ -188,10 +188,6 @@ class Connection(asyncio.Protocol):
         """Write a part of a response without a wait, unless the client is disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
-
-    def end_answer(self) -> None:
-        """Record that an answer was sent completely: the next bytes may begin a request."""
-        self._unanswered -= 1
 
     def abort(self) -> None:
         """Close the connection without a response."""
@@ -241,7 +237,7 @@ class Connection(asyncio.Protocol):
 
     def _reject_slow_headers(self) -> None:
         """Answer incomplete headers with a timeout error, after the answers to the requests before them."""
-        if self._unanswered or self.exchange is not None:
+        if self.unanswered or self.exchange is not None:
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
             return
         message = f"the request cannot be read: its head took longer than {self.settings.head_seconds:g} seconds"

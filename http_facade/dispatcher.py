@@ -79,8 +79,10 @@ class Dispatcher:
                 answer = _make_error_response(failure, exchange, route)
                 failure.__traceback__ = None  # its frames hold the request, and that of an unknown path also the error
             status = answer.status
-            response = await _send(exchange, answer)
-            connection.end_answer()
+            response = (
+                await answer.send(exchange) if isinstance(answer, WholeResponse) else await _send(exchange, answer)
+            )
+            connection.unanswered -= 1  # the next bytes may begin a request
         finally:
             connection.exchange = None
             memory.release()
@@ -134,14 +136,12 @@ class Dispatcher:
             raise overloaded("the gateway has as many connections as it takes")
 
 
-async def _send(exchange: Exchange, answer: web.StreamResponse | WholeResponse) -> web.StreamResponse:
+async def _send(exchange: Exchange, answer: web.StreamResponse) -> web.StreamResponse:
     """Send the rest of the response, and wait until the client has read nearly all of it or is disconnected. Return the
     response for aiohttp.
 
     The call keeps its slot of the load shedder until then, which limits the number of unread answers in memory.
     """
-    if isinstance(answer, WholeResponse):
-        return await answer.send(exchange)
     transport = exchange.request.transport
     if transport is not None and not transport.is_closing() and not isinstance(answer, SentResponse):
         if not answer.prepared:

@@ -6,7 +6,7 @@ from threading import Lock
 
 from umg_grpc.errors import Failure, UmgError, overloaded
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget
+from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget, Reservation
 from umg_grpc.wire.text_format import StreamEncoder
 
 
@@ -20,16 +20,17 @@ class EncodedStream:
         self._budget = budget
         self._lock = Lock()  # held by a thread while it encodes the last events
         self.is_cut = False  # whether a shutdown has ended the answer
-        self._reservation = budget.reservation()
+        self._reservation: Reservation | None = None  # once the encoder keeps more than is free
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
         """Return the frames of a message. Raises UmgError if the last events of the answer would exceed the memory
         budget: UPSTREAM_FAILED for the limit of one answer, UNAVAILABLE for that of all answers together.
         """
-        encoder = self._encoder
-        frames = encoder.feed(message)
-        if encoder.retained_bytes > FREE_BYTES and not self._reservation.hold(encoder.retained_bytes):
-            raise self._too_large()
+        frames = self._encoder.feed(message)
+        if (retained := self._encoder.retained_bytes) > FREE_BYTES:
+            self._reservation = self._reservation or self._budget.reservation()
+            if not self._reservation.hold(retained):
+                raise self._too_large()
         return frames
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
@@ -37,11 +38,12 @@ class EncodedStream:
         sent.
         """
         if self._encoder.retained_bytes <= FREE_BYTES:
-            await send(self._encoder.close())
+            if frames := self._encoder.close():
+                await send(frames)
             return
         parts = self._encoder.closing()
-        while (frames := await asyncio.to_thread(self._next, parts)) is not None:
-            await send(frames)
+        while (part := await asyncio.to_thread(self._next, parts)) is not None:
+            await send(part)
 
     async def error(self, error: UmgError) -> bytes:
         """Return the frames that end a failed answer; none if `cut` has already ended it."""
@@ -58,7 +60,8 @@ class EncodedStream:
 
     def release(self) -> None:
         """Release the memory of the last events."""
-        self._reservation.release()
+        if self._reservation is not None:
+            self._reservation.release()
 
     def _error(self, error: UmgError) -> bytes:
         with self._lock:

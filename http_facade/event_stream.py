@@ -48,6 +48,8 @@ class EventStream:
         self._seconds = settings.heartbeat_seconds
         self._heartbeat = heartbeat
         self._ended = False
+        # a client of HTTP/1.0 gets the frames as they are, and sees the end by the close of the connection
+        self._end = b"" if exchange.request.version < HttpVersion11 else b"0\r\n\r\n"
         self._unsent = memoryview(b"")  # rest of the frames that `write_large` sends
         self._sent_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -82,19 +84,13 @@ class EventStream:
             self._ended = True
             # the error must not be inside another event; a write that waits for the client has handed over its part
             frames = bytes(self._unsent) + self._encoded.cut(shutting_down())
-            self._exchange.connection.write_now(self._chunk(frames) + self._end())
+            self._exchange.connection.write_now(self._chunk(frames) + self._end)
 
     def _chunk(self, frames: bytes) -> bytes:
-        """Return frames as a chunk of the body; an HTTP/1.0 client gets them as they are. A chunk without bytes would
-        end the body.
-        """
-        if not frames or self._exchange.request.version < HttpVersion11:
+        """Return frames as a chunk of the body, which a chunk without bytes would end."""
+        if not (frames and self._end):
             return frames
         return b"%x\r\n%b\r\n" % (len(frames), frames)
-
-    def _end(self) -> bytes:
-        """Return the end of the body; an HTTP/1.0 client sees it by the close of the connection."""
-        return b"" if self._exchange.request.version < HttpVersion11 else b"0\r\n\r\n"
 
     def _check_pause(self) -> None:
         transport, pause = self._exchange.request.transport, self._loop.time() - self._sent_at
@@ -119,4 +115,4 @@ class EventStream:
             self._timer.cancel()
         self._encoded.release()
         if kind is None:
-            await self._exchange.connection.write(b"" if was_cut else self._end())
+            await self._exchange.connection.write(b"" if was_cut else self._end)

@@ -25,13 +25,7 @@ class RequestFraming:
 
     def feed(self, data: bytes) -> int:
         """Return the number of requests whose headers end in the next bytes."""
-        begun, self.whole_body = 0, None
-        if self.is_between_requests and (end := data.find(HEADERS_END)) > 0 and data[:1] not in LINE_END:
-            self._read_headers(data[:end].lower())
-            begun, data = 1, data[end + len(HEADERS_END) :]
-            if self._unread == len(data) and not self._in_chunks:
-                self._unread, self.whole_body = 0, data
-                return 1  # exactly one request, as nearly always
+        begun, self.whole_body, begins = 0, None, self.is_between_requests
         while data:
             if self._unread:
                 read = int(min(self._unread, len(data)))
@@ -40,28 +34,28 @@ class RequestFraming:
                 continue
             # empty lines before a request are allowed
             data = self._part + data if self._in_chunks else (self._part + data).lstrip(LINE_END)
-            mark = LINE_END if self._in_chunks else HEADERS_END
-            text, found, data = data.partition(mark)
+            text, found, data = data.partition(LINE_END if self._in_chunks else HEADERS_END)
             self._part = b"" if found else text
             if not found:
                 break
             if self._in_chunks:
                 self._read_chunk_line(text)
-            else:
-                begun += 1
-                self._read_headers(text.lower())
+                continue
+            begun += 1
+            headers = text.lower()
+            if _UPGRADE in headers or headers.startswith(b"connect "):
+                self._unread = inf
+            elif _CODING in headers:
+                self._in_chunks = True
+            elif (at := headers.find(_LENGTH)) >= 0:
+                length = headers[at + len(_LENGTH) :].partition(LINE_END)[0].strip()
+                self._unread = int(length) if length.isdigit() else inf
+            if begins and begun == 1 and self._unread == len(data) and not self._in_chunks:
+                self._unread, self.whole_body = 0, data
+                return 1  # exactly one request, as nearly always
         self.is_between_requests = not (self._part or self._unread or self._in_chunks)
         self.is_in_headers = bool(self._part) and not self._in_chunks
         return begun
-
-    def _read_headers(self, headers: bytes) -> None:
-        if _UPGRADE in headers or headers.startswith(b"connect "):
-            self._unread = inf
-        elif _CODING in headers:
-            self._in_chunks = True
-        elif (at := headers.find(_LENGTH)) >= 0:
-            length = headers[at + len(_LENGTH) :].partition(LINE_END)[0].strip()
-            self._unread = int(length) if length.isdigit() else inf
 
     def _read_chunk_line(self, line: bytes) -> None:
         """Read a line between chunks: the size of the next chunk, or a trailer, the last of which is empty."""

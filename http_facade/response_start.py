@@ -50,7 +50,7 @@ def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | No
     stays, is_old = request.keep_alive and not exchange.connection.settings.is_draining(), False
     if exchange.cors is not None:
         headers = {**headers, **exchange.cors.headers(request.headers)}
-    own = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    own = "".join(map("{}: {}\r\n".format, headers, headers.values()))
     if not len(headers) == own.count("\r") == own.count("\n"):
         raise ValueError("a header has a line break in it")
     if length is not None:

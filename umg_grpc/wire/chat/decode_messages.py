@@ -29,9 +29,10 @@ DETAILS = ("auto", "low", "high", "original")
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the messages of a body into `request.messages`. Raises UmgError naming the field."""
-    raw_turns = RawTurns(request.source, "messages")
+    raw_turns: RawTurns | None = None
     for index, message in enumerate(messages):
         if message.role not in ROLES:
+            raw_turns = raw_turns or RawTurns(request.source, "messages")
             append_opaque_turn(request, notes, raw_turns[index], message.role, f"messages[{index}].role")
             continue
         target = request.messages.add(role=ROLES[message.role])

@@ -114,7 +114,7 @@ class PassthroughDecoder(FrameDecoder):
         if data.strip() == sse.DONE:
             if not self._started:
                 raise cut_off()
-            self._done = True
+            self.done = True
             return event.raw
         chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk):

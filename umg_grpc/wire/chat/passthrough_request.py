@@ -75,9 +75,9 @@ def rebuild(
         _replace_search_tools(fields, request, report)
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream:
-        options = _members(fields.get("stream_options", ABSENT), "stream_options")
+        options = _members(fields["stream_options"], "stream_options") if "stream_options" in fields else {}
         options["include_usage"] = Raw(b"true")
-        fields["stream"], fields["stream_options"] = Raw(b"true"), _raw(options)
+        fields["stream"], fields["stream_options"] = Raw(b"true"), Raw(msgspec.json.encode(options))
     else:
         fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:

@@ -24,13 +24,11 @@ from umg_grpc.wire.chat.unknown_fields import HARMLESS
 from umg_grpc.wire.core.json import (
     INT64_MAX,
     JsonObject,
-    check_utf8,
     is_present,
     json_object,
     json_text,
     missing,
-    parse,
-    unknown_fields,
+    parse_open,
     whole,
 )
 from umg_grpc.wire.core.json_schemas import json_schema
@@ -101,7 +99,9 @@ RARE_FIELDS = (
     "search_parameters",
 )
 _rare_fields = attrgetter(*RARE_FIELDS)
-_RARE_DEFAULTS = _rare_fields(schema.ChatRequest(model="m", messages=[]))
+_tool_fields = attrgetter("tools", "functions", "tool_choice", "function_call")
+_DEFAULTS = schema.ChatRequest(model="m", messages=[])
+_RARE_DEFAULTS, _NO_TOOLS = _rare_fields(_DEFAULTS), _tool_fields(_DEFAULTS)
 
 # Unknown at the top level of a body, except that family famQ has them inside `parameters` (text document, chat rule 2).
 MISPLACED = ("incremental_output", "enable_search", "search_options", "asr_options")
@@ -141,12 +141,12 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     Family rules are not applied here. Not shown in the document: whether `parameters` or the top level wins; we take
     the top level.
     """
-    chat, unknown = _read(body)
+    chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, passthrough_request.KNOWN)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
     source = request.source
     source.format, source.body = "chat", body
     decode_messages(chat.messages, request, notes)
-    if chat.tools or chat.functions or is_present(chat.tool_choice) or chat.function_call:
+    if _tool_fields(chat) != _NO_TOOLS:
         decode_tools(chat, request)
     _decode_options(chat, request)
     if chat.temperature is not None:
@@ -163,15 +163,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     return FaceRequest(request, chat.stream is True, notes)
 
 
-def _read(body: bytes) -> tuple[schema.ChatRequest, dict[str, msgspec.Raw]]:
-    """Return the body and its unknown fields. Most bodies have none, which the first pass detects."""
-    try:
-        return _KNOWN.decode(check_utf8(body)), {}
-    except (ValueError, RecursionError):
-        return parse(schema.ChatRequest, body), unknown_fields(body, passthrough_request.KNOWN)
-
-
-_KNOWN = msgspec.json.Decoder(schema.KnownChatRequest)
+_KNOWN: msgspec.json.Decoder[schema.ChatRequest] = msgspec.json.Decoder(schema.KnownChatRequest)
 _is_set = partial(is_not, None)
 
 

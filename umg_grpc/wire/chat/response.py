@@ -210,7 +210,9 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if answer.usage is not None and answer.usage.is_whole:
             decode_usage(answer.usage, response.usage)
         if isinstance(answer, PassedResponse):
-            _decode_endings(answer, response)
+            for position, ending in enumerate(answer.choices):
+                candidate = response.candidates.add(index=position if ending.index is None else ending.index)
+                decode_finish(ending.finish_reason, candidate)
             response.source.format, response.source.body = "chat", replace_model_id(body, answer.model, request.model)
         else:
             for position, choice in enumerate(answer.choices or ()):
@@ -220,12 +222,6 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
-
-
-def _decode_endings(answer: PassedResponse, response: pb.GenerateResponse) -> None:
-    for position, ending in enumerate(answer.choices or ()):
-        candidate = response.candidates.add(index=position if ending.index is None else ending.index)
-        decode_finish(ending.finish_reason, candidate)
 
 
 def _decode_message(

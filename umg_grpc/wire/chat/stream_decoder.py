@@ -341,6 +341,6 @@ class TranslatingDecoder(EventDecoder):
         yield from self._finished()
 
     def _finished(self) -> Iterator[pb.GenerateEvent]:
-        self._done = True
+        self.done = True
         for _, candidate in sorted(self._candidates.items()):
             yield from candidate.finish(self._citations)

@@ -67,7 +67,7 @@ class StreamEncoder:
         self._usage: pb.Usage | None = None
         self._passed = False  # the provider's own frames were sent: they are the whole response
         self._closed = False
-        self._start(pb.GenerationStarted(model=request.model))
+        self._model = request.model
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
         """Return the encoded events of one message, joined, so that one write sends them."""
@@ -76,6 +76,8 @@ class StreamEncoder:
             return message.source_frames
         if self._passed or self._closed:
             return b""
+        if not self._head:
+            self._start(pb.GenerationStarted(model=self._model))
         frames = list[bytes]()
         for event in message.events:
             if event.HasField("text_delta") and (chunk := self._continue_text(event)):  # by far the most frequent
@@ -89,6 +91,8 @@ class StreamEncoder:
         if self._passed or self._closed:
             return b""
         self._closed = True
+        if not self._head:
+            self._start(pb.GenerationStarted(model=self._model))
         frames = list[bytes]()
         for index in list(self._choices) or [0]:
             if not self._choice(index).finished:

@@ -73,7 +73,8 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         count(usage.total_tokens),
     )
     uncounted = max(0, total - input_tokens - output_tokens)  # some providers count the reasoning in the total only
-    target.input_tokens, target.output_tokens = input_tokens, count(output_tokens + uncounted)
+    target.input_tokens = input_tokens
+    target.output_tokens = count(output_tokens + uncounted) if uncounted else output_tokens
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
     if cached := (prompt is not None and prompt.cached_tokens) or usage.prompt_cache_hit_tokens:
         target.cache_read_tokens = count(cached)

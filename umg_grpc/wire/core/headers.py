@@ -58,9 +58,12 @@ def source_headers(names: Sequence[str], headers: Mapping[str, str]) -> dict[str
     """Return the headers of a request that are forwarded with its body to a provider, by the names that its format
     allows. Raise UmgError(INVALID_FIELD) for a value that is not printable ASCII.
     """
-    forwarded = {name: headers[name] for name in names if name in headers}
-    for name, value in forwarded.items():
+    forwarded = dict[str, str]()
+    for name in names:
+        if (value := headers.get(name)) is None:
+            continue
         if not (value.isascii() and value.isprintable()):
             message = f"the header {name} must be printable ASCII"
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
+        forwarded[name] = value
     return forwarded

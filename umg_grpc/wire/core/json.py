@@ -80,6 +80,18 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not valid JSON: {reason}") from None
 
 
+def parse_open(
+    known: msgspec.json.Decoder[T], kind: type[T], body: bytes, names: Collection[str]
+) -> tuple[T, dict[str, Raw]]:
+    """Return the body as a `kind`, and its fields that are not in `names`. Most bodies have none, and `known` reads
+    them in one pass: it rejects unknown fields. Raise UmgError as `parse` and `check_utf8`.
+    """
+    try:
+        return known.decode(body if body.isascii() else check_utf8(body)), {}
+    except (ValueError, RecursionError):
+        return parse(kind, body), unknown_fields(body, names)
+
+
 def convert(kind: type[T], value: object, at: str, dec_hook: Callable[[type, object], object] | None = None) -> T:
     """Return a JSON value as a `kind`; `at` is its path within the sender's document. Raise UmgError as `parse`."""
     try:

@@ -40,10 +40,13 @@ class SseSplitter:
         """Add the received bytes, and return the bytes of all events that they complete, b"" for none. Raise
         UmgError(UPSTREAM_FAILED) for an event beyond the limit.
         """
-        if not self._started:
-            data = self._strip_bom(data)
-            if not self._started:
+        if not self._started:  # the standard ignores a byte order mark there
+            data = bytes(self._rest) + data
+            if len(data) < len(BOM) and BOM.startswith(data):
+                self._rest[:] = data
                 return b""
+            self._rest.clear()
+            self._started, data = True, data.removeprefix(BOM)
         if not self._rest:
             if data.endswith((b"\n\n", b"\r\n\r\n")):  # fast path for nearly every read
                 return data
@@ -63,18 +66,6 @@ class SseSplitter:
             message = f"the provider sent an event larger than {self._limit} bytes"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
         return frames
-
-    def _strip_bom(self, data: bytes) -> bytes:
-        """Return the first bytes without a byte order mark, which the standard ignores there; b"" until the mark is
-        complete.
-        """
-        received = bytes(self._rest) + data
-        if len(received) < len(BOM) and BOM.startswith(received):
-            self._rest[:] = received
-            return b""
-        self._rest.clear()
-        self._started = True
-        return received.removeprefix(BOM)
 
     def rest(self) -> bytes:
         """Return the remaining bytes at the end of the stream as a complete event, since not every provider ends its

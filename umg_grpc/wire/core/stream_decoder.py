@@ -32,12 +32,7 @@ class _Decoder:
         self._request = request
         self._splitter = sse.SseSplitter()
         self._failure: UmgError | None = None
-        self._done = False
-
-    @property
-    def done(self) -> bool:
-        """Whether the end of the answer was received."""
-        return self._done
+        self.done = False  # whether the end of the answer was received
 
 
 class EventDecoder(_Decoder, ABC):
@@ -52,23 +47,23 @@ class EventDecoder(_Decoder, ABC):
         """Return the events that one read completed. Raise UmgError for an error event, after the output before it."""
         if self._failure is not None:
             raise self._failure
-        return self._take(self._splitter.whole(data))
+        return None if self.done else self._take(self._splitter.whole(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
         """Return the remaining events. Raise UmgError(UPSTREAM_CUT) for an incomplete answer."""
-        message = (None if self._done else self._take(self._splitter.rest())) or pb.StreamGenerateResponse()
+        message = (None if self.done else self._take(self._splitter.rest())) or pb.StreamGenerateResponse()
         if self._failure is not None:
             raise self._failure
-        if not self._done:
+        if not self.done:
             try:
                 message.events.extend(self._finish())
             except (ValueError, RecursionError):
                 raise unreadable() from None
-            self._done = True
+            self.done = True
         return message if message.events else None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        if not frames or self.done:
+        if not frames:
             return None
         message = pb.StreamGenerateResponse()
         try:
@@ -76,7 +71,7 @@ class EventDecoder(_Decoder, ABC):
                 if event.data is None:
                     continue
                 message.events.extend(self._events(event))
-                if self._done:
+                if self.done:
                     break
         except UmgError as error:
             self._failure = error
@@ -102,7 +97,7 @@ class EventDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
-        """Return the canonical events for one event of the provider, whose data is not None. Set `_done` at the last
+        """Return the canonical events for one event of the provider, whose data is not None. Set `done` at the last
         event of the answer.
         """
 
@@ -124,7 +119,7 @@ class FrameDecoder(_Decoder, ABC):
         if self._failure is not None:
             raise self._failure
         frames = replace_invalid_utf8(self._splitter.whole(data))
-        if not frames or self._done:
+        if not frames or self.done:
             return None
         plain, size = self._plain(frames)
         if size == len(frames):
@@ -136,14 +131,14 @@ class FrameDecoder(_Decoder, ABC):
         an incomplete answer.
         """
         message = None
-        if self._failure is None and not self._done and (rest := self._splitter.rest()):
+        if self._failure is None and not self.done and (rest := self._splitter.rest()):
             message = self._decode_frames(replace_invalid_utf8(rest))
         if self._failure is not None:
             raise self._failure
-        if self._done:
+        if self.done:
             return message
         end = self._end()
-        self._done = True
+        self.done = True
         if not end:
             return message
         message = message or pb.StreamGenerateResponse()
@@ -170,7 +165,7 @@ class FrameDecoder(_Decoder, ABC):
                     for event in sse.split(frames[start:stop]):
                         if kept := self._comment(event.raw) if event.data is None else self._frame(event, events):
                             passed.append(kept)
-                        if self._done:
+                        if self.done:
                             stop = len(frames)
                             break
                     window //= 8 if start else 1  # the others are recognised by the first frame
@@ -215,7 +210,7 @@ class FrameDecoder(_Decoder, ABC):
     @abstractmethod
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         """Return a frame with data as it is passed through, b"" to omit it; append the events that the service needs to
-        `events`. Set `_done` at the last frame of the answer; raise UmgError for an error event.
+        `events`. Set `done` at the last frame of the answer; raise UmgError for an error event.
         """
 
     @abstractmethod

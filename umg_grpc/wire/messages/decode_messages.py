@@ -49,9 +49,10 @@ def provider_state(text: str) -> pb.ReasoningState:
 
 def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the turns of a body into `request.messages`. Raise UmgError naming the field."""
-    raw_turns = RawTurns(request.source, "messages")
+    raw_turns: RawTurns | None = None
     for index, turn in enumerate(turns):
         if turn.role not in ROLES:
+            raw_turns = raw_turns or RawTurns(request.source, "messages")
             append_opaque_turn(request, notes, raw_turns[index], turn.role, f"messages[{index}].role")
             continue
         message = request.messages.add(role=ROLES[turn.role])

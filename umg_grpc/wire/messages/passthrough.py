@@ -79,7 +79,7 @@ class PassthroughDecoder(FrameDecoder):
             case "message_delta":
                 self._read_message_delta(decoded, events)
             case "message_stop":
-                self._done = True
+                self.done = True
             case _:  # all other events are passed through unread
                 pass
         return self._after_start(kept)

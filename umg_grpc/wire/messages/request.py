@@ -1,6 +1,6 @@
 """Request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw
@@ -14,7 +14,7 @@ from umg_grpc.wire.core.json import (
     is_present,
     json_object,
     parse,
-    unknown_fields,
+    parse_open,
     whole,
 )
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
@@ -73,7 +73,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     Family rules are not applied here. The documents do not show a lifetime beside `persistent`; one of 5 minutes is
     rejected.
     """
-    parsed, unknown = _read(body)
+    parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN)
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
     source = request.source
     source.format, source.body = "messages", body
@@ -99,16 +99,7 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
     return DecodedRequest(request, notes)
 
 
-_KNOWN = msgspec.json.Decoder(schema.KnownMessagesRequest)
-
-
-def _read(body: bytes) -> tuple[schema.MessagesRequest, Collection[str]]:
-    """Return the body and the names of its unknown fields. Most bodies have none, which one pass detects."""
-    try:
-        return _KNOWN.decode(check_utf8(body)), ()
-    except (ValueError, RecursionError):
-        parsed = parse(schema.MessagesRequest, body)
-        return parsed, unknown_fields(body, KNOWN)
+_KNOWN: msgspec.json.Decoder[schema.MessagesRequest] = msgspec.json.Decoder(schema.KnownMessagesRequest)
 
 
 def _decode_prompt(parsed: schema.CountRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:

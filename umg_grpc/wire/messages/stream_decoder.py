@@ -136,7 +136,7 @@ class TranslatingDecoder(EventDecoder):
         """Decode a read that consists only of deltas of open blocks, as most reads do; return None for any other read.
         This only makes decoding faster.
         """
-        if self._has_halves or self._done or not only_deltas(frames):
+        if self._has_halves or self.done or not only_deltas(frames):
             return None
         events = list[pb.GenerateEvent]()
         try:
@@ -300,7 +300,7 @@ class TranslatingDecoder(EventDecoder):
     def _finished(self) -> Iterator[pb.GenerateEvent]:
         if not self._started:
             raise unreadable()
-        self._done = True
+        self.done = True
         for block in self._blocks.values():
             yield from self._block_ended(block)
         event = pb.GenerateEvent()

@@ -61,10 +61,11 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest,
 
     Only turns of the model may be empty: its answers may lack parts, and clients send them back.
     """
-    raw_turns = RawTurns(request.source, "contents")
+    raw_turns: RawTurns | None = None
     for index, content in enumerate(contents):
         role = ROLES.get((content.role or USER).lower())
         if role is None:
+            raw_turns = raw_turns or RawTurns(request.source, "contents")
             append_opaque_turn(request, notes.request, raw_turns[index], content.role or "", f"contents[{index}].role")
             continue
         if not content.parts and role != pb.ROLE_ASSISTANT:

@@ -255,7 +255,7 @@ class TranslatingDecoder(EventDecoder):
         return candidate
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        self._done = True
+        self.done = True
         if self._feedback is not None:
             if not self._started:
                 yield started_event(Head(), self._request.model)

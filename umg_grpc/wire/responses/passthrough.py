@@ -110,7 +110,7 @@ class PassthroughDecoder(FrameDecoder):
         ended = pb.GenerateEvent()
         decode_finish(response, any(call in self._kinds for call in CALLS), self._refused, ended.finished)
         events.append(ended)
-        self._done = True
+        self.done = True
         return self._renamed(event, response.model)
 
     def _renamed(self, event: sse.SseEvent, provider_model: str | None) -> bytes:

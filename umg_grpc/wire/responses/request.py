@@ -17,6 +17,7 @@ from umg_grpc.wire.core.json import (
     json_object,
     missing,
     parse,
+    parse_open,
     unknown_fields,
     whole,
 )
@@ -59,7 +60,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
     Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response.
     """
-    parsed, unknown = _read(body)
+    parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN)
     if parsed.background:
         message = "`background` is not served: the answer would not be waited for; leave it out"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="background")
@@ -84,16 +85,7 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
     return DecodedRequest(request, notes)
 
 
-def _read(body: bytes) -> tuple[schema.ResponsesRequest, Collection[str]]:
-    """Return the body and the names of its unknown fields. Most bodies have none, which the first pass detects."""
-    try:
-        return _KNOWN.decode(check_utf8(body)), ()
-    except (ValueError, RecursionError):
-        parsed = parse(schema.ResponsesRequest, body)
-        return parsed, unknown_fields(body, passthrough_request.KNOWN)
-
-
-_KNOWN = msgspec.json.Decoder(schema.KnownResponsesRequest)
+_KNOWN: msgspec.json.Decoder[schema.ResponsesRequest] = msgspec.json.Decoder(schema.KnownResponsesRequest)
 
 
 def _new_request(

@@ -112,7 +112,7 @@ class TranslatingDecoder(EventDecoder):
 
         This only makes decoding faster.
         """
-        if self._has_halves or self._done or not frames.startswith(PLAIN_HEADS):
+        if self._has_halves or self.done or not frames.startswith(PLAIN_HEADS):
             return None
         message, emitted = pb.StreamGenerateResponse(), list[tuple[Streamed, Key]]()
         for frame in frames[:-2].split(b"\n\n"):
@@ -422,5 +422,5 @@ class TranslatingDecoder(EventDecoder):
             yield used
         ended = pb.GenerateEvent()
         decode_finish(response, self._calls, self._refused, ended.finished)
-        self._done = True
+        self.done = True
         yield ended
