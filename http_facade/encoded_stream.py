@@ -28,7 +28,7 @@ class EncodedStream:
         """
         frames = self._encoder.feed(message)
         if (retained := self._encoder.retained_bytes) > FREE_BYTES:
-            self._reservation = self._reservation or self._budget.reservation()
+            self._reservation = self._reservation or Reservation(self._budget)
             if not self._reservation.hold(retained):
                 raise self._too_large()
         return frames

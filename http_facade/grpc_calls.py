@@ -79,11 +79,16 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
         call.cancel()
 
 
-def metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
-    """Return the gRPC metadata with which the face makes a call for the request. Raises UmgError for a header with an
-    invalid value.
+def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
+    """Return the gRPC metadata with which the face makes a call for the request; with `key_only`, the metadata that
+    identifies the call and the caller. Raises UmgError for a header with an invalid value.
     """
-    headers, pairs = exchange.request.headers, _identity(exchange, face)
+    headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
+    authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
+    if authorization is not None:
+        pairs.append(("authorization", authorization))
+    if key_only:
+        return pairs
     if STRICT_HEADER in headers and is_strict(headers[STRICT_HEADER]):
         pairs.append((STRICT, "true"))
     if (cache := headers.get(CACHE_HEADER)) is not None:
@@ -108,20 +113,11 @@ def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
     ]
 
 
-def _identity(exchange: Exchange, face: str) -> list[tuple[str, str]]:
-    """Return the metadata that identifies the call and the caller."""
-    pairs = [("x-request-id", exchange.request_id), ("x-umg-face", face)]
-    authorization = exchange.authorization or credentials(exchange.request.headers, exchange.request.query, face)
-    if authorization is not None:
-        pairs.append(("authorization", authorization))
-    return pairs
-
-
 async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, face: str) -> None:
     """Raise the error of the service if the key of the request is not valid; a key that may not list models is valid.
     The service logs a rejected request; a request with a valid key is logged later.
     """
-    pairs = _identity(exchange, face)
+    pairs = metadata(exchange, face, key_only=True)
     exchange.is_called = True
     try:
         await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=pairs)

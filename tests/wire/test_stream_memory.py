@@ -2,13 +2,13 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.aggregate import StreamAggregator
-from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget
+from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget, Reservation
 from umg_grpc.wire.core.text_pieces import JOINED_PIECES, Pieces
 
 
 def test_the_aggregate_of_one_answer_and_of_all_answers_is_bounded() -> None:
     budget = Budget(per_answer=FREE_BYTES + 10, total=15)
-    one, other = budget.reservation(), budget.reservation()
+    one, other = Reservation(budget), Reservation(budget)
     assert one.hold(FREE_BYTES)
     assert budget.reserved == 0
     assert one.hold(FREE_BYTES + 10)

@@ -20,7 +20,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.aggregate import AnswerAggregator, FrameAggregator, StreamAggregator
 from umg_grpc.wire.core.numbers import count
-from umg_grpc.wire.core.stream_memory import FREE_BYTES
+from umg_grpc.wire.core.stream_memory import FREE_BYTES, Reservation
 
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
 SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
@@ -54,7 +54,7 @@ class StreamedAnswer:
         self._attempts = attempts
         self._messages = messages
         self._memory = memory
-        self._reservation = memory.budget.reservation()
+        self._reservation = Reservation(memory.budget)
         self._aggregator: AnswerAggregator | None = None  # set by the first message
         self._call_ids: dict[int, CallIds] = {}  # by candidate
         self._unfinished = max(1, admitted.request.candidate_count)

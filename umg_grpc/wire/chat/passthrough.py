@@ -125,7 +125,8 @@ class PassthroughDecoder(FrameDecoder):
             self._started = True
             events.append(started_event(chunk, self._request.model))
         for position, choice in enumerate(chunk.choices):
-            self._finish(position if choice.index is None else choice.index, choice.finish_reason or None, events)
+            if choice.finish_reason:
+                self._finish(position if choice.index is None else choice.index, choice.finish_reason, events)
         if chunk.usage is not None:
             if chunk.usage.is_whole:
                 events.append(usage_event(chunk.usage))
@@ -136,8 +137,8 @@ class PassthroughDecoder(FrameDecoder):
             self._template = Template.learn(event.raw, chunk) or self._template
         return self._after_start(self._model.replace(event, chunk.model))
 
-    def _finish(self, index: int, reason: str | None, events: list[pb.GenerateEvent]) -> None:
-        if reason and index not in self._finished:
+    def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
+        if index not in self._finished:
             self._finished.add(index)
             event = pb.GenerateEvent(candidate_index=index)
             decode_finish(reason, event.finished)

@@ -32,10 +32,15 @@ def check_bounds(body: bytes) -> None:
 
     A body that is not valid JSON may pass: the decoder reports the error.
     """
-    count = body.count if len(body) <= STEP_BYTES else partial(_count_in_steps, body)
-    brackets = count(b"[") + count(b"{")
-    if count(b":") <= MAX_MEMBERS and count(b",") + brackets <= MAX_VALUES and brackets <= MAX_LEVELS:
-        return  # fast path for nearly all bodies: the counts include characters inside strings
+    # fast paths for nearly all bodies: the counts include characters inside strings
+    if len(body) <= STEP_BYTES:  # a member takes five bytes and a value two, so that there cannot be too many
+        if body.count(b"[") + body.count(b"{") <= MAX_LEVELS:
+            return
+    else:
+        count = partial(_count_in_steps, body)
+        brackets = count(b"[") + count(b"{")
+        if count(b":") <= MAX_MEMBERS and count(b",") + brackets <= MAX_VALUES and brackets <= MAX_LEVELS:
+            return
     _check_levels(_structure(body))
 
 

@@ -21,10 +21,6 @@ class Budget:
         """Bytes that responses in flight have reserved."""
         return self._reserved
 
-    def reservation(self) -> "Reservation":
-        """Return a new, empty reservation for one response."""
-        return Reservation(self)
-
     def reserve(self, size: int) -> bool:
         """Reserve `size` more bytes. Return whether the budget allows it."""
         if self._reserved + size > self._total:

@@ -81,7 +81,8 @@ class PassthroughDecoder(FrameDecoder):
             index = position if ending.index is None else ending.index
             if ending.calls:
                 self._called.add(index)
-            self._finish(index, ending.finish_reason, events)
+            if ending.finish_reason:
+                self._finish(index, ending.finish_reason, events)
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and not self._blocked:
             self._blocked = True
             if not self._started:
@@ -94,8 +95,8 @@ class PassthroughDecoder(FrameDecoder):
             event = event._replace(raw=sse.frame(data))  # in the only form that clients can read
         return self._model.replace(event, chunk.model_version)
 
-    def _finish(self, index: int, reason: str | None, events: list[pb.GenerateEvent]) -> None:
-        if reason and index not in self._finished:
+    def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
+        if index not in self._finished:
             self._finished.add(index)
             event = pb.GenerateEvent(candidate_index=index)
             decode_finish(reason, event.finished)
