@@ -47,6 +47,16 @@ def test_another_config_is_used_at_once() -> None:
     assert access.resolve(ALL, "n").resolved.model.id == "n"
 
 
+def test_the_only_channel_of_a_key_is_known_before_its_calls() -> None:
+    served = (ChannelModel("m", "m", None),)
+    two = Config(channels=tuple(Channel(name=name, protocols=("chat",), models=served) for name in ("a", "b")))
+    access = ModelAccess(Channels(Router(two)), GENERATE)
+    assert access.resolve(ALL, "m").only_target is None
+    only = access.resolve(replace(ALL, key_id="key_2", channels=("b",)), "m").only_target
+    assert only is not None
+    assert only.channel.name == "b"
+
+
 def test_a_model_that_cannot_do_the_operation_is_refused_each_time() -> None:
     access = ModelAccess(Channels(router("m")), EMBED)
     assert [reason(access, ALL, "m") for _ in range(2)] == [pb.ERROR_REASON_UNSUPPORTED_FIELD] * 2

@@ -87,7 +87,12 @@ class StreamedAnswer:
             self._stop_keeping(aggregator)
         if answer.reasoning_mark:
             answer.find_reasoning(message.source_frames)
-        if not self._held and (self._unfinished > 0 or not self._delays_end):
+        is_end = self._unfinished <= 0 and (  # after it the answer is stored, or its usage estimated
+            answer.is_continuable
+            or answer.stores_reasoning
+            or (not answer.passthrough and answer.admitted.call.facts.usage is None)
+        )
+        if not is_end and not self._held:
             self._attempts.output_sent = True
             return True
         self._held.append(message)
@@ -138,14 +143,6 @@ class StreamedAnswer:
         else:
             self._aggregator = StreamAggregator(max_bytes)
         return self._aggregator
-
-    @property
-    def _delays_end(self) -> bool:
-        """Whether the last message of the answer is held back until the answer is stored or its usage estimated."""
-        answer = self._answer
-        if answer.is_continuable or answer.stores_reasoning:
-            return True
-        return not answer.passthrough and answer.admitted.call.facts.usage is None
 
     def _stop_keeping(self, aggregator: AnswerAggregator) -> None:
         """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""
