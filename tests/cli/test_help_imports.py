@@ -38,7 +38,7 @@ print(printed, *sorted(sys.modules))
 """
 SLOW = {
     *("umg_grpc.wire", "umg_grpc.config", "umg_grpc.service", "umg_grpc.server", "umg_grpc.store", "umg_grpc.v1"),
-    *("http_facade", "aiohttp", "grpc", "sqlalchemy", "rich", "uvloop", "yaml"),
+    *("http_facade", "aiohttp", "grpc", "sqlalchemy", "rich", "uvloop", "yaml", "asyncio", "pydantic", "msgspec"),
 }
 """Modules that take most of the time of a start of the gateway."""
 
@@ -124,6 +124,11 @@ STARTS = [
         SERVING | DATABASE | CODECS | GRPC,
     ),
     Start(
+        "conformance",
+        (f"conformance http://{AWAY} --list", f"conformance http://{AWAY} --key none"),
+        SERVING - {"aiohttp"} | DATABASE | CODECS | GRPC,
+    ),
+    Start(
         "calls",
         tuple(
             f"{command} --grpc {AWAY} --key none"
@@ -140,8 +145,8 @@ STARTS = [
         SERVING | DATABASE | CODECS | YAML,
     ),
 ]
-WITHOUT_LIMIT = {"serve", "conformance", "openapi"}
-"""Commands that need most modules: the service, clients of all faces, or the description of all faces."""
+WITHOUT_LIMIT = {"serve", "openapi"}
+"""Commands that need most modules: the service, or the description of all faces."""
 
 
 @pytest.fixture(scope="module")

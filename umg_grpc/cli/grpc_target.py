@@ -1,6 +1,5 @@
 """gRPC face of a gateway that a command calls, with the key of a caller."""
 
-import asyncio
 import shlex
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -61,6 +60,8 @@ class GrpcTarget:
 
     async def _connect(self, channel: "grpc.aio.Channel") -> None:
         """Wait until the gateway answers. Raise UmgError(UNAVAILABLE), which names the remedy."""
+        import asyncio
+
         from grpc import ChannelConnectivity
 
         from umg_grpc.errors import UmgError

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
-import grpc
 
 from umg_grpc.conformance import models
 from umg_grpc.conformance.check_files import FOLDER, CheckFile, CheckFileError, read_folder
-from umg_grpc.conformance.grpc_calls import GrpcCaller, encoded
+from umg_grpc.conformance.grpc_messages import encoded
 from umg_grpc.conformance.http_calls import HttpCaller
 from umg_grpc.conformance.run import Result, Runner
 
 FACES_AT_ONCE = 4
-RECEIVED = (("grpc.max_receive_message_length", -1),)
 
 
 class UsageError(Exception):
@@ -70,7 +68,9 @@ async def check(target: Target) -> list[Result]:
         http = HttpCaller(session, target.url, target.key, target.seconds)
         called = None
         if target.grpc:
-            channel = await stack.enter_async_context(_channel(target))
+            from umg_grpc.conformance.grpc_calls import GrpcCaller, channel_to  # here: most runs have no address
+
+            channel = await stack.enter_async_context(channel_to(target.grpc, tls=target.url.startswith("https://")))
             called = GrpcCaller(channel, target.key, target.seconds)
         chosen = models.choose(await models.list_models(http), models.parse_options(target.models))
         runner = Runner(http, called, chosen, {**target.values, "key": target.key})
@@ -82,13 +82,6 @@ async def check(target: Target) -> list[Result]:
 
         done = await asyncio.gather(*map(face, files))
     return [result for results in done for result in results]
-
-
-def _channel(target: Target) -> grpc.aio.Channel:
-    """Return a connection to the gRPC address, with TLS if the URL has it."""
-    if target.url.startswith("https://"):
-        return grpc.aio.secure_channel(target.grpc, grpc.ssl_channel_credentials(), options=RECEIVED)
-    return grpc.aio.insecure_channel(target.grpc, options=RECEIVED)
 
 
 def listing(target: Target) -> str:

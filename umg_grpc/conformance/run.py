@@ -5,15 +5,18 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from umg_grpc.conformance import expectations, paths
 from umg_grpc.conformance.answers import Answer
 from umg_grpc.conformance.check_files import Call, Check, CheckFile, Expectation, Request, Severity
-from umg_grpc.conformance.grpc_calls import GrpcCaller
 from umg_grpc.conformance.http_calls import HttpCaller, UnreachableError
 from umg_grpc.conformance.variables import UnsetError, replaced
+
+if TYPE_CHECKING:
+    from umg_grpc.conformance.grpc_calls import GrpcCaller
 
 NO_ROUTE = frozenset({404, 405, 501, "UNIMPLEMENTED"})
 """Statuses of a first call that show that a face is not served."""
@@ -58,7 +61,7 @@ class Runner:
     """Runner of files of checks against one address."""
 
     http: HttpCaller
-    grpc: GrpcCaller | None
+    grpc: "GrpcCaller | None"
     models: Mapping[str, str]
     """Kind -> model."""
     values: Mapping[str, object] = field(default_factory=dict)
