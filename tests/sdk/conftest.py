@@ -1,6 +1,6 @@
 """Fixtures of the tests with the official SDKs."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -11,9 +11,11 @@ from tests.support.gateways import SANDBOX, Running, running
 
 
 @pytest.fixture(scope="session")
-def node() -> Node:
-    """Return the JavaScript SDKs."""
-    return installed_or_skipped(installed)
+def node() -> Iterator[Node]:
+    """Yield the JavaScript SDKs."""
+    packages = installed_or_skipped(installed)
+    yield packages
+    packages.scripts.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

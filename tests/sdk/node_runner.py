@@ -51,14 +51,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Node:
-    """Directory with the scripts and the packages that they import."""
+    """Directory with the scripts and the packages that they import, and the processes of the scripts."""
 
     root: Path
+    scripts: runner.Scripts = field(default_factory=runner.Scripts)
 
     async def run(self, script: str, jobs: Iterable[NodeJob], **connection: Any) -> dict[str, Any]:
         """Run the jobs and return the SDK's results by id. `connection`: root, key, model, and options of the script."""
         request = {**connection, "tools": TOOLS, "jobs": [job.json for job in jobs]}
-        return await runner.run(
+        return await self.scripts.run(
             [str(NODE), str(self.root / script)], request, {**os.environ, **compile_cache(self.root)}
         )
 

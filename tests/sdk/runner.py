@@ -1,5 +1,5 @@
 """Runner of clients whose packages conflict with those of the tests: the packages are installed once into a directory
-outside of git, and each script is a process that reads one request and prints one answer.
+outside of git, and each script is a process that reads requests and prints an answer to each.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,28 +23,68 @@ RUN_SECONDS = 300
 Installed = TypeVar("Installed")
 
 
-async def run(
-    command: Sequence[str], request: Mapping[str, Any], environment: Mapping[str, str] = os.environ
-) -> dict[str, Any]:
-    """Run the script with the request, and return its output."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        env=environment,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(RUN_SECONDS):
-            out, err = await process.communicate(json.dumps(request).encode())
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode == 0, err.decode()
-    found = json.loads(out)
-    assert isinstance(found, dict)
-    return found
+class Scripts:
+    """Processes of scripts, each started by its first request: to import a client takes longer than its calls."""
+
+    def __init__(self) -> None:
+        self._started = dict[tuple[str, ...], Script]()
+
+    async def run(
+        self, command: Sequence[str], request: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+    ) -> dict[str, Any]:
+        """Return the script's answer to the request."""
+        script = self._started.get(tuple(command))
+        if script is None:
+            script = self._started[tuple(command)] = Script(command, environment)
+        try:
+            async with asyncio.timeout(RUN_SECONDS):
+                line = await asyncio.to_thread(script.answer, json.dumps(request))
+        except BaseException:
+            self._started.pop(tuple(command)).close()  # so that the thread ends, and no later request waits
+            raise
+        if not line:
+            pytest.fail(f"the script ended:\n{self._started.pop(tuple(command)).close()}")
+        found = json.loads(line)
+        assert isinstance(found, dict)
+        return found
+
+    def close(self) -> None:
+        """Stop the processes."""
+        while self._started:
+            self._started.popitem()[1].close()
+
+
+class Script:
+    """Process that reads requests and prints answers, one per line."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            encoding="utf-8",
+        )
+
+    def answer(self, request: str) -> str:
+        """Return the line of the answer; empty if the process ended."""
+        assert self._process.stdin
+        assert self._process.stdout
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{request}\n")
+            self._process.stdin.flush()
+        return self._process.stdout.readline()
+
+    def close(self) -> str:
+        """Stop the process. Return its standard error."""
+        self._process.kill()
+        with suppress(BrokenPipeError):
+            self._process.communicate()
+        with self._errors:
+            self._errors.seek(0)
+            return self._errors.read().decode()
 
 
 def packages(name: str, wanted: bytes, install: Callable[[Path], None]) -> Path:

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -136,8 +136,10 @@ async def test_an_empty_document_is_refused(embeddings: Made) -> None:
 
 
 @pytest.fixture(scope="module")
-def apart() -> Apart:
-    return installed_or_skipped(installed)
+def apart() -> Iterator[Apart]:
+    packages = installed_or_skipped(installed)
+    yield packages
+    packages.scripts.close()
 
 
 async def google(

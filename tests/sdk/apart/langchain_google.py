@@ -1,4 +1,4 @@
-"""LangChain's embeddings of google.
+"""LangChain's embeddings of google; one request and one answer per line.
 
 in:  {root, key, waiting: by the asynchronous functions,
       jobs: [{id, model, texts, alone, dimensions, task, key}]}; fields that a job does not set are null
@@ -27,15 +27,16 @@ async def run(request: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
     return {"vectors": vectors}
 
 
-async def main() -> None:
-    request = json.load(sys.stdin)
+async def answer(request: dict[str, Any]) -> dict[str, Any]:
     results = {}
     for job in request["jobs"]:
         try:
             results[job["id"]] = await run(request, job)
         except Exception as error:
             results[job["id"]] = {"error": {"class": type(error).__name__, "message": str(error)}}
-    json.dump(results, sys.stdout)
+    return results
 
 
-asyncio.run(main())
+for line in sys.stdin:
+    sys.stdout.write(f"{json.dumps(asyncio.run(answer(json.loads(line))))}\n")
+    sys.stdout.flush()

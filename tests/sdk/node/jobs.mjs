@@ -1,10 +1,11 @@
-// Runs the jobs of standard input against one SDK and prints what it showed, by the job's id. The scripts beside this
-// file give a driver: `ask(question)` and `stream(question)` -> shown, `abort(question)` -> leaves in the middle of a stream.
+// Runs the jobs of each line of standard input against one SDK and prints what it showed, by the job's id, in one line.
+// The scripts beside this file give a driver: `ask(question)` and `stream(question)` -> shown, `abort(question)` -> leaves
+// in the middle of a stream.
 //
 // in:  {root, key, model, tools: {name: schema}, jobs: [{id, streamed, aborted, question,
 //       gave: {tool: result}, connection: {what differs of the above}}]}
 // out: {id: {shown, second?} | {error: {class, status, message, failed}}}
-import { text } from "node:stream/consumers";
+import { createInterface } from "node:readline";
 import { z } from "zod";
 
 // The schema of the scenario `structured`, in the words of the parse helpers.
@@ -23,16 +24,18 @@ export function main(makeDriver) {
 
 // Prints what `run(request, job)` gives for each job.
 export async function answered(run) {
-  const request = JSON.parse(await text(process.stdin));
-  const results = {};
-  for (const job of request.jobs) {
-    try {
-      results[job.id] = await run(request, job);
-    } catch (error) {
-      results[job.id] = { error: described(error) };
+  for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+    const request = JSON.parse(line);
+    const results = {};
+    for (const job of request.jobs) {
+      try {
+        results[job.id] = await run(request, job);
+      } catch (error) {
+        results[job.id] = { error: described(error) };
+      }
     }
+    process.stdout.write(`${JSON.stringify(results)}\n`);
   }
-  process.stdout.write(JSON.stringify(results));
 }
 
 async function run(driver, { question, streamed, aborted, gave }) {
