@@ -21,9 +21,21 @@ from umg_grpc.wire import FORMATS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-MODELS = ["plain", "whole", "refuses", "locked", "busy", "broken", "moved"]
-MODELS += ["cut", "ends-early", "fails", "crowded", "mislabelled", "lingers", "curt", "drops"]
-SLOW_MODELS = ["silent", "endless", "floods"]  # of a channel with short deadlines
+MODELS = ["plain", "whole", "refuses", "crowded"]
+SLOW_MODELS = ["endless", "floods"]  # of a channel with short deadlines
+FAILING = ["locked", "busy", "curt", "broken", "moved", "drops", "dead", "silent"]  # before the first byte
+BROKEN = {
+    "cut": "UPSTREAM_CUT",
+    "ends-early": "UPSTREAM_CUT",
+    "fails": "UPSTREAM_FAILED",
+    "endless": "UPSTREAM_TIMEOUT",
+}
+ODD = ["mislabelled", "lingers"]
+WAYS = ["whole", "streamed"]
+ATTEMPTS = 5
+"""Most measurements of a time, of which the shortest counts: other processes may delay this one."""
+ALONE = [f"{model}-{way}" for model in FAILING for way in WAYS] + [f"{model}-streamed" for model in (*BROKEN, *ODD)]
+"""Models of channels of their own, each for one test: a gateway avoids a channel after a failure."""
 CONFIG = """
 drain: 0.2
 channels:
@@ -42,7 +54,7 @@ channels:
     protocols: [chat]
     base_url: http://127.0.0.1:1/v1
     api_key: sk-provider
-    models: [dead, rescued]
+    models: [rescued]
   - name: rescue
     protocols: [chat]
     base_url: {base_url}
@@ -50,14 +62,27 @@ channels:
     priority: 1
     models: [{{id: rescued, upstream: plain}}, {{id: moves-on, upstream: plain}}, {{id: mended, upstream: plain}}]
 """
+CHANNEL_ALONE = """
+  - name: slow-{model}
+    protocols: [chat]
+    base_url: {base_url}
+    api_key: sk-provider
+    timeout: {{connect: 1, first_byte: {seconds}, idle: {seconds}, total: 30}}
+    models: [{{id: {model}, upstream: {upstream}}}]
+"""
 
 
 def config(state: Provider) -> Config:
-    return parse(
-        CONFIG.format(base_url=state.base_url, models=", ".join(MODELS), slow_models=", ".join(SLOW_MODELS)),
-        "test.yaml",
-        {},
-    )
+    written = CONFIG.format(base_url=state.base_url, models=", ".join(MODELS), slow_models=", ".join(SLOW_MODELS))
+    for model in ALONE:
+        upstream = model.rpartition("-")[0]
+        written += CHANNEL_ALONE.format(
+            model=model,
+            upstream=upstream,
+            base_url="http://127.0.0.1:1/v1" if upstream == "dead" else state.base_url,
+            seconds=0.3 if upstream in {"silent", "endless"} else 20,
+        )
+    return parse(written, "test.yaml", {})
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -115,15 +140,25 @@ class Refusal:
     key: str | None = KEY
 
 
+@dataclass(frozen=True)
+class Failure:
+    id: str
+    model: str
+    status: int
+    reason: str
+    expected_message: str
+    hides: tuple[str, ...] = ()
+
+
 FAILURES = [
-    Refusal("a provider's 401", body("locked"), 502, "UPSTREAM_FAILED", "", hides=("sk-provider",)),
-    Refusal("a provider's 429", body("busy"), 429, "UPSTREAM_RATE_LIMITED", ""),
-    Refusal("a provider's 500", body("broken"), 502, "UPSTREAM_FAILED", "", hides=("10.1.2.3",)),
-    Refusal("a provider's redirect", body("moved"), 502, "UPSTREAM_FAILED", ""),
-    Refusal("a dead provider", body("dead"), 502, "UPSTREAM_UNREACHABLE", "", hides=("127.0.0.1",)),
-    Refusal("a provider that hangs up", body("drops"), 502, "UPSTREAM_CUT", "before it answered"),
-    Refusal("a provider's 429 without a time", body("curt"), 429, "UPSTREAM_RATE_LIMITED", ""),
-    Refusal("a silent provider", body("silent"), 504, "UPSTREAM_TIMEOUT", "slow"),
+    Failure("a provider's 401", "locked", 502, "UPSTREAM_FAILED", "", hides=("sk-provider",)),
+    Failure("a provider's 429", "busy", 429, "UPSTREAM_RATE_LIMITED", ""),
+    Failure("a provider's 500", "broken", 502, "UPSTREAM_FAILED", "", hides=("10.1.2.3",)),
+    Failure("a provider's redirect", "moved", 502, "UPSTREAM_FAILED", ""),
+    Failure("a dead provider", "dead", 502, "UPSTREAM_UNREACHABLE", "", hides=("127.0.0.1",)),
+    Failure("a provider that hangs up", "drops", 502, "UPSTREAM_CUT", "before it answered"),
+    Failure("a provider's 429 without a time", "curt", 429, "UPSTREAM_RATE_LIMITED", ""),
+    Failure("a silent provider", "silent", 504, "UPSTREAM_TIMEOUT", "slow"),
 ]  # fmt: skip
 REFUSALS = [
     Refusal("no key", body(), 401, "MISSING_KEY", "key", key=None),
@@ -148,7 +183,7 @@ REFUSED = [
 ]
 
 
-both_ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+both_ways = pytest.mark.parametrize("streamed", [False, True], ids=WAYS)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +201,12 @@ async def test_a_refused_request_has_a_status_and_the_reason(
 
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
 @both_ways
-async def test_a_failed_request_has_a_status_and_the_reason(case: Refusal, streamed: bool, gateway: ChatCaller) -> None:
-    await check_refusal(gateway, case, streamed)
+async def test_a_failed_request_has_a_status_and_the_reason(
+    case: Failure, streamed: bool, shared_gateway: ChatCaller
+) -> None:
+    model = f"{case.model}-{WAYS[streamed]}"
+    expected = Refusal(case.id, body(model), case.status, case.reason, case.expected_message, case.hides)
+    await check_refusal(shared_gateway, expected, streamed)
 
 
 async def check_refusal(gateway: ChatCaller, case: Refusal, streamed: bool) -> None:
@@ -221,12 +260,9 @@ async def test_the_second_channel_answers_if_the_first_is_unreachable(gateway: C
         assert (await gateway.stream(body(model))).text == TEXT
 
 
-BROKEN = [("cut", "UPSTREAM_CUT"), ("ends-early", "UPSTREAM_CUT"), ("fails", "UPSTREAM_FAILED"), ("endless", "UPSTREAM_TIMEOUT")]  # fmt: skip
-
-
-@pytest.mark.parametrize(("model", "reason"), BROKEN, ids=[model for model, _ in BROKEN])
-async def test_a_stream_without_its_end_is_an_error(model: str, reason: str, gateway: ChatCaller) -> None:
-    answer = await gateway.stream(body(model))
+@pytest.mark.parametrize(("model", "reason"), BROKEN.items(), ids=BROKEN)
+async def test_a_stream_without_its_end_is_an_error(model: str, reason: str, shared_gateway: ChatCaller) -> None:
+    answer = await shared_gateway.stream(body(f"{model}-streamed"))
     assert answer.after_first_byte
     assert answer.reason in {"", reason}
     assert answer.message
@@ -235,13 +271,18 @@ async def test_a_stream_without_its_end_is_an_error(model: str, reason: str, gat
 async def test_a_caller_that_disconnects_stops_the_provider_within_100_ms(
     gateway: ChatCaller, upstream: Provider
 ) -> None:
-    loop = asyncio.get_running_loop()
-    async with aclosing(gateway.deltas(body("endless"))) as deltas:
-        assert await anext(deltas)
-        await asyncio.wait_for(upstream.streaming.wait(), 5)
-    left_at = loop.time()
-    await asyncio.wait_for(upstream.left.wait(), 5)
-    assert upstream.left_at - left_at < 0.1
+    loop, seconds = asyncio.get_running_loop(), 1.0
+    for _ in range(ATTEMPTS):
+        upstream.streaming.clear()
+        upstream.left.clear()
+        async with aclosing(gateway.deltas(body("endless"))) as deltas:
+            assert await anext(deltas)
+            await asyncio.wait_for(upstream.streaming.wait(), 20)
+        left_at = loop.time()
+        await asyncio.wait_for(upstream.left.wait(), 20)
+        if (seconds := min(seconds, upstream.left_at - left_at)) < 0.1:
+            break
+    assert seconds < 0.1
 
 
 async def test_several_callers_are_served_concurrently(gateway: ChatCaller) -> None:
@@ -253,18 +294,18 @@ async def test_the_models_are_listed(shared_gateway: ChatCaller) -> None:
     assert set(await shared_gateway.models()) == {
         *MODELS,
         *SLOW_MODELS,
+        *ALONE,
         "renamed",
-        "dead",
         "rescued",
         "moves-on",
         "mended",
     }
 
 
-@pytest.mark.parametrize("model", ["mislabelled", "lingers"])
-async def test_a_stream_with_its_end_is_an_answer_despite_oddities(model: str, gateway: ChatCaller) -> None:
+@pytest.mark.parametrize("model", ODD)
+async def test_a_stream_with_its_end_is_an_answer_despite_oddities(model: str, shared_gateway: ChatCaller) -> None:
     """Read streams with events labelled as JSON, and with a connection that breaks behind the end marker."""
-    answer = await gateway.stream(body(model))
+    answer = await shared_gateway.stream(body(f"{model}-streamed"))
     assert (answer.text, answer.finish, answer.message) == (TEXT, "stop", "")
 
 
