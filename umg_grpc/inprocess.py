@@ -315,14 +315,20 @@ class InProcessChannel(grpc.aio.Channel):
 
     def __init__(self, server: InProcessServer) -> None:
         self._handlers = server.handlers
+        self._unary = dict[str, InProcessUnaryMethod]()  # the stubs of all routes share the methods
+        self._streams = dict[str, InProcessStreamMethod]()
 
     def unary_unary(self, method: str, *_: object, **__: object) -> InProcessUnaryMethod:
-        behavior: Any = self._handlers[method].unary_unary if method in self._handlers else _unknown_unary
-        return InProcessUnaryMethod(behavior)
+        if (known := self._unary.get(method)) is None:
+            behavior: Any = self._handlers[method].unary_unary if method in self._handlers else _unknown_unary
+            known = self._unary[method] = InProcessUnaryMethod(behavior)
+        return known
 
     def unary_stream(self, method: str, *_: object, **__: object) -> InProcessStreamMethod:
-        behavior: Any = self._handlers[method].unary_stream if method in self._handlers else _unknown_stream
-        return InProcessStreamMethod(behavior)
+        if (known := self._streams.get(method)) is None:
+            behavior: Any = self._handlers[method].unary_stream if method in self._handlers else _unknown_stream
+            known = self._streams[method] = InProcessStreamMethod(behavior)
+        return known
 
     def stream_unary(self, method: str, *_: object, **__: object) -> Never:
         raise TypeError("no operation of the gateway takes a stream")

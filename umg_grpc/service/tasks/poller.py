@@ -20,8 +20,8 @@ from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 
 TICK_SECONDS = 0.25
 """Time between two looks for due tasks while there are open ones."""
-IDLE_TICK_SECONDS = 1.0
-"""Time between two looks without open tasks; a task of this process wakes the scheduler at once."""
+IDLE_TICK_SECONDS = 3.0
+"""The same without open tasks: those of this process wake the scheduler, the others have their own process."""
 POLL_SECONDS = 20.0
 """Longest time of one poll."""
 LEASE_SECONDS = 30.0
