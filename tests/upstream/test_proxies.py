@@ -5,6 +5,7 @@ import gc
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import pytest
 import trustme
@@ -84,6 +85,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
+@cache
 def trust() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return the context of servers named localhost, and one that trusts their certificate authority."""
     authority = trustme.CA()

@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import msgspec
 import pytest
+import pytest_asyncio
 import structlog
 import uvloop
 
@@ -22,6 +23,7 @@ from umg_grpc.v1 import pb
 SECONDS = 30  # limit of every wait here; a start takes about one second
 MODEL = TEXT_MODELS[0]
 
+of_module = pytest.mark.asyncio(loop_scope="module")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="watches processes by /proc and pidfd")
 
 
@@ -45,8 +47,9 @@ def weights() -> Path:
     return path
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def local() -> AsyncIterator[LocalModel]:
+    """Yield the model of the module, whose start takes a second of processor time."""
     model = LocalModel(MODEL, weights())
     await model.start()
     yield model
@@ -82,6 +85,7 @@ def gone(pidfd: int) -> bool:
     return bool(select.select([pidfd], [], [], SECONDS)[0])
 
 
+@of_module
 async def test_the_model_starts_and_answers(local: LocalModel) -> None:
     answer = await complete_chat(await local.wait_ready(SECONDS), "Say hi.")
     assert answer.model == MODEL.model
@@ -89,6 +93,7 @@ async def test_the_model_starts_and_answers(local: LocalModel) -> None:
     assert answer.choices[0].finish_reason == "length"
 
 
+@of_module
 async def test_an_answer_streams_in_several_reads(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
     async with (
@@ -100,6 +105,7 @@ async def test_an_answer_streams_in_several_reads(local: LocalModel) -> None:
     assert b"".join(reads).endswith(b"data: [DONE]\n\n")
 
 
+@of_module
 async def test_calls_after_a_streamed_answer_do_not_meet_a_closed_connection(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
     async with aiohttp.ClientSession(headers=endpoint.headers) as session:
@@ -110,12 +116,14 @@ async def test_calls_after_a_streamed_answer_do_not_meet_a_closed_connection(loc
                 await response.read()
 
 
+@of_module
 async def test_more_requests_than_slots_at_once_are_all_answered(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
     answers = await asyncio.gather(*(complete_chat(endpoint, f"What is {number} plus 1?") for number in range(10)))
     assert [bool(answer.choices[0].message.content) for answer in answers] == [True] * 10
 
 
+@of_module
 async def test_a_call_without_the_key_is_refused(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
     async with (
@@ -125,6 +133,7 @@ async def test_a_call_without_the_key_is_refused(local: LocalModel) -> None:
         assert response.status == 401
 
 
+@of_module
 @on_linux
 async def test_the_key_is_not_in_the_arguments_that_every_user_can_see(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
@@ -132,6 +141,7 @@ async def test_the_key_is_not_in_the_arguments_that_every_user_can_see(local: Lo
     assert endpoint.api_key not in repr(endpoint)
 
 
+@of_module
 async def test_a_killed_child_breaks_its_stream_and_another_answers_the_next_call(local: LocalModel) -> None:
     first = await local.wait_ready(SECONDS)
     async with (
@@ -147,6 +157,7 @@ async def test_a_killed_child_breaks_its_stream_and_another_answers_the_next_cal
     assert (await complete_chat(second, "Hi")).choices[0].message.content
 
 
+@of_module
 async def test_signals_that_a_whole_service_gets_leave_the_child_to_the_gateway(local: LocalModel) -> None:
     endpoint = await local.wait_ready(SECONDS)
     os.kill(endpoint.pid, signal.SIGINT)
