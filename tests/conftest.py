@@ -17,7 +17,12 @@ os.environ.setdefault(
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; processes of tests inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["tests.support.databases", "tests.support.redis", "tests.support.stores"]
+pytest_plugins = [
+    "tests.support.forked_workers",
+    "tests.support.databases",
+    "tests.support.redis",
+    "tests.support.stores",
+]
 
 settings.register_profile("without deadlines", deadline=None)  # a busy machine takes longer for an example
 settings.load_profile("without deadlines")
@@ -55,7 +60,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests by their directories, the longest first. pytest-xdist must not sort them, see the Makefile."""
+    """Order the tests by their directories, the longest first. Workers take the files in this order."""
     ranks = {name: rank for rank, name in enumerate((*LONGEST, *LONG_FILES))}
     last = len(ranks)
     items.sort(key=lambda item: min(ranks.get(item.path.parent.name, last), ranks.get(item.path.name, last)))
