@@ -25,6 +25,7 @@ fuzz_args ?=
 openapi_args ?=
 lock_args ?=
 audit_args ?=
+workers ?= auto
 clients_args ?=
 
 .DEFAULT_GOAL := help
@@ -90,8 +91,8 @@ serve: $(VENV)/.served ## install the gateway, then serve on 127.0.0.1:8080 (HTT
 	@exec $(BIN)/umg serve $(serve_args)
 
 # tests/conftest.py orders the tests. Bytecode is written whatever the environment says: hundreds of processes start.
-test: $(VENV)/.installed ## install, then run all tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20
+test: $(VENV)/.installed ## install, then run all tests, in processes (workers=N: their number)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --workers $(workers) --durations 20
 
 check: $(VENV)/.installed ## check style, types, import contracts, the schema's rules, language and the locks
 	$(BIN)/ruff check .
