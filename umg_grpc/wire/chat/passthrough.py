@@ -125,8 +125,14 @@ class PassthroughDecoder(FrameDecoder):
             self._started = True
             events.append(started_event(chunk, self._request.model))
         for position, choice in enumerate(chunk.choices):
-            if choice.finish_reason:
-                self._finish(position if choice.index is None else choice.index, choice.finish_reason, events)
+            index = position if choice.index is None else choice.index
+            if choice.finish_reason and index not in self._finished:
+                self._finished.add(index)
+                finished = pb.GenerateEvent(candidate_index=index)
+                decode_finish(choice.finish_reason, finished.finished)
+                if self._called and finished.finished.finish_reason == pb.FINISH_REASON_STOP:
+                    finished.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
+                events.append(finished)
         if chunk.usage is not None:
             if chunk.usage.is_whole:
                 events.append(usage_event(chunk.usage))
@@ -136,12 +142,3 @@ class PassthroughDecoder(FrameDecoder):
         if self._request.candidate_count <= 1:  # of several candidates a chunk may hold several
             self._template = Template.learn(event.raw, chunk) or self._template
         return self._after_start(self._model.replace(event, chunk.model))
-
-    def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        if index not in self._finished:
-            self._finished.add(index)
-            event = pb.GenerateEvent(candidate_index=index)
-            decode_finish(reason, event.finished)
-            if self._called and event.finished.finish_reason == pb.FINISH_REASON_STOP:
-                event.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
-            events.append(event)

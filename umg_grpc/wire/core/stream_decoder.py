@@ -32,6 +32,7 @@ class _Decoder:
         self._request = request
         self._splitter = sse.SseSplitter()
         self._failure: UmgError | None = None
+        self._started = False  # whether the event or frame that starts the answer was decoded
         self.done = False  # whether the end of the answer was received
 
 
@@ -40,7 +41,6 @@ class EventDecoder(_Decoder, ABC):
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
-        self._started = False  # whether the event that starts the answer was returned
         self._has_halves = False  # whether an event had half of a character, which later deltas may complete
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
@@ -109,10 +109,7 @@ class EventDecoder(_Decoder, ABC):
 class FrameDecoder(_Decoder, ABC):
     """Decoder that passes a provider's frames through and decodes the events that the service needs. One per stream."""
 
-    def __init__(self, request: pb.GenerateRequest) -> None:
-        super().__init__(request)
-        self._started = False  # whether the frame that starts the answer was received
-        self._early: list[bytes] = []  # frames before it
+    _early: list[bytes] | None = None  # frames before the one that starts the answer
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """Return the complete frames of one read. Raise UmgError for an error event, after the frames before it."""
@@ -200,11 +197,12 @@ class FrameDecoder(_Decoder, ABC):
         back and return b"".
         """
         if not self._started:
+            self._early = self._early or []
             self._early.append(frame)
             return b""
-        if not self._early:
+        if self._early is None:
             return frame
-        frames, self._early = b"".join([*self._early, frame]), []
+        frames, self._early = b"".join([*self._early, frame]), None
         return frames
 
     @abstractmethod

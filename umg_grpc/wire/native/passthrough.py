@@ -81,8 +81,12 @@ class PassthroughDecoder(FrameDecoder):
             index = position if ending.index is None else ending.index
             if ending.calls:
                 self._called.add(index)
-            if ending.finish_reason:
-                self._finish(index, ending.finish_reason, events)
+            if ending.finish_reason and index not in self._finished:
+                self._finished.add(index)
+                finished = pb.GenerateEvent(candidate_index=index)
+                decode_finish(ending.finish_reason, finished.finished)
+                correct_finish(finished.finished, called=index in self._called)
+                events.append(finished)
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and not self._blocked:
             self._blocked = True
             if not self._started:
@@ -94,14 +98,6 @@ class PassthroughDecoder(FrameDecoder):
         if not event.raw.startswith(b"data: ") or event.raw.strip() != b"data: " + data:
             event = event._replace(raw=sse.frame(data))  # in the only form that clients can read
         return self._model.replace(event, chunk.model_version)
-
-    def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        if index not in self._finished:
-            self._finished.add(index)
-            event = pb.GenerateEvent(candidate_index=index)
-            decode_finish(reason, event.finished)
-            correct_finish(event.finished, called=index in self._called)
-            events.append(event)
 
     def _end(self) -> bytes:
         if not self._blocked and len(self._finished) < max(1, self._request.candidate_count):
