@@ -36,20 +36,21 @@ class Sizes:
     unread: int  # MiB of each stream that is not read
     read: int  # MiB of a stream that is read
     whole: int  # MiB of a whole answer that is too large
+    piece: int = 1000  # characters of each delta of a stream that is read
 
     @property
     def models(self) -> list[str]:
         """Models of the provider in a run."""
         return [
             f"stream-{self.unread}-100",
-            *(f"stream-{self.read}-{option}" for option in ("1000", "1000-uncounted")),
+            *(f"stream-{self.read}-{self.piece}{option}" for option in ("", "-uncounted")),
             *(f"{kind}-{self.whole}-0" for kind in ("gzip", "plain", "chunked")),
             "stream-1-100",
         ]
 
 
 FULL = Sizes(callers=200, unread=30, read=300, whole=1024)
-SMALL = Sizes(callers=25, unread=30, read=40, whole=128)
+SMALL = Sizes(callers=25, unread=30, read=40, whole=128, piece=4000)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Run:
 
     async def read(self, face: str, upstream: str, option: str = "") -> tuple[Measured, list[Caller]]:
         """Measure one caller that reads a large stream to its end."""
-        model = f"stream-{self.sizes.read}-1000{option}"
+        model = f"stream-{self.sizes.read}-{self.sizes.piece}{option}"
 
         async def make_calls() -> list[Caller]:
             while True:  # on a busy host the gateway may reject the call, and the provider may accept it too late

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from tests.support.processes import UMG, Served, serve
+from tests.support.processes import Served, serve
 
 KEY = "sk-umg-of-the-soak"
 ATTEMPTS = re.compile(r"^umg_attempts_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -153,5 +153,5 @@ async def gateway(config: str, directory: Path) -> AsyncGenerator[Gateway, None]
     file = directory / "gateway.yaml"
     file.write_text(config)
     environment = {"UMG_API_KEY": KEY}
-    async with serve(directory / "data", "--config", str(file), environment=environment, program=UMG) as served:
+    async with serve(directory / "data", "--config", str(file), environment=environment) as served:
         yield Gateway(served)

@@ -88,6 +88,7 @@ class Plan:
     """Seconds of each part."""
 
     ramp: float = 5
+    half: float = 15  # at half of the capacity, for the times that the others are compared with
     onset: float = 1  # of the overload, during which the gateway detects it
     seconds: float = 15
 
@@ -160,7 +161,7 @@ async def overloaded(case: Case, directory: Path, plan: Plan, seed: int = 0) -> 
             make_call, case.callers, plan.ramp / 2, seed
         )  # loads modules and opens connections at the first calls
         capacity = (await closed(make_call, case.callers, plan.ramp, seed)).rate
-        half = await steady(make_call, HALF * capacity, plan.seconds, seed)
+        half = await steady(make_call, HALF * capacity, plan.half, seed)
         async with polled_health(target.url) as health, running.watched() as watch:
             onset = await steady(make_call, THREE_TIMES * capacity, plan.onset, seed)
             before = Spent.until_now(target.pid, running.process.pid)

@@ -7,10 +7,10 @@ import pytest
 from tests.soak import cancellations, overload, soak
 from tests.soak.report import Report
 
-SHORT_SOAK = soak.Plan(seconds=10, rate=100, warmup_seconds=10)
+SHORT_SOAK = soak.Plan(seconds=6, rate=100, warmup_seconds=8)
 """Plan with a rate that even a busy machine reaches."""
-SHORT_OVERLOAD = overload.Plan(ramp=1, onset=0.5, seconds=1.5)
-LONGER_OVERLOAD = overload.Plan(ramp=2, seconds=3)
+SHORT_OVERLOAD = overload.Plan(ramp=1, half=0.3, onset=0.5, seconds=1.5)
+LONGER_OVERLOAD = overload.Plan(ramp=1, half=0.3, seconds=3)
 """Plan for a limit that the gateway measures: on a busy machine it takes a while to notice that it is exceeded."""
 MEASURED = "processor"
 LEAVING = 4 * cancellations.AT_ONCE

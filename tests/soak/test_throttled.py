@@ -51,8 +51,8 @@ async def test_callers_of_a_throttled_gateway_are_all_served(tmp_path: Path) -> 
             async def make_call(chance: random.Random) -> CallResult:
                 return await calling.call(chance.choice(QUESTIONS), WAITED_FOR, nonce(chance))
 
-            await closed(make_call, 4, 2)  # loads modules and opens connections at the first calls
+            await closed(make_call, 4, 1)  # loads modules and opens connections at the first calls
             async with throttled(target.pid):
-                tally = await closed(make_call, ALWAYS, 10)
+                tally = await closed(make_call, ALWAYS, 6)
     assert tally.counts == {Outcome.RIGHT: tally.calls}, {outcome: tally.examples(outcome) for outcome in Outcome}
     assert tally.calls > ALWAYS
