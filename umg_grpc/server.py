@@ -19,15 +19,15 @@ from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.key_uses import KeyUses
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.link_secret import link_secret
-from umg_grpc.access.uncounted_limits import LimitedKeys, check_models
-from umg_grpc.access.usage import UsageLog
+from umg_grpc.access.per_worker_limits import LimitedKeys, check_models
+from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.config.changes import Changes, changes
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import InProcessChannel, InProcessServer
 from umg_grpc.routing import EMBED, RERANK, Router
-from umg_grpc.service.caching.cached_responses import CacheLookup
+from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations

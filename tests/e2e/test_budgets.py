@@ -22,7 +22,7 @@ from tests.support.processes import serve
 from tests.support.serving import serving
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.keys import Keys
-from umg_grpc.access.usage import UsageLog
+from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.config.values import Retention
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.usage import KILLED

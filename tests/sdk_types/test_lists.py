@@ -14,7 +14,7 @@ from openai.types.responses import response_create_params
 from umg_grpc.wire.chat import decode_messages as chat_content
 from umg_grpc.wire.chat import schema as chat_schema
 from umg_grpc.wire.chat import unknown_fields as chat_fields
-from umg_grpc.wire.core.betas import BETAS
+from umg_grpc.wire.core.beta_features import BETAS
 from umg_grpc.wire.messages import decode_messages as messages_content
 from umg_grpc.wire.messages import schema as messages_schema
 from umg_grpc.wire.messages import unknown_fields as messages_fields

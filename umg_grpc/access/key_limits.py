@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from umg_grpc.access.limit_errors import concurrency_exceeded, request_exceeds_minute
-from umg_grpc.access.limited import Limited
+from umg_grpc.access.limit_subjects import Limited
 from umg_grpc.access.rate_limits import RequestLimits
 from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.access.shared_token_limits import SharedTokenLimits

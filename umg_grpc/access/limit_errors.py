@@ -3,7 +3,7 @@
 import math
 from datetime import datetime
 
-from umg_grpc.access.limited import subject_of
+from umg_grpc.access.limit_subjects import subject_of
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import credits_text
 from umg_grpc.store.budgets import Balance

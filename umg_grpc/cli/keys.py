@@ -52,7 +52,7 @@ def _warn_of_uncounted(target: AdminTarget, key: pb.Key) -> None:
     if target.gateway:
         return
     # imported here: slow to import, and needed on a database alone
-    from umg_grpc.access.uncounted_limits import FIELDS, REMEDY
+    from umg_grpc.access.per_worker_limits import FIELDS, REMEDY
     from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
 
     if not any(key.settings.HasField(name) for name in FIELDS) or load_storage(target.config).redis is not None:

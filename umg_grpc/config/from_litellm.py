@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import yaml
 
-from umg_grpc.config.imported import ImportedConfig, compact, literal, mapping, number, sequence
+from umg_grpc.config.imported_config import ImportedConfig, compact, literal, mapping, number, sequence
 from umg_grpc.providers import PROVIDERS
 from umg_grpc.wire.protocol_names import call_path
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from umg_grpc.config.imported import ImportedConfig, literal, mapping, number, sequence
+from umg_grpc.config.imported_config import ImportedConfig, literal, mapping, number, sequence
 from umg_grpc.providers import PROVIDERS
 from umg_grpc.wire.protocol_names import call_path
 

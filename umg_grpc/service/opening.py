@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from umg_grpc.access.usage import UsageLog
+from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.config import Config
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations

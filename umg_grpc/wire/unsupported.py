@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.betas import unjudged
+from umg_grpc.wire.core.beta_features import unjudged
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.core.unknown_fields import note_nested, source_path
 from umg_grpc.wire.report import Report, untranslatable

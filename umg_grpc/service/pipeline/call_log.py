@@ -6,7 +6,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.key_uses import KeyUses
-from umg_grpc.access.usage import UsageLog
+from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context, InProcessContext
 from umg_grpc.request_ids import request_id_of

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.access.key_limits import KeyLimits
-from umg_grpc.access.usage import UsageLog
+from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences
-from umg_grpc.service.caching.cached_responses import CacheLookup
+from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call

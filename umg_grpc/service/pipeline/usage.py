@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from umg_grpc.access.usage import UsageLog
+from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
 from umg_grpc.prices import FREE, INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of

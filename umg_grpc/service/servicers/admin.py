@@ -10,5 +10,5 @@ class AdminServicer(Administration, rpc.AdminServiceServicer):
     """`umg.v1.AdminService`."""
 
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool = False) -> None:
-        """Create a servicer. `refuses_limits`: whether keys cannot have limits, see `uncounted_limits`."""
+        """Create a servicer. `refuses_limits`: whether keys cannot have limits, see `per_worker_limits`."""
         super().__init__(store, channels, check, refuses_limits=refuses_limits)

@@ -16,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.key_fields import KeyFields
 from umg_grpc.access.keys import DEFAULT_OVERLAP, Key, Keys
+from umg_grpc.access.per_worker_limits import check_key
 from umg_grpc.access.permissions import ADMIN
-from umg_grpc.access.uncounted_limits import check_key
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.servicers.key_messages import changes_of, fields_of, message_of
@@ -55,7 +55,7 @@ class Administration:
         refuses_limits: bool = False,
     ) -> None:
         """Create the methods. `check` raises UmgError for a request that breaks a rule of the schema. `refuses_limits`:
-        whether keys cannot have limits, see `uncounted_limits`.
+        whether keys cannot have limits, see `per_worker_limits`.
         """
         self._check = check
         self._keys = Keys(store)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import assert_never
 
-from umg_grpc.upstream.sandbox import faults, images
+from umg_grpc.upstream.sandbox import answer_images, faults
 from umg_grpc.upstream.sandbox.budget import Budget
 from umg_grpc.upstream.sandbox.calls import call_part, called_tools, read_schema, searches, tool_words
 from umg_grpc.upstream.sandbox.image_drawing import Drawing
@@ -198,12 +198,12 @@ class _Candidate:
         return part
 
     def _add_image(self) -> None:
-        plan = images.plan(self.request, self.model, self.prompt.question, self.index)
-        if self._left < images.TOKENS:
+        plan = answer_images.plan(self.request, self.model, self.prompt.question, self.index)
+        if self._left < answer_images.TOKENS:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
             return
-        self._spend(images.TOKENS)
-        self._usage.image_output_tokens += images.TOKENS
+        self._spend(answer_images.TOKENS)
+        self._usage.image_output_tokens += answer_images.TOKENS
         media = self._parts.add().media
         media.kind, media.mime_type = pb.MEDIA_KIND_IMAGE, plan.mime_type
         self.draft.drawings.append((media, plan))

@@ -1,8 +1,8 @@
 """Usage of simulated image calls. Families G and C count tokens, the others images."""
 
 from umg_grpc.image_families import ImageRules
+from umg_grpc.upstream.sandbox.answer_images import TOKENS
 from umg_grpc.upstream.sandbox.image_drawing import Drawing
-from umg_grpc.upstream.sandbox.images import TOKENS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.numbers import count
 
