@@ -14,7 +14,7 @@ from umg_grpc.image_families import (
     MAX_SIDE,
     MIN_SIDE,
     RATIO_PIXELS,
-    STARRED,
+    SIZE_WITH_ASTERISK,
     ImageRules,
     has_images,
     invalid_value,
@@ -127,7 +127,7 @@ def _check_values(request: pb.GenerateImageRequest, row: ImageRules) -> None:
     if row.sizes is RATIO_PIXELS:
         nearest_ratio(request.size)
     elif row.sizes is None:
-        found = STARRED.fullmatch(request.size)
+        found = SIZE_WITH_ASTERISK.fullmatch(request.size)
         if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
             problem = f"expected `<width>*<height>` with sides of {MIN_SIDE} to {MAX_SIDE} pixels, such as `1328*1328`"
             raise invalid_value("size", f"{problem}; correct it")

@@ -45,7 +45,7 @@ MIN_SIDE, MAX_SIDE = 16, 4096
 """Limits of a side in pixels where a size has a form instead of a list (family D); not shown."""
 
 _PIXELS = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
-STARRED = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCII)
+SIZE_WITH_ASTERISK = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCII)
 
 
 def nearest_ratio(size: str, at: str = "size") -> str:
@@ -87,7 +87,7 @@ def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None")
         factor = TIERS[tier_of(request)]
         return None if ratio is None else (RATIO_PIXELS[ratio][0] * factor, RATIO_PIXELS[ratio][1] * factor)
     size = request.size or (row.default_size if row is not None else "")
-    found = _PIXELS.fullmatch(size) or STARRED.fullmatch(size)
+    found = _PIXELS.fullmatch(size) or SIZE_WITH_ASTERISK.fullmatch(size)
     return None if found is None else (int(found[1]), int(found[2]))
 
 

@@ -86,7 +86,7 @@ class Prices:
             return next((prices[each] for each in (by_size, by_quality, item.unit) if each in prices), 0)
         return prices.get(item, 0)
 
-    def dearest(self, *units: Unit) -> int:
+    def highest(self, *units: Unit) -> int:
         """Return the highest price of the units and their variants, in micro-credits for a million of one of them."""
         prices = self.micro_credits
         found = [prices.get(unit, 0) for unit in units]

@@ -176,7 +176,7 @@ def test_an_image_has_the_price_of_its_size_and_quality(case: Found) -> None:
     listed = price_list(case.table)
     assert listed.price_of(case.item) == case.price * 1_000_000
     assert listed.cost({case.item: 3}) == 3 * case.price
-    assert listed.price_of(case.item) <= listed.dearest(IMAGE, SECOND)
+    assert listed.price_of(case.item) <= listed.highest(IMAGE, SECOND)
 
 
 def test_images_and_tokens_of_the_provider_become_units() -> None:

@@ -17,7 +17,7 @@ from PIL import Image
 
 from tests.support.gateways import KEY, Running, running
 from tests.support.processes import run
-from umg_grpc.cli.video import Wishes, medium
+from umg_grpc.cli.video import VideoOptions, medium
 from umg_grpc.config import parse
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.video_families import check
@@ -178,11 +178,11 @@ async def test_notifications_that_are_not_delivered_are_listed(tmp_path: Path) -
 
 async def test_a_request_has_the_entry_and_the_required_parameters_of_its_model(tmp_path: Path) -> None:
     model = pb.Model(id="my-model", family="vidG")
-    wishes = Wishes("a fox", None, [medium("https://a.example/1.png")], medium("https://a.example/2.png"))
-    wishes.parameters(aspect_ratio="1:1", seed=None)
-    request = wishes.request(model)
+    options = VideoOptions("a fox", None, [medium("https://a.example/1.png")], medium("https://a.example/2.png"))
+    options.parameters(aspect_ratio="1:1", seed=None)
+    request = options.request(model)
     assert (request.entry, request.parameters.resolution, request.parameters.duration_seconds) == (7, "768P", 5)
     assert [each.role for each in request.parameters.media] == [1, 2]
     assert not request.parameters.HasField("seed")
     check(request, "vidG")
-    assert Wishes("a", "m").request(pb.Model(id="m")).entry == pb.VIDEO_ENTRY_UNIFIED
+    assert VideoOptions("a", "m").request(pb.Model(id="m")).entry == pb.VIDEO_ENTRY_UNIFIED

@@ -70,7 +70,7 @@ async def test_a_notification_during_a_poll_causes_another_poll(database: Databa
     rows = VideoTasks(store, "process")
     await insert(store, task(1))
     [polled] = await claim(rows, NOW)
-    await rows.hasten(polled.task_id, NOW + SECOND)
+    await rows.make_due(polled.task_id, NOW + SECOND)
     await rows.reschedule([Poll(polled, NOW + 10 * SECOND)], NOW)
     assert len(await claim(rows, NOW + SECOND)) == 1
     await store.aclose()

@@ -29,7 +29,7 @@ async def create(target: AdminTarget, fields: Fields) -> None:
     """Create a key. Print it, and its secret alone on the last line."""
     async with opened(target) as admin:
         made = await admin.call(bodies.decode_create(_body(fields)), pb.CreateKeyResponse)
-    _warn_of_uncounted(target, made.key)
+    _warn_of_per_worker_limits(target, made.key)
     _print([made.key])
     _print_secret(made.secret)
 
@@ -43,11 +43,11 @@ async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapp
         request = bodies.decode_update(_body(fields))
         request.key_id = reference
         changed = await admin.call(request, pb.UpdateKeyResponse)
-    _warn_of_uncounted(target, changed.key)
+    _warn_of_per_worker_limits(target, changed.key)
     _print_lines(changed.key)
 
 
-def _warn_of_uncounted(target: AdminTarget, key: pb.Key) -> None:
+def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
     """Warn of limits if several processes serve the data directory without Redis. A gateway refuses them itself."""
     if target.gateway:
         return

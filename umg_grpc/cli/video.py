@@ -35,7 +35,7 @@ ENUM = re.compile(r"^VIDEO_(?:TASK_STATE|TASK_KIND|ENTRY|VARIANT|MEDIA_KIND|MEDI
 
 
 @dataclass
-class Wishes:
+class VideoOptions:
     """Request of a video, before the model is known."""
 
     prompt: str
@@ -160,11 +160,11 @@ async def _opened(target: GrpcTarget) -> AsyncGenerator[VideoClient, None]:
         raise UmgError(pb.ERROR_REASON_INTERNAL, message) from None
 
 
-async def make(target: GrpcTarget, wishes: Wishes, output: Path | None) -> None:
+async def make(target: GrpcTarget, options: VideoOptions, output: Path | None) -> None:
     """Submit a task, show its progress, and save its videos."""
     async with _opened(target) as client:
-        model = await client.model(wishes.model)
-        created = await client.stub.CreateVideoTask(wishes.request(model), metadata=client.metadata)
+        model = await client.model(options.model)
+        created = await client.stub.CreateVideoTask(options.request(model), metadata=client.metadata)
         await _follow(client, created.task, output or Path(f"{created.task.task_id}.mp4"))
 
 

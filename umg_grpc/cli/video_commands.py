@@ -11,7 +11,7 @@ from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
-    from umg_grpc.cli.video import Wishes
+    from umg_grpc.cli.video import VideoOptions
 
 tasks = typer.Typer(no_args_is_help=True, help="List, watch and cancel the video tasks of a key.")
 
@@ -53,8 +53,8 @@ def video(
     from umg_grpc.cli import video as commands
 
     target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
-    wishes = _wishes(prompt, model, image or [], last_frame)
-    wishes.parameters(
+    options = _options(prompt, model, image or [], last_frame)
+    options.parameters(
         duration_seconds=seconds,
         size=size,
         resolution=resolution,
@@ -64,15 +64,15 @@ def video(
         sample_count=count,
         seed=seed,
     )
-    _run(commands.make(target, wishes, output))
+    _run(commands.make(target, options, output))
 
 
-def _wishes(prompt: str, model: str | None, images: list[str], last_frame: str | None) -> "Wishes":
-    from umg_grpc.cli.video import Wishes, medium
+def _options(prompt: str, model: str | None, images: list[str], last_frame: str | None) -> "VideoOptions":
+    from umg_grpc.cli.video import VideoOptions, medium
 
     try:
         frames = [medium(each) for each in images]
-        return Wishes(prompt, model, frames, medium(last_frame) if last_frame else None)
+        return VideoOptions(prompt, model, frames, medium(last_frame) if last_frame else None)
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="--image") from None
 

@@ -50,7 +50,7 @@ class Rank(NamedTuple):
     not_state_channel: bool
     """Whether another channel produced the state that the call continues."""
     priority: int
-    weightless: bool
+    has_zero_weight: bool
     """Whether the channel has weight 0: it is used only after the channels with a weight."""
     needs_translation: bool
     """Whether the channel does not have the caller's format."""

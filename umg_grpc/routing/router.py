@@ -258,7 +258,7 @@ def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights:
         yield "served the beginning of the conversation"
     if preferences.affinity:
         yield "by affinity"
-    if rank.weightless:
+    if rank.has_zero_weight:
         yield "no weight: after the channels that have one"
     elif channel.weight != weights:
         yield f"weight {channel.weight} of {weights}"

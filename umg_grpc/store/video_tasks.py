@@ -361,7 +361,7 @@ class VideoTasks:
             if reported:
                 await session.execute(_SET_PROGRESS, reported)
 
-    async def hasten(self, task_id: str, now_micros: int) -> None:
+    async def make_due(self, task_id: str, now_micros: int) -> None:
         """Make an accepted task due now."""
         table = MediaTask
         open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now_micros)

@@ -31,7 +31,7 @@ class Report:
         self.dropped[name] = instead
         self.times[name] = self.times.get(name, 0) + 1
 
-    def restate(self, name: str, instead: str) -> None:
+    def record_final(self, name: str, instead: str) -> None:
         """Record the final value of a field; with earlier changes of it this counts as one change."""
         self.dropped[name] = instead
         self.times.setdefault(name, 1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.beta_features import unjudged
+from umg_grpc.wire.core.beta_features import betas_without_field
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.core.unknown_fields import note_nested, source_path
 from umg_grpc.wire.report import Report, untranslatable
@@ -30,20 +30,20 @@ def report_unsupported(
     report: Report,
     *,
     indispensable: Sequence[str],
-    unsayable: Sequence[str],
+    unsupported: Sequence[str],
 ) -> None:
-    """Report the set fields of `unsayable`, the fields that only the source document holds, and unknown fields. Raise
+    """Report the set fields of `unsupported`, the fields that only the source document holds, and unknown fields. Raise
     UmgError(UNTRANSLATABLE) for a field of `indispensable`, without which the response would be different.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(field, request.source) for field in notes.indispensable]
     for field in [*unknown, *(field for field in indispensable if field in present)]:
         raise untranslatable(echo(field), "this model's provider cannot be told; leave it out or choose another model")
-    for field in [*notes.uncarried, *(field for field in unsayable if field in present)]:
+    for field in [*notes.uncarried, *(field for field in unsupported if field in present)]:
         if not _has_no_effect(field, request):
             report.drop(field)
     for name in FEATURE_HEADERS & request.source.headers.keys():
-        if unjudged(request.source.headers[name]):
+        if betas_without_field(request.source.headers[name]):
             report.drop(name)
     note_nested(request.source, report)
 

@@ -114,7 +114,7 @@ def cost_bound(
     if isinstance(request, pb.RerankRequest):  # some providers count the query for each document
         searches = -(-(len(request.documents) + tokens // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)
         tokens += len(request.query.encode()) * len(request.documents)
-    fixed = tokens * prices.dearest(INPUT) + searches * prices.dearest(SEARCH) + prices.dearest(REQUEST)
+    fixed = tokens * prices.highest(INPUT) + searches * prices.highest(SEARCH) + prices.highest(REQUEST)
     return CostBound(fixed, 0, 0, 0)
 
 
@@ -126,11 +126,11 @@ def _generation_bound(
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
     searches = _searches(request)
     fixed = (
-        _input_tokens(request, model, found, size, searches) * prices.dearest(*_input_units(found))
-        + searches * prices.dearest(SEARCH)
-        + prices.dearest(REQUEST)
+        _input_tokens(request, model, found, size, searches) * prices.highest(*_input_units(found))
+        + searches * prices.highest(SEARCH)
+        + prices.highest(REQUEST)
     )
-    token_price = prices.dearest(*OUTPUTS) * max(1, request.candidate_count)
+    token_price = prices.highest(*OUTPUTS) * max(1, request.candidate_count)
     most = model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
     lowers_maximum = request.max_output_tokens > most
     if request.HasField("max_output_tokens"):

@@ -221,7 +221,7 @@ class FailoverLoop(Generic[AttemptT]):
                 self._failures.add(circuit_open(self._requested_model, health.seconds_to_probe(channel, model)))
             return False
         if not self._retries:
-            self._shared.budgets[channel].earn()
+            self._shared.budgets[channel].deposit()
         call.facts.attempts += 1
         attempt.limiter, attempt.generation = limiter, generation
         attempt.began_at = time.perf_counter()

@@ -53,14 +53,14 @@ def image_quantities(
 def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices: Prices) -> int:
     """Return the maximum cost of a call, in millionths of a micro-credit."""
     size, quality = requested_variant(request, rules)
-    image = prices.dearest(IMAGE)
+    image = prices.highest(IMAGE)
     if size is not None and quality is not None:
         image = prices.price_of(variant_of(IMAGE, size, quality))
     return (
-        prices.dearest(REQUEST)
-        + text_bytes(request) * prices.dearest(INPUT)
-        + input_count(request) * MAX_IMAGE_TOKENS * prices.dearest(IMAGE_INPUT)
-        + max_images(request) * (image + MAX_IMAGE_TOKENS * prices.dearest(IMAGE_OUTPUT))
+        prices.highest(REQUEST)
+        + text_bytes(request) * prices.highest(INPUT)
+        + input_count(request) * MAX_IMAGE_TOKENS * prices.highest(IMAGE_INPUT)
+        + max_images(request) * (image + MAX_IMAGE_TOKENS * prices.highest(IMAGE_OUTPUT))
     )
 
 

@@ -28,7 +28,7 @@ class Budget:
         self._tokens = 1.0 if share else 0.0
         self._updated = now()
 
-    def earn(self) -> None:
+    def deposit(self) -> None:
         """Count a call to the channel: it adds a fraction of a retry to the budget."""
         self._tokens = min(MAX_TOKENS, self._tokens + self._share)
 

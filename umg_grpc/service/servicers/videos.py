@@ -296,7 +296,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         _check_callback(request.body, row)
         tasks.metrics.called_back("in", "received")
         if row.state not in TERMINAL:
-            await self._rows.hasten(row.task_id, tasks.now())
+            await self._rows.make_due(row.task_id, tasks.now())
             tasks.wake_poller()
         return pb.ReceiveVideoCallbackResponse()
 

@@ -31,7 +31,7 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
     """Return the maximum cost of a task in micro-credits."""
     videos = parameters.sample_count or 1
     seconds = videos * _seconds(parameters)
-    total = prices.dearest(REQUEST) + seconds * TOKENS_PER_SECOND * prices.dearest(OUTPUT, INPUT)
+    total = prices.highest(REQUEST) + seconds * TOKENS_PER_SECOND * prices.highest(OUTPUT, INPUT)
     for item, count in video_quantities(videos, seconds, *_variant(parameters)).items():
         total += count * prices.price_of(item) if item != REQUEST else 0
     return -(-total // PRICED_UNITS)

@@ -23,7 +23,7 @@ FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 300.0
 STEP_SECONDS = 2.0
 SEARCH_SECONDS = 600.0
 """Time between two searches for results that another process has not copied."""
-PATIENCE_SECONDS = 120.0
+OWNER_HEAD_START_SECONDS = 120.0
 """Time that the process of a task has for its copies before another one begins them."""
 SEARCH_ROWS = 200
 CLOSE_SECONDS = 5.0
@@ -75,7 +75,7 @@ class Mirror:
     async def _step(self) -> None:
         now = self._now()
         if now >= self._next_search:
-            before = int(PATIENCE_SECONDS * 1e6) if self._next_search else 0
+            before = int(OWNER_HEAD_START_SECONDS * 1e6) if self._next_search else 0
             self._next_search = now + int(SEARCH_SECONDS * 1e6)
             for task in await self._rows.find_uncopied(now - int(SHORT_SECONDS * 1e6), now - before, SEARCH_ROWS):
                 if any(self._is_short(task, result) for result in results_of(task)):

@@ -16,7 +16,7 @@ from umg_grpc.upstream.fetching import Fetcher
 
 DIRECTORY = "tasks"
 """Folder of the locks of processes, in the data directory."""
-NEIGHBOURS_SECONDS = 5.0
+TAKEOVER_SECONDS = 5.0
 """Time between two searches for processes of this data directory that have ended."""
 SWEEP_SECONDS = 600.0
 CLOSE_SECONDS = 5.0
@@ -46,13 +46,13 @@ class Tasks:
             pipeline.channels, context, outcomes, concurrency=config.concurrency, per_second=config.polls_per_second
         )
         self._notifier = Notifier(context, fetcher)
-        self._neighbours: Background | None = None
+        self._takeover: Background | None = None
         self._sweeper: Background | None = None
 
     def start(self) -> None:
         """Start to poll and to notify, first the tasks of processes that have ended."""
-        self._neighbours = Background("taking over video tasks", self._take_over, every=NEIGHBOURS_SECONDS)
-        self._neighbours.wake()
+        self._takeover = Background("taking over video tasks", self._take_over, every=TAKEOVER_SECONDS)
+        self._takeover.wake()
         self._sweeper = Background("sweeping video tasks", self._sweep, every=SWEEP_SECONDS)
         self._mirror.start()
         self._poller.start()
@@ -61,7 +61,7 @@ class Tasks:
     async def aclose(self) -> None:
         """End the submissions in flight, then stop all."""
         await self.submissions.aclose(CLOSE_SECONDS)
-        for background in (self._sweeper, self._neighbours):
+        for background in (self._sweeper, self._takeover):
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
         await self._poller.aclose()

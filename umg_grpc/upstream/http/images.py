@@ -52,7 +52,7 @@ class HttpImages:
         """
         exchanges = ImageExchanges(channel, protocol, budget)
         tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
-        self._way = Way(exchanges, tasks, fetcher, now)
+        self._parts = ChannelParts(exchanges, tasks, fetcher, now)
 
     def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
         """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
@@ -62,16 +62,16 @@ class HttpImages:
         """Return the request encoded for the provider, see `UnaryUpstream`. One whose images are fetched first is
         encoded with placeholders, and again when it is sent.
         """
-        way, protocol = self._way, self._way.protocol
+        parts, protocol = self._parts, self._parts.protocol
         urls = list(addresses(request))
         for place in urls:
-            way.fetcher.check(place.image.url, field=place.path)
+            parts.fetcher.check(place.image.url, field=place.path)
         fetches = bool(urls) and not protocol.takes_urls(request)
         encoded = protocol.encode_request(with_placeholders(request) if fetches else request, model, False, notes)
-        return HttpImageCall(way, request, model, notes, encoded, fetches)
+        return HttpImageCall(parts, request, model, notes, encoded, fetches)
 
 
-class Way(NamedTuple):
+class ChannelParts(NamedTuple):
     """Parts of a channel that its calls use."""
 
     exchanges: ImageExchanges
@@ -89,7 +89,7 @@ class Way(NamedTuple):
 class HttpImageCall:
     """Image request encoded for one channel and not sent yet."""
 
-    way: Way
+    parts: ChannelParts
     request: pb.GenerateImageRequest
     model: str
     notes: RequestNotes
@@ -106,7 +106,7 @@ class HttpImageCall:
         """Return the images, see `PreparedCall`. Of several calls the failed ones are left out; if all fail, the error
         of the first is raised.
         """
-        end = CallEnd.of(seconds, self.way.exchanges.channel)
+        end = CallEnd.of(seconds, self.parts.exchanges.channel)
         outcomes = dict[int, Outcome]()
         async with aclosing(self._outcomes(end)) as finished:
             async for position, outcome in finished:
@@ -123,8 +123,8 @@ class HttpImageCall:
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
         """Yield the events as the images are made, see `ImageCall`. Closing the generator closes the connections."""
-        end = CallEnd.of(seconds, self.way.exchanges.channel)
-        decoder = self.way.protocol.stream_decoder
+        end = CallEnd.of(seconds, self.parts.exchanges.channel)
+        decoder = self.parts.protocol.stream_decoder
         if decoder is None or self._calls > 1:
             messages = self._stream_whole(end)
         else:
@@ -135,7 +135,7 @@ class HttpImageCall:
 
     @property
     def _calls(self) -> int:
-        return max(1, self.request.n) if self.way.protocol.one_image else 1
+        return max(1, self.request.n) if self.parts.protocol.one_image else 1
 
     # --- whole answers
 
@@ -164,15 +164,15 @@ class HttpImageCall:
         self, request: pb.GenerateImageRequest, encoded: UpstreamRequest, end: CallEnd
     ) -> pb.GenerateImageResponse:
         """Return the response of one call, or of a task where the model takes nothing else."""
-        way = self.way
-        tasks = way.tasks
+        parts = self.parts
+        tasks = parts.tasks
         if tasks is None:
-            return await way.exchanges.fetch_images(encoded, request, end, self.notes.files)
+            return await parts.exchanges.fetch_images(encoded, request, end, self.notes.files)
         create = tasks.encode(request, self.model, self.notes)
         if create is None or not tasks.is_known(self.model):
             try:
                 is_expected = tasks.is_required if create is not None else None
-                return await way.exchanges.fetch_images(
+                return await parts.exchanges.fetch_images(
                     encoded, request, end, self.notes.files, is_expected=is_expected
                 )
             except UmgError as error:
@@ -184,10 +184,12 @@ class HttpImageCall:
         """Return the request with its files, and the call with it."""
         request = self.request
         if self.fetches:
-            request = await with_inline_images(request, self.way.fetcher, self.way.protocol.max_file_bytes, end.left)
+            request = await with_inline_images(
+                request, self.parts.fetcher, self.parts.protocol.max_file_bytes, end.left
+            )
         elif not stream:
             return request, self.encoded
-        encode = self.way.protocol.encode_request
+        encode = self.parts.protocol.encode_request
         if not has_images(request, with_mask=True):
             return request, encode(request, self.model, stream, self.notes)
         return request, await asyncio.to_thread(encode, request, self.model, stream, self.notes)
@@ -195,7 +197,7 @@ class HttpImageCall:
     def _complete(self, result: pb.ImageResult) -> None:
         """Set the time where the provider does not state it."""
         if not result.HasField("create_time"):
-            result.create_time.FromDatetime(self.way.now())
+            result.create_time.FromDatetime(self.parts.now())
 
     # --- streams
 
@@ -230,13 +232,13 @@ class HttpImageCall:
         self, decoder: ImageStreamDecoder, end: CallEnd
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
         """Yield the events of a provider that streams."""
-        exchanges = self.way.exchanges
+        exchanges = self.parts.exchanges
         request, encoded = await self._ready(end, stream=True)
         async with exchanges.opened(encoded, end) as (exchange, _):
             held, chunk = Held(exchanges.budget, end), await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and exchange.response.content_type == JSON:
                 # the provider ignored the request to stream
-                codec = self.way.protocol
+                codec = self.parts.protocol
                 response = await exchanges.decoded(
                     exchange, held, lambda body: codec.decode_response(body, request), chunk
                 )

@@ -22,8 +22,8 @@ class Inflater:
         `max_bytes`: size of a decompressed piece. Raise UmgError(UPSTREAM_CUT) for an encoding that was not requested.
         """
         self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED]
-        if unasked := {b"br", b"zstd"}.intersection(encodings):
-            raise broken(f"the body is encoded as {unasked.pop().decode()}, which was not asked for")
+        if unrequested := {b"br", b"zstd"}.intersection(encodings):
+            raise broken(f"the body is encoded as {unrequested.pop().decode()}, which was not asked for")
 
     def feed(self, data: bytes) -> Iterable[bytes]:
         """Return the decompressed pieces of the next bytes, lazily. Raise UmgError(UPSTREAM_CUT) if they cannot be

@@ -44,9 +44,9 @@ _KINDS: dict[int, Kind] = {
 }
 _SIZE = re.compile(r"(\d{1,5})[x*](\d{1,5})", re.IGNORECASE | re.ASCII)
 _RATIO = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
-_SILENT = re.compile(r"-noAudio$|^vidD-1-0-")
-_LOUD = re.compile(r"^vidB-.*-fast-|^vidA-")
-_LOUD_BY_DEFAULT = re.compile(r"^vidD-")
+_WITHOUT_SOUND = re.compile(r"-noAudio$|^vidD-1-0-")
+_WITH_SOUND = re.compile(r"^vidB-.*-fast-|^vidA-")
+_WITH_SOUND_BY_DEFAULT = re.compile(r"^vidD-")
 _WITH_PREVIEWS = re.compile(r"^vidA-")
 
 
@@ -139,11 +139,11 @@ def _has_sound(wanted: pb.VideoParameters, model: str) -> bool:
     """Return whether the video has audio (readings, 18). Not shown where family D is not sent the field: it has audio,
     as that of its vendor.
     """
-    if _SILENT.search(model):
+    if _WITHOUT_SOUND.search(model):
         return False
-    if _LOUD.search(model):
+    if _WITH_SOUND.search(model):
         return True
-    return wanted.generate_audio if wanted.HasField("generate_audio") else bool(_LOUD_BY_DEFAULT.search(model))
+    return wanted.generate_audio if wanted.HasField("generate_audio") else bool(_WITH_SOUND_BY_DEFAULT.search(model))
 
 
 def _frames(wanted: pb.VideoParameters) -> tuple[int, int]:

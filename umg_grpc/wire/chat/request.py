@@ -260,7 +260,7 @@ def encode_request(
         edits = _encode_edits(edited, request, report, quirks) if edited else {}
         body = passthrough_request.rebuild(request, model, stream, edits, report)
         return UpstreamRequest(PATH, body, dict(source.headers) if source.headers else {}, report)
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
     words = chat_words(model)

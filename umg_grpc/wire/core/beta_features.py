@@ -53,7 +53,7 @@ changes limits, costs or the form of the same response. A beta has no effect by 
 """
 
 
-def unjudged(header: str) -> list[str]:
+def betas_without_field(header: str) -> list[str]:
     """Return the betas in the header that no field of the body represents, and that are therefore lost if the body is
     translated.
     """

@@ -25,7 +25,7 @@ UNREACHABLE, UNAVAILABLE, TIMEOUT = (
 PROXY, DNS, TLS = "proxy", "dns", "tls"
 """Faults of a connection that was not made; "" for any other."""
 
-NO_MONEY = re.compile(
+NO_CREDIT = re.compile(
     r"insufficient[ _](?:quota|balance|credit|funds)|billing_|credit[ _]balance|out of credits|arrearage|payment"
     r"|spend(?:ing)?[ _](?:limit|cap)",
     re.IGNORECASE,
@@ -79,7 +79,7 @@ KINDS = (
     # an error of the account, of the address or of the model
     Row(FailureKind.PROXY, {FAILED}, {407}),
     Row(FailureKind.UNPAID, {FAILED, LIMITED}, {402}),
-    Row(FailureKind.UNPAID, {FAILED, LIMITED}, {*ACCOUNT_STATUSES, 429}, words=NO_MONEY),
+    Row(FailureKind.UNPAID, {FAILED, LIMITED}, {*ACCOUNT_STATUSES, 429}, words=NO_CREDIT),
     Row(FailureKind.RATE_LIMIT, {LIMITED}),
     Row(FailureKind.WRONG_MODEL, {FAILED}, {400, 404}, words=NO_MODEL),
     Row(FailureKind.WRONG_ADDRESS, {FAILED}, {404}, words=NO_URL),

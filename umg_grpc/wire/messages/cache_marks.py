@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from umg_grpc.wire.core.json import JsonObject
 
 FIELD = "cache_control"
-UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+WITHOUT_CACHE_CONTROL = frozenset({"thinking", "redacted_thinking"})
 
 
 def is_marked(fields: JsonObject) -> bool:
@@ -34,7 +34,7 @@ def _mark_last(blocks: object) -> None:
     if not isinstance(blocks, list):
         return
     for block in reversed(blocks):
-        if isinstance(block, dict) and block.get("type") not in UNMARKABLE:
+        if isinstance(block, dict) and block.get("type") not in WITHOUT_CACHE_CONTROL:
             block[FIELD] = {"type": "ephemeral"}
             return
 

@@ -172,7 +172,7 @@ def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, re
         report.drop("reasoning", "disabled")
         return Plan(dict(OFF), planned.effort)
     if reasoning.HasField("budget_tokens"):
-        report.restate("reasoning.budget_tokens", str(maximum))
+        report.record_final("reasoning.budget_tokens", str(maximum))
     else:
-        report.restate("reasoning.effort" if reasoning.effort else "reasoning.level", f"budget_tokens {maximum}")
+        report.record_final("reasoning.effort" if reasoning.effort else "reasoning.level", f"budget_tokens {maximum}")
     return Plan({**(planned.switch or {}), "budget_tokens": maximum}, planned.effort, maximum)

@@ -181,7 +181,7 @@ def encode_request(
 
 def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
     """Raise UmgError for fields that no provider of the format has, or report them where the answer stays the same."""
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     reject_several_candidates(request)
     # the gateway itself stores answers of the responses format
     if request.store and request.source.format != "responses":

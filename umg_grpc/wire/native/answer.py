@@ -281,11 +281,11 @@ class UnknownParts:
 
 def decode_logprobs(result: LogprobsResult | None) -> list[pb.TokenLogprob]:
     """Return the log probabilities of the tokens, each with its alternatives."""
-    tops = (result and result.top_candidates) or []
+    alternatives = (result and result.top_candidates) or []
     decoded = list[pb.TokenLogprob]()
     for position, chosen in enumerate((result and result.chosen_candidates) or []):
         entry = _logprob(chosen)
-        others = tops[position].candidates if position < len(tops) else None
+        others = alternatives[position].candidates if position < len(alternatives) else None
         entry.alternatives.extend(map(_logprob, others or ()))
         decoded.append(entry)
     return decoded

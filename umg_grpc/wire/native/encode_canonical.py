@@ -43,7 +43,7 @@ def encode_body(
     request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks
 ) -> JsonObject:
     """Return all members of a provider's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     return encode_messages(request, model, report) | encode_options(request, model, report, quirks)
 
 

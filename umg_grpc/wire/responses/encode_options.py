@@ -76,7 +76,7 @@ MIN_OUTPUT_TOKENS = 16  # providers reject a lower limit of output tokens
 
 def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
     """Report the fields that this format does not have, and the fields that only the source document contains."""
-    report_unsupported(request, notes, report, indispensable=("cached_content",), unsayable=UNSUPPORTED)
+    report_unsupported(request, notes, report, indispensable=("cached_content",), unsupported=UNSUPPORTED)
     reject_several_candidates(request)
     if any(kind != "text" for kind in request.output_modalities):
         report.drop("output_modalities")

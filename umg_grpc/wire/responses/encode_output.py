@@ -30,7 +30,7 @@ INCOMPLETE_NAMES = {
     pb.FINISH_REASON_RECITATION: "content_filter",
     pb.FINISH_REASON_REFUSAL: "content_filter",  # without a refusal text; a response with one is complete
 }
-STEERED = ("max_messages", "steered")  # a provider's own reasons, of this format
+PASSED_REASONS = ("max_messages", "steered")  # a provider's own reasons, of this format
 UNREADABLE_CALL = "the model made a tool call that cannot be read; try again"
 
 _encode = msgspec.json.Encoder().encode
@@ -320,7 +320,7 @@ def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> E
     """Return the status of a finished candidate. `refused`: whether it contains a refusal text."""
     if finished.finish_reason == pb.FINISH_REASON_MALFORMED_CALL:
         return Ending("failed", code="server_error", message=UNREADABLE_CALL)
-    if finished.provider_reason in STEERED:
+    if finished.provider_reason in PASSED_REASONS:
         return Ending("incomplete", finished.provider_reason)
     if finished.finish_reason == pb.FINISH_REASON_REFUSAL and refused:
         return Ending()
