@@ -1,9 +1,9 @@
 """Bootstrap key: the first API key, created at the first start so that the gateway can be used at once.
 
-It is one row of the table of keys, named `bootstrap`, which all gateways on a database share. A start never replaces a
-valid one unless the operator demands it: without a value of its own the start leaves the key alone, and another value
-is refused. A replaced row keeps its id, and its old secret becomes unknown. A revoked secret stays revoked even if a
-later start sets it again.
+It is the row named `bootstrap` in the table of keys, which all gateways on a database share. A start keeps a valid
+bootstrap key: if UMG_API_KEY is unset the key is unchanged, and if UMG_API_KEY has another value the start is refused.
+Only `--replace-bootstrap-key` replaces it; the row keeps its id, and the old secret becomes unknown. A revoked secret
+stays revoked even if a later start sets it again.
 """
 
 import socket

@@ -12,11 +12,11 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  of Standard Webhooks, not a secret
 
 
 class CallbackSignatures:
-    """Signer and verifier of the paths at which providers notify the gateway, and signer of callers' notifications."""
+    """Signer and verifier of the callback paths that providers call, and signer of the notifications to callers."""
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
-        """Create a signer. `secret`: of the operator, see `file_links.link_secret`; `accepted`: further ones, whose
-        paths are valid, and which also sign notifications.
+        """Create a signer with the operator's `secret`, see `file_links.link_secret`. `accepted`: further secrets
+        during a rotation, whose paths are valid, and which also sign notifications.
         """
         self._secrets = [each.encode() for each in (secret, *accepted)]
         self._provider_keys = [hmac.digest(each, PROVIDER_PURPOSE, "sha256") for each in self._secrets]
@@ -26,7 +26,7 @@ class CallbackSignatures:
         return f"{PATH}{task_id}/{self._signature(self._provider_keys[0], task_id)}"
 
     def is_valid(self, task_id: str, signature: str) -> bool:
-        """Return whether the signature is that of the task's path, in constant time."""
+        """Return whether the signature of the task's path is valid. Compares in constant time."""
         given = signature.encode(errors="replace")
         expected = [self._signature(key, task_id).encode() for key in self._provider_keys]
         return any(hmac.compare_digest(each, given) for each in expected)

@@ -19,7 +19,7 @@ MAX_TOKEN_CHARACTERS = 2048
 
 @dataclass(frozen=True)
 class FileLink:
-    """Content of a valid token."""
+    """Claims of a valid link token."""
 
     blob_id: str
     file_name: str

@@ -45,7 +45,7 @@ class KeyFields(TypedDict, total=False):
 
 
 class NamedKeyFields(KeyFields, total=False):
-    """The same with the name of the key."""
+    """Fields of a key including its name."""
 
     name: str
 

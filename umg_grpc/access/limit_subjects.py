@@ -1,4 +1,4 @@
-"""Subjects of limits: a key, or a model over all keys."""
+"""Subjects that limits apply to: a key, or a model (for all keys together)."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those o
 
 
 class Limited(Protocol):
-    """Limits of a key or a model; None is unlimited."""
+    """Subject of limits, a key or a model, with its limits; None is unlimited."""
 
     @property
     def limit_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Secret by which links to result files and notifications are signed."""
+"""Secret that signs the links to result files and the notifications to callers."""
 
 import secrets
 from pathlib import Path
@@ -10,7 +10,9 @@ SECRET_BYTES = 32
 
 
 def link_secret(configured: str | None, data: Path) -> str:
-    """Return the secret of the config, or that of the data directory, which is made if necessary. Raise OSError."""
+    """Return the secret of the config, else the secret in the data directory, which is created if missing. Raise
+    OSError.
+    """
     if configured is not None:
         return configured
     file = data / FILE

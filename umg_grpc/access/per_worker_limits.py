@@ -1,4 +1,4 @@
-"""Limits that several processes without a common Redis would each count for themselves."""
+"""Refusal of limits that each worker would count for itself: several worker processes without a common Redis."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -39,13 +39,13 @@ def check_key(fields: KeyFields) -> None:
 
 
 class LimitedKeys:
-    """Log of the keys with limits that processes meanwhile find in the database, one line for each key."""
+    """Logger of the keys with limits that appear in the database after the start: one warning for each key."""
 
     def __init__(self) -> None:
         self._logged = set[str]()
 
     def note(self, key: Key) -> None:
-        """Log the key if it has limits and was not logged before."""
+        """Log a warning if the key has limits and was not logged before."""
         if not key.has_limits:
             self._logged.discard(key.key_id)
         elif key.key_id not in self._logged:

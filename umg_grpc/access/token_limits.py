@@ -10,7 +10,7 @@ from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 @dataclass(slots=True)
 class TokenReservation:
-    """Tokens of one call in the window of its key: an estimate, until it is corrected."""
+    """Tokens of one call in the window of its key: an estimate, replaced by the actual number once it is known."""
 
     time: float
     tokens: int

@@ -76,7 +76,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Row:
-    """Usage of one group."""
+    """Row of the usage report: the usage of one group of calls."""
 
     group: Mapping[str, str]
     """Texts of the dimensions, in the order of the command."""

@@ -1,4 +1,4 @@
-"""Parts of files that calls select (`ByteRange`)."""
+"""Selection of a byte range of a file (`ByteRange`)."""
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb

@@ -1,4 +1,4 @@
-"""Opening of the parts of the service by the config. Each is closed with the stack of the process."""
+"""Construction of the service's components from the config. The exit stack of the process closes each of them."""
 
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -21,13 +21,13 @@ from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
 
 
 class Closing(Protocol):
-    """Part of the service that has to be closed."""
+    """Component that has to be closed."""
 
     async def aclose(self) -> None: ...
 
 
 class BackgroundPart(Closing, Protocol):
-    """Part of the service with background work."""
+    """Component with background work."""
 
     def start(self) -> None: ...
 
@@ -37,13 +37,13 @@ BackgroundT = TypeVar("BackgroundT", bound=BackgroundPart)
 
 
 def closed(part: ClosingT, stack: AsyncExitStack) -> ClosingT:
-    """Return the part, which is closed with the stack."""
+    """Register the component to be closed with the exit stack, and return it."""
     stack.push_async_callback(part.aclose)
     return part
 
 
 def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
-    """Start the background work of the part, until it is closed with the stack. Return the part."""
+    """Start the background work of the component, register it to be closed with the exit stack, and return it."""
     part.start()
     return closed(part, stack)
 

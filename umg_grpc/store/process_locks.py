@@ -57,7 +57,7 @@ def count_running(directory: Path) -> int:
 
 
 def _try_lock(path: Path, *, delete: bool) -> bool:
-    """Return whether no process has the lock. With `delete` it is deleted then."""
+    """Return whether the lock is free: no running process holds it. `delete`: delete the lock file if it is free."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:

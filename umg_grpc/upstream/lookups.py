@@ -1,4 +1,4 @@
-"""Look-ups of names that callers choose."""
+"""DNS look-ups of host names that callers choose."""
 
 import asyncio
 import socket
@@ -11,8 +11,8 @@ MAX_LOOKUPS = 16
 
 
 class Lookups:
-    """Look-ups in threads of their own, at most `MAX_LOOKUPS` at once: a name whose servers do not answer occupies a
-    thread for many seconds, and must delay neither other work in threads nor the end of the process.
+    """DNS look-ups in threads of their own, at most `MAX_LOOKUPS` at once. A name whose servers do not answer occupies
+    a thread for many seconds; it must delay neither other work in threads nor the end of the process.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Cached responses: decides whether a call may use the cache, and serves or records its response."""
+"""Use of the response cache by calls: decides whether a call may use it, and serves or records the call's response."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -63,7 +63,7 @@ def _targets_of(router: Router, model: str) -> list[str]:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Cache entry of the response to one call, whether it is cached already or not."""
+    """Cache entry for the response of one call; it may be empty."""
 
     lookup: CacheLookup
     call: Call
@@ -127,7 +127,7 @@ class CacheEntry:
 
 
 class Recording:
-    """Recorder of a stream as its caller gets it, which caches it as one message."""
+    """Recorder of a stream as it is sent to the caller; caches it as one message."""
 
     def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
         """Record the stream for `lead`; without one the stream is not cached."""

@@ -225,8 +225,8 @@ class ResponseCache:
 class CacheFill(Generic[Response]):
     """Context manager around the making of a response for which other calls wait.
 
-    The waiting calls get the response that is passed to `keep`. If the block ends without one, each makes its own; if
-    it fails or is cancelled, one of them becomes the next lead.
+    The waiting calls get the response that is passed to `keep`. If the block ends without a response, each waiting call
+    makes its own; if the block fails or is cancelled, one of the waiting calls takes over the making.
     """
 
     def __init__(self, pending: _Pending, finish: Callable[[], None], keep: Callable[[bytes], None]) -> None:

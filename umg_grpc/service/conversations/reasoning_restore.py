@@ -1,4 +1,4 @@
-"""Restores stored reasoning into a request. Pure."""
+"""Restoration of stored reasoning into a request. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,15 +38,17 @@ class _Position(NamedTuple):
 
 
 class Restoration:
-    """Restoration of the stored reasoning of one request. A turn of the model is a run of assistant messages, since
-    formats whose items are messages have its reasoning and calls in several.
+    """Restoration of the stored reasoning of one request.
+
+    A model turn is a run of consecutive assistant messages: a format whose items are separate messages has the
+    reasoning and the tool calls of one turn in several messages.
     """
 
     def __init__(
         self, request: pb.GenerateRequest, known: dict[str, Entry], channel: str | None, *, thoughts: bool = True
     ) -> None:
-        """Restore the entries `known`, by digest; with `channel` only those of that channel. Without `thoughts` restore
-        the states and channels alone, not the reasoning.
+        """Restore the entries `known`, by digest; with `channel` only the entries of that channel. `thoughts`: whether
+        to restore reasoning, too, not only states and channels.
         """
         self._request = request
         self._known = known

@@ -108,7 +108,7 @@ def container_id(candidate: pb.Candidate) -> str:
 
 
 class _Item(msgspec.Struct):
-    """Member `id` of a JSON object."""
+    """JSON object of which only the member `id` is read."""
 
     id: str = ""
 

@@ -1,4 +1,4 @@
-"""Servicer of the administration, whose methods are in `administration.py`."""
+"""Servicer of `umg.v1.AdminService`: the methods of `administration.py` with validation of requests."""
 
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.servicers.administration import Administration, ChannelList
@@ -7,8 +7,8 @@ from umg_grpc.v1 import rpc
 
 
 class AdminServicer(Administration, rpc.AdminServiceServicer):
-    """`umg.v1.AdminService`."""
+    """Servicer of `umg.v1.AdminService`."""
 
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool = False) -> None:
-        """Create a servicer. `refuses_limits`: whether keys cannot have limits, see `per_worker_limits`."""
+        """Create a servicer. `refuses_limits`: whether to refuse keys with limits, see `per_worker_limits`."""
         super().__init__(store, channels, check, refuses_limits=refuses_limits)

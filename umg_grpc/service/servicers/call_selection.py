@@ -1,4 +1,4 @@
-"""Selection of calls by requests, and the tokens of their pages."""
+"""Filters and page tokens of the administration requests that list calls or sum up their usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypeVar
@@ -19,17 +19,19 @@ PositionT = TypeVar("PositionT", bound="Position")
 
 
 class Position(msgspec.Struct, array_like=True):
-    """Position at the end of a page: the time span of the list, in microseconds, which all pages share."""
+    """Position in a list at which the next page begins, encoded in the page token. It includes the time span of the
+    list, in microseconds, which all pages share.
+    """
 
     since: int
     until: int
 
     def token(self) -> str:
-        """Return the token of the page that follows."""
+        """Return the token of the next page."""
         return encode_token(PageBoundary(msgspec.json.encode(self).decode()))
 
     def apply_to(self, calls: CallFilter) -> CallFilter:
-        """Return the filter with the span of the first page. Raise UmgError(INVALID_FIELD)."""
+        """Return the filter with the time span of the first page. Raise UmgError(INVALID_FIELD)."""
         try:
             return CallFilter(time_of(self.since), time_of(self.until), calls.only, failed=calls.failed)
         except OverflowError:
@@ -37,7 +39,7 @@ class Position(msgspec.Struct, array_like=True):
 
 
 def position_of(token: str, kind: type[PositionT]) -> PositionT:
-    """Return the position of a token. Raise UmgError(INVALID_FIELD)."""
+    """Decode a page token. Raise UmgError(INVALID_FIELD)."""
     try:
         return msgspec.json.decode(decode_token(token).id, type=kind)
     except msgspec.DecodeError:
@@ -45,12 +47,12 @@ def position_of(token: str, kind: type[PositionT]) -> PositionT:
 
 
 def unknown_token() -> UmgError:
-    """Return the error for a token of another request."""
+    """Return the error for a page token that another request returned."""
     return invalid("page_token", "it is of another request; send the request with which it came, or no token")
 
 
 def selected(request: Selection) -> CallFilter:
-    """Return the calls that a request selects. Raise UmgError(INVALID_FIELD) for a beginning in the future."""
+    """Return the filter of calls for a request. Raise UmgError(INVALID_FIELD) for a start time in the future."""
     until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
     since = utc(request.start_time) if request.HasField("start_time") else until - SPAN
     if since > until:

@@ -1,4 +1,6 @@
-"""Channels of the config as messages, with their health, from this process and the file of last failures."""
+"""Channels of the config with their health, as `umg.v1` messages: from this process, and from the file of last
+failures.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,7 +27,7 @@ CIRCUIT_STATES = MappingProxyType(
 
 
 class ChannelReport:
-    """Health of the channels."""
+    """List of the channels with their health."""
 
     def __init__(
         self,

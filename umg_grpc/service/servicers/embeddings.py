@@ -1,4 +1,4 @@
-"""Embedding: requests from admission to the vectors."""
+"""Servicer of embedding, from the admission of a request to the vectors."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Result files, by their signed links."""
+"""Servicer of result files by their signed links."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

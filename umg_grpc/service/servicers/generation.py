@@ -1,4 +1,4 @@
-"""Text generation, token counting, and stored responses."""
+"""Servicer of text generation, token counting, and stored responses."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Images: requests from admission to the images."""
+"""Servicer of image generation, from the admission of a request to the images."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""Messages of keys, and their fields as the store has them."""
+"""Conversion of API keys between `umg.v1` messages and the fields of the store."""
 
 from collections.abc import Collection
 from datetime import UTC
@@ -13,7 +13,7 @@ from umg_grpc.wire.admin import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES,
 
 
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
-    """Return the fields that the mask names. Raise UmgError for a mask that is empty or names an unknown path."""
+    """Return the fields that an update mask selects. Raise UmgError for a mask that is empty or has an unknown path."""
     fields: NamedKeyFields = {"name": settings.name, **fields_of(settings)}
     unknown = [path for path in paths if path not in fields]
     if unknown or not paths:
@@ -24,7 +24,7 @@ def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFiel
 
 
 def fields_of(settings: pb.KeySettings) -> KeyFields:
-    """Return the settings as the store has them, without the name."""
+    """Convert the settings to the fields of the store, without the name."""
     return {
         "model_patterns": list(settings.model_patterns),
         "operations": [OPERATION_NAMES[operation] for operation in settings.operations],

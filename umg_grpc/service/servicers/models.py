@@ -1,4 +1,4 @@
-"""The list of models that the calling key may use."""
+"""Servicer of the list of models that the calling key may use."""
 
 from bisect import bisect_left
 

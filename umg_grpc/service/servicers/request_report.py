@@ -1,4 +1,4 @@
-"""Records of calls as messages."""
+"""Records of calls for the administration, converted to `umg.v1` messages."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -23,12 +23,14 @@ NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, drop
 
 
 class _RecordPosition(Position, array_like=True):
+    """Position after a record: its start time and id."""
+
     start: int
     record_id: str
 
 
 class RequestReport:
-    """Records of calls."""
+    """Lists of records of calls, page by page."""
 
     def __init__(self, records: UsageRecords) -> None:
         self._records = records

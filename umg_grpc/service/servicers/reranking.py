@@ -1,4 +1,4 @@
-"""Reranking: requests from admission to the ranking."""
+"""Servicer of reranking, from the admission of a request to the ranking."""
 
 import asyncio
 import secrets
@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json import invalid
 
 
 class RerankServicer(rpc.RerankServiceServicer):
-    """`umg.v1.RerankService`."""
+    """Servicer of `umg.v1.RerankService`."""
 
     def __init__(self, pipeline: UnaryPipeline[pb.RerankRequest, pb.RerankResponse], max_documents: int) -> None:
         """Create the servicer; a call may have at most `max_documents` documents."""

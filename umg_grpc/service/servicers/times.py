@@ -1,4 +1,4 @@
-"""Times of messages."""
+"""Conversion between datetimes and protobuf timestamps."""
 
 from datetime import UTC, datetime
 
@@ -6,12 +6,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 
 def utc(time: Timestamp) -> datetime:
-    """Return the time of a message, in UTC."""
+    """Convert a timestamp to a datetime in UTC."""
     return time.ToDatetime(UTC)
 
 
 def timestamp(time: datetime | None) -> Timestamp | None:
-    """Return the message of a time; None for no time."""
+    """Convert a datetime to a timestamp; None to None."""
     if time is None:
         return None
     message = Timestamp()

@@ -1,4 +1,6 @@
-"""Usage as messages: sums of the usage records by time, key, model, operation and channel."""
+"""Usage for the administration: sums of the usage records by time, key, model, operation and channel, as `umg.v1`
+messages.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -33,12 +35,14 @@ UNITS: Sequence[tuple[Unit, str]] = sorted(FIELDS.items())
 
 
 class _GroupPosition(Position, array_like=True):
+    """Position after a group of usage records."""
+
     group: list[int | str]
     """Last group of the page."""
 
 
 class UsageReport:
-    """Sums of usage records."""
+    """Lists of sums of usage records, page by page."""
 
     def __init__(self, records: UsageRecords) -> None:
         self._records = records

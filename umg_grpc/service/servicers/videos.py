@@ -1,4 +1,4 @@
-"""Video tasks: submission, look-up, cancellation, and the stream of their changes."""
+"""Servicer of video tasks: submission, look-up, cancellation, and the stream of their changes."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -37,14 +37,14 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)", re.IGNORECASE 
 
 @dataclass(frozen=True)
 class _Opened:
-    """Head of an open content, and its bytes."""
+    """Open result file: its metadata and its bytes."""
 
     head: pb.ContentHead
     chunks: AsyncGenerator[bytes, None]
 
 
 class _Source(NamedTuple):
-    """Place that may have a result."""
+    """Place from which a result file may be read."""
 
     name: str
     """`store`, `storage` of the provider, `channel` with its key, or `poll`."""
@@ -52,7 +52,7 @@ class _Source(NamedTuple):
 
 
 class TaskContent:
-    """Reader of the content of tasks."""
+    """Reader of the result files of tasks."""
 
     def __init__(
         self,

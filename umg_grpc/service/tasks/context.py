@@ -1,4 +1,4 @@
-"""Parts that the submissions, the polls and the servicer of video tasks share."""
+"""State that the submissions, the poller and the servicer of video tasks share."""
 
 import asyncio
 import random
@@ -24,7 +24,9 @@ JITTER = 0.1
 
 
 class TaskContext:
-    """Rows of the tasks, their view, and the events of their changes in this process."""
+    """Database rows of the tasks, their conversion to messages, and the events that signal changes of tasks in this
+    process.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Failures of the database of tasks, as callers get them."""
+"""Conversion of failures of the task database to errors for callers."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps

@@ -32,7 +32,9 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Mirror:
-    """Copier of this process, from `start` to `aclose`. A copy that fails is repeated until the address expires."""
+    """Background copier of results in this process, from `start` to `aclose`. A copy that fails is repeated until the
+    provider's address expires.
+    """
 
     def __init__(
         self,

@@ -82,7 +82,7 @@ class Notifier:
         await self._tasks.callbacks.retry(sent, self._tasks.now() + int(pause * 1e6))
 
     async def _post(self, sent: Outgoing) -> tuple[str, bool]:
-        """Send a notification. Return the reason why it was not accepted, "" if it was, and whether that is final."""
+        """Send a notification. Return the problem ("" if the receiver accepted it), and whether a retry is useless."""
         seconds = self._tasks.now() // 10**6
         headers = {
             "content-type": "application/json",

@@ -1,4 +1,4 @@
-"""Consequences of a poll: the next state with its settlement, or the time of the next poll."""
+"""Application of a poll's result to its task: the next state with its settlement, or the time of the next poll."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -61,12 +61,12 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 def failure(code: str, message: str) -> pb.VideoTaskError:
-    """Return the reason of a failed task."""
+    """Return the error with which a task fails."""
     return pb.VideoTaskError(code=code, status_code=STATUS_CODES[code], message=message)
 
 
 class Outcomes:
-    """Application of the answers of providers to the tasks."""
+    """Writer of the providers' answers to polls into the tasks."""
 
     def __init__(
         self,

@@ -86,7 +86,7 @@ class Lane:
 
 
 class Poller:
-    """Scheduler of this process, from `start` to `aclose`."""
+    """Scheduler of the polls in this process, from `start` to `aclose`."""
 
     def __init__(
         self, channels: Channels, tasks: TaskContext, outcomes: Outcomes, *, concurrency: int, per_second: float

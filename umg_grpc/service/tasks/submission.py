@@ -46,12 +46,14 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class _Call:
-    """Submission to one channel, which is encoded when it is sent."""
+    """Placeholder of an encoded request: a submission is encoded when it is sent."""
 
     report = Report()
 
 
 class _Encoder(RequestEncoder[Attempt[_Call]]):
+    """Encoder that defers the encoding: each submission is encoded when it is sent."""
+
     async def encode(self, target: Target) -> Attempt[_Call]:
         return Attempt(target.channel.name, target, _Call())
 
@@ -60,7 +62,7 @@ class _Encoder(RequestEncoder[Attempt[_Call]]):
 
 
 class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
-    """Attempts of one submission. None follows an attempt that the provider may have accepted."""
+    """Attempts of one submission. After an attempt that the provider may have accepted there is no other."""
 
     def should_retry(self, attempt: Attempt[_Call], error: UmgError) -> bool:
         if error.failure in UNKNOWN_OUTCOME:

@@ -1,4 +1,4 @@
-"""View of a stored task as `umg.v1.VideoTask`."""
+"""Conversion of a stored task to `umg.v1.VideoTask`."""
 
 import math
 import time
@@ -26,7 +26,7 @@ def now_micros() -> int:
 
 
 class TaskView:
-    """View of stored tasks, with links to their results."""
+    """Converter of stored tasks to messages, with links to their results."""
 
     def __init__(self, links: FileLinks, now: Callable[[], int] = now_micros) -> None:
         """Create a view. `now` returns microseconds since 1970."""

@@ -1,4 +1,4 @@
-"""Interface between the pipeline and the telemetry, whose implementation needs optional packages."""
+"""Interface between the pipeline and the telemetry. The implementation needs optional packages."""
 
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias

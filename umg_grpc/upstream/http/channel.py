@@ -88,7 +88,7 @@ class Endpoint:
 
 
 class _Common(NamedTuple):
-    """Parts that similar requests to an endpoint share."""
+    """Common part of the requests to an endpoint with equal paths and headers: URL, headers and encoded head."""
 
     url: str
     headers: Mapping[str, str]

@@ -28,7 +28,9 @@ STEP_BYTES = 1 << 20
 
 
 class CallEnd(NamedTuple):
-    """End of the time for a call with all of its exchanges, on the clock of the event loop."""
+    """Deadlines of a call for all of its exchanges together: the caller's and the channel's, in seconds on the event
+    loop's clock.
+    """
 
     callers: float
     channels: float
@@ -62,7 +64,7 @@ class CallEnd(NamedTuple):
 
 
 class Held:
-    """Memory that is held for one response, for the part of it that is in memory at once."""
+    """Memory that one response holds from the memory budget, as much as is in memory at once."""
 
     def __init__(self, budget: AnswerBudget, end: CallEnd) -> None:
         self._budget = budget

@@ -1,4 +1,4 @@
-"""Input images of a request, fetched under the guard for providers that take only bytes."""
+"""Input images of a request, fetched by the guarded client for providers that accept only bytes."""
 
 import asyncio
 from collections.abc import Iterator

@@ -17,7 +17,7 @@ PERMANENT = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.DOWN})
 
 
 class TaskRunner:
-    """Runner of the tasks of one channel. It remembers the models that take nothing else."""
+    """Runner of the tasks of one channel. It remembers the models that only accept tasks."""
 
     def __init__(self, exchanges: ImageExchanges, tasks: ImageTasks) -> None:
         self._exchanges = exchanges

@@ -47,8 +47,10 @@ class HttpImages:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a channel. `fetcher`: for images of callers that the provider does not fetch. `budget`: of the memory
-        of answers.
+        """Create a channel.
+
+        `fetcher`: fetches the callers' image URLs for providers that accept only bytes. `budget`: limits the memory of
+        large responses.
         """
         exchanges = ImageExchanges(channel, protocol, budget)
         tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
@@ -59,8 +61,8 @@ class HttpImages:
         return size >= BIG_BYTES
 
     def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> "HttpImageCall":
-        """Return the request encoded for the provider, see `UnaryUpstream`. One whose images are fetched first is
-        encoded with placeholders, and again when it is sent.
+        """Return the request encoded for the provider, see `UnaryUpstream`. If image URLs have to be fetched, it is
+        encoded with placeholders now, and again with the images when it is sent.
         """
         parts, protocol = self._parts, self._parts.protocol
         urls = list(addresses(request))
@@ -72,7 +74,7 @@ class HttpImages:
 
 
 class ChannelParts(NamedTuple):
-    """Parts of a channel that its calls use."""
+    """Dependencies that all calls of a channel share."""
 
     exchanges: ImageExchanges
     tasks: TaskRunner | None

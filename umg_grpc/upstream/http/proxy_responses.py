@@ -1,4 +1,6 @@
-"""Responses of a proxy itself, which a provider without TLS does not make: the proxy forwards its requests."""
+"""Detection of responses that an HTTP proxy made itself. Only requests without TLS need it: the proxy forwards these,
+so its own responses look like the provider's.
+"""
 
 import re
 from collections.abc import Mapping

@@ -187,7 +187,7 @@ class HttpVideo:
 
 
 class _Call:
-    """One call to the provider, for a submission at most one request."""
+    """Call to the provider. A submission is sent at most once."""
 
     def __init__(
         self,

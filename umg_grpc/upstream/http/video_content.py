@@ -1,4 +1,4 @@
-"""Results that only the key of a channel can read, in constant memory."""
+"""Result files of videos that only the key of a channel can read, streamed in constant memory."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -79,7 +79,7 @@ async def open_content(
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """Address to which a result has moved."""
+    """Target of a redirect of a result file."""
 
     url: str
     is_own: bool

@@ -1,4 +1,4 @@
-"""Media of a submission, fetched under the guard for providers that take only bytes."""
+"""Media of a submission, fetched by the guarded client for providers that accept only bytes."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Whole bodies of responses that are read in parts."""
+"""Reading of whole response bodies in parts, so that a large body does not occupy the event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -43,7 +43,9 @@ class Outgoing(NamedTuple):
 
     @property
     def is_forwarded(self) -> bool:
-        """Whether a proxy reads the request and forwards it; to a provider over TLS it is only a tunnel."""
+        """Whether the request is sent through an HTTP proxy that reads and forwards it. A request over TLS uses a
+        tunnel instead.
+        """
         return self.proxy is not None and not self.url.lower().startswith("https:")
 
 

@@ -1,4 +1,4 @@
-"""Images in answers of text models, by the options of the native format."""
+"""Images in the answers of simulated text models, by the image options of the native format."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Canvases of simulated images: of few colours for scenes, which is fast, and of all colours for input images."""
+"""Canvases of simulated images: a palette of few colours for scenes, which is fast; true colour for input images."""
 
 from typing import Protocol
 
@@ -31,7 +31,7 @@ class Canvas(Protocol):
 
 
 class PaletteCanvas:
-    """Canvas with the colours of a scene and of the plates, whose opacity is ignored."""
+    """Canvas with a palette: the colours of a scene and of the plates. It ignores the opacity of plates."""
 
     def __init__(self, scene: Scene, *, transparent: bool) -> None:
         """Prepare the canvas; `transparent`: whether the sky of the scene is."""
@@ -59,7 +59,7 @@ class PaletteCanvas:
 
 
 class ColorCanvas:
-    """Canvas with all colours."""
+    """Canvas in true colour (RGB)."""
 
     def __init__(self, image: Image.Image, opaque: Image.Image | None = None) -> None:
         """Prepare the canvas with an image of mode RGB. `opaque`: mode L, 0 where the image is transparent."""

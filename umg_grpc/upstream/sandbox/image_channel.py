@@ -82,7 +82,7 @@ class SandboxImages:
 
 @dataclass(frozen=True)
 class SandboxImageCall:
-    """Request whose images are planned."""
+    """Image request, checked and ready to be drawn."""
 
     upstream: SandboxImages
     request: pb.GenerateImageRequest

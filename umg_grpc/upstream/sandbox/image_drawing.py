@@ -92,7 +92,7 @@ def draw(drawing: Drawing, draft: int | None = None) -> bytes:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Places of the texts. The card ends above the row of the watermark, whether there is one or not."""
+    """Positions of the texts. The card ends above the row of the watermark, even in an image without a watermark."""
 
     width: int
     height: int

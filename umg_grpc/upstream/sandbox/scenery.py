@@ -19,7 +19,7 @@ SKY_COLORS = 24
 
 @dataclass(frozen=True)
 class Scene:
-    """Image of mode L whose pixels are numbers of colours."""
+    """Image of mode L whose pixels are indexes into `colors`."""
 
     image: Image.Image
     colors: tuple[Color, ...]
@@ -31,7 +31,7 @@ class Scene:
 
 
 class Choices:
-    """Numbers that depend on the seed and the name of the choice alone."""
+    """Pseudo-random numbers, each determined by the seed and the name of the choice."""
 
     def __init__(self, seed: bytes) -> None:
         self._seed = seed

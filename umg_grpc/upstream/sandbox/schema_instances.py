@@ -1,7 +1,7 @@
 """Generation of values that are valid for a JSON schema, from the words of the prompt.
 
-Generated are the keywords that SDKs write for types: `type`, `enum`, `const`, `properties`, `required`, `anyOf`,
-`oneOf`, `allOf`, `$ref`, the bounds, `pattern` and `format`. For other keywords a few values are tried.
+The generator follows the keywords that SDKs derive from types: `type`, `enum`, `const`, `properties`, `required`,
+`anyOf`, `oneOf`, `allOf`, `$ref`, the bounds, `pattern` and `format`. For other keywords it tries a few values.
 """
 
 import json

@@ -90,7 +90,7 @@ class SandboxText:
 
 @dataclass(frozen=True)
 class SandboxCall:
-    """Request whose response is generated."""
+    """Text request whose response is generated already; only its images are drawn when it is sent."""
 
     upstream: SandboxText
     request: pb.GenerateRequest

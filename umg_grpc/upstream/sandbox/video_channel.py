@@ -1,5 +1,5 @@
-"""Simulated channel that makes videos. Its tasks are not stored: their state depends on the facts of the task and the
-time alone, so that they survive a restart of the gateway.
+"""Simulated channel that makes videos. Its tasks are not stored: their state follows from the plan of the task and the
+time, so that they survive a restart of the gateway.
 """
 
 import time
@@ -46,7 +46,7 @@ FAILURES: Mapping[str, pb.VideoTaskError] = {
 
 @dataclass(frozen=True)
 class _Content:
-    """Result that was drawn for one call."""
+    """Result file that was drawn for one call."""
 
     data: bytes
     mime_type: str

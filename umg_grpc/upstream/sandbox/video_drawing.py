@@ -1,8 +1,8 @@
 """Frames of simulated videos: a scene or the input images, over which a disc moves, with the prompt and the time on a
 card. Deterministic, and labelled as simulated.
 
-Frames are drawn in the planes of H.264, brightness and two colours of half its size, so that a frame takes a copy of
-the background and of some small parts.
+Frames are drawn as YUV 4:2:0 planes, the input of the H.264 encoder. So a frame takes only a copy of the background and
+of some small parts.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,9 @@ _FULL_COLORS = [min(max(128 + round((value - 128) * 255 / 224), 0), 255) for val
 
 @dataclass(frozen=True)
 class Planes:
-    """Picture of an even size: brightness, and two colours of half the width and height."""
+    """Picture in YUV 4:2:0: a plane of brightness, and two colour planes of half its width and height. Both sizes are
+    even.
+    """
 
     parts: tuple[Plane, Plane, Plane]
 
@@ -94,7 +96,7 @@ class Planes:
 
 @dataclass(frozen=True)
 class _Patch:
-    """Part of all frames."""
+    """Rectangle that is the same in all frames, with its position."""
 
     planes: Planes
     left: int
@@ -258,7 +260,7 @@ class _Layout:
 
 
 def _grey(image: Image.Image) -> Planes:
-    """Return the planes of an image of mode L with the brightness of videos."""
+    """Convert an image of mode L to YUV planes; its pixels are in the brightness range of videos (16 to 235)."""
     neutral: Plane = np.full((image.height // 2, image.width // 2), NEUTRAL, np.uint8)
     return Planes((np.asarray(image), neutral, neutral))
 

@@ -1,5 +1,5 @@
-"""Plan of a simulated video: the facts of a task that determine its states and files, small enough to be stored with
-the task.
+"""Plan of a simulated video: the parameters that determine the states and files of a task, small enough to be stored
+with the task.
 """
 
 import re
@@ -51,7 +51,7 @@ _WITH_PREVIEWS = re.compile(r"^vidA-")
 
 
 class Medium(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Input of a task."""
+    """Input medium of a task: an image, video or audio."""
 
     role: Role
     kind: Kind = "image"
@@ -61,7 +61,7 @@ class Medium(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Facts of a task."""
+    """Parameters of a simulated video task, from which all its states and files follow."""
 
     model: str
     prompt: str

@@ -1,4 +1,4 @@
-"""Betas that a caller of messages may name in the `anthropic-beta` header."""
+"""Beta features that a request of the messages format may enable in the `anthropic-beta` header."""
 
 BETAS = {
     "advisor-tool-2026-03-01": "tools",
@@ -54,8 +54,8 @@ changes limits, costs or the form of the same response. A beta has no effect by 
 
 
 def betas_without_field(header: str) -> list[str]:
-    """Return the betas in the header that no field of the body represents, and that are therefore lost if the body is
-    translated.
+    """Return the betas in the header that no field of the body represents. They are lost when the body is translated to
+    another format.
     """
     named = [name for part in header.split(",") if (name := part.strip())]
     return [name for name in named if not BETAS.get(name)]

@@ -83,7 +83,7 @@ class ToolNames:
         return self._name(name_of(tool))
 
     def of_call(self, call: pb.ToolCall) -> str:
-        """Return the provider's name of a called tool, which may be no longer declared."""
+        """Return the provider's name of the tool in a call, even if the request no longer declares that tool."""
         return self._name(ToolName(call.namespace, call.name))
 
     def of_choice(self, name: str) -> str:

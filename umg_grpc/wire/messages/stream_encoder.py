@@ -106,7 +106,7 @@ class StreamEncoder:
         return b"".join(frames)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` in one piece, see `text_format.StreamEncoder`."""
+        """Yield all bytes of `close` at once, see `text_format.StreamEncoder`."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -209,8 +209,8 @@ class StreamEncoder:
             yield from self._end_part()
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Write the parts that wait, up to the first that has not ended. No function called from here may call it
-        again: every frame would pass through each level of recursion.
+        """Encode the held-back parts, in order, up to the first part that has not ended. The functions that it calls
+        must not call it again, or every frame would pass through one generator for each level of recursion.
         """
         while self._waiting and (self._current is None or self._current.interruptible):
             for event in self._waiting.popitem(last=False)[1]:

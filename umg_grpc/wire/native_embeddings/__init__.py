@@ -1,5 +1,5 @@
-"""Native embeddings (`POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`): two faces of one protocol,
-and its upstream.
+"""Native embeddings, in both directions: `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents` for
+callers, and the same API of providers.
 """
 
 from dataclasses import replace

@@ -48,7 +48,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
-    """Decode the counts of a usage for which `is_whole` is true; details that the provider leaves out are 0.
+    """Decode complete token counts (`usage.is_whole`) into `target`; details that the provider leaves out are 0.
 
     `searches`: number of `web_search_call` items.
     """

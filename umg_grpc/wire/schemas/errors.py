@@ -109,7 +109,7 @@ class EnvelopedError(Struct, kw_only=True):
 
 
 class ErrorDetailsG(Struct, kw_only=True):
-    """Member `error` of an error body."""
+    """Member `error` of an error body of Entry G."""
 
     type: str
     message: str

@@ -80,7 +80,7 @@ class Ranking(Struct, kw_only=True):
 
 
 class ChatModel(Struct, kw_only=True):
-    """Model in the chat shape."""
+    """Model in a model list of the chat format."""
 
     id: str
     object: Literal["model"]
@@ -89,14 +89,14 @@ class ChatModel(Struct, kw_only=True):
 
 
 class ChatModels(Struct, kw_only=True):
-    """List of models in the chat shape."""
+    """Model list of the chat format."""
 
     object: Literal["list"]
     data: list[ChatModel]
 
 
 class MessagesModel(Struct, kw_only=True):
-    """Model in the messages shape, for requests with the header `anthropic-version`."""
+    """Model in a model list of the messages format, for requests with the header `anthropic-version`."""
 
     type: Literal["model"]
     id: str
@@ -107,7 +107,7 @@ class MessagesModel(Struct, kw_only=True):
 
 
 class MessagesModels(Struct, kw_only=True):
-    """Page of models in the messages shape."""
+    """Page of a model list of the messages format."""
 
     data: list[MessagesModel]
     has_more: bool
@@ -116,7 +116,7 @@ class MessagesModels(Struct, kw_only=True):
 
 
 class NativeModel(Struct, rename="camel", kw_only=True):
-    """Model in the native shape."""
+    """Model in a model list of the native format."""
 
     name: str
     base_model_id: str

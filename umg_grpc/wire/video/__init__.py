@@ -1,4 +1,4 @@
-"""Video tasks: the entries of the video document as faces, and the protocols of providers."""
+"""Video tasks: the seven HTTP APIs for callers (the entries of the video document), and the protocols of providers."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.entry_d import ENTRY_D
@@ -34,8 +34,8 @@ VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
 
 
 def video_protocol(name: str, base_url: str) -> VideoProtocol:
-    """Return the protocol of a channel. A channel of `vidB` speaks that of the Gemini surface unless its base URL ends
-    with a publisher of Vertex AI.
+    """Return the protocol of a channel. `vidB` has two variants: Vertex AI if the base URL contains `/publishers/`,
+    else the Gemini API.
     """
     protocol = VIDEO_PROTOCOLS[name]
     return VID_B_GEMINI if protocol is VID_B and "/publishers/" not in base_url else protocol

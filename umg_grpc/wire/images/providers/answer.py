@@ -39,8 +39,8 @@ def set_bytes(image: pb.Image, encoded: Raw) -> None:
 
 
 def bytes_of(encoded: Raw) -> bytes:
-    """Return the bytes of a JSON string of base64, or of a data URL, which some providers send. Raise
-    UmgError(UPSTREAM_FAILED).
+    """Decode a JSON string with base64 or a data URL, which some providers send. Raise UmgError(UPSTREAM_FAILED) for
+    any other value.
     """
     text = memoryview(encoded)
     if not is_text(encoded):
@@ -55,7 +55,9 @@ def bytes_of(encoded: Raw) -> bytes:
 
 
 def _lenient(encoded: Raw) -> bytes:
-    """Return the bytes of base64 with escapes, line ends, another alphabet or without padding."""
+    """Decode base64 in a JSON string with escapes, line breaks, the URL-safe alphabet or missing padding, or in a data
+    URL.
+    """
     text = msgspec.json.decode(encoded, type=str)
     if text.startswith("data:"):
         text = text.partition(",")[2]

@@ -189,7 +189,7 @@ def _status(video: Video, task: ProviderTask) -> ProviderStatus | UmgError:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of another call."""
+    """Decode the error of a call other than a submission or a status query."""
     return refused(status, headers, read_error(body), TABLE)
 
 

@@ -237,7 +237,7 @@ def _usage(usage: Usage | None) -> pb.VideoUsage | None:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of another call."""
+    """Decode the error of a call other than a submission or a status query."""
     return refused(status, headers, read_error(body), TABLE)
 
 

@@ -72,7 +72,7 @@ def decode_found(status: int, headers: Mapping[str, str], body: bytes, submissio
 
 
 def decode_other_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of another call."""
+    """Decode the error of a call other than a submission or a status query."""
     return decode_error(status, headers, body)
 
 

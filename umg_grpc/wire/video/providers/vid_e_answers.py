@@ -202,5 +202,5 @@ def _status_of(status: int, error: ProviderError) -> int:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of another call."""
+    """Decode the error of a failed call of any kind."""
     return refused(status, headers, read_error(body), TABLE)

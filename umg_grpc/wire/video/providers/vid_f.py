@@ -235,7 +235,7 @@ def _status_of(status: int, error: ProviderError) -> int:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of another call."""
+    """Decode the error of a call other than a submission or a status query."""
     return refused(status, headers, _error(status, body) or read_error(body), TABLE)
 
 

@@ -318,7 +318,7 @@ def _status_of(error: ProviderError) -> int:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of another call."""
+    """Decode the error of a call other than a submission or a status query."""
     return refused(status, headers, _read_error(body), TABLE)
 
 
