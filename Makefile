@@ -25,8 +25,9 @@ fuzz_args ?=
 openapi_args ?=
 lock_args ?=
 audit_args ?=
-workers ?= auto
 clients_args ?=
+# Processes of `make test`, three for each of two processors: most tests wait for processes, sockets and timers.
+workers ?= 6
 
 .DEFAULT_GOAL := help
 .PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean rolling deploycheck

@@ -288,7 +288,7 @@ async def test_200_mb_take_little_memory(opened: Opened) -> None:
             received += len(each)
     assert (blob.size, received) == (200 << 20, size)
     growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert growth < 40 << 10
+    assert growth < 80 << 10  # parts in flight, and the first of their buffers
     await store.delete(blob.id)
 
 

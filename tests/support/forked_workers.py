@@ -34,8 +34,6 @@ from typing import Final, Literal
 
 import pytest
 
-WORKERS_PER_CPU: Final = 3
-"""Workers of `--workers auto`: most tests wait for processes, sockets and timers most of their time."""
 STOP_SECONDS: Final = 20
 """Time in which interrupted workers tear down their fixtures, before they are killed."""
 
@@ -43,19 +41,12 @@ Location = tuple[str, int | None, str]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--workers",
-        default="0",
-        metavar="N",
-        help=f"run the tests in N processes forked after the collection; auto: {WORKERS_PER_CPU} for each processor",
-    )
+    description = "run the tests in N processes that are forked after the collection"
+    parser.addoption("--workers", type=int, default=0, metavar="N", help=description)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    value: str = config.getoption("workers")
-    if value != "auto" and not value.isdecimal():
-        raise pytest.UsageError(f"--workers is a number or auto, not {value!r}")
-    workers = WORKERS_PER_CPU * (os.cpu_count() or 1) if value == "auto" else int(value)
+    workers: int = config.getoption("workers")
     if workers and config.getoption("usepdb"):
         raise pytest.UsageError("--pdb needs the terminal, which workers do not have: omit --workers")
     if workers:
