@@ -1,14 +1,13 @@
 """Router: finds the row of the table of routes for the method and the path of a request."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple, cast
 
 from aiohttp import web
 
 from http_facade.handlers import Handler
 from http_facade.routes import Route
-
-AiohttpHandler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Match(NamedTuple):
@@ -25,19 +24,38 @@ class Router:
     """Router of a table. Paths without parameters are looked up; aiohttp's router matches the others."""
 
     def __init__(self, rows: Sequence[tuple[Route, Handler]]) -> None:
-        self.exact: dict[tuple[str, str], Match] = {}
+        self._rows = rows
+        self._patterns, self._positions = _patterns_of(tuple(route for route, _ in rows))
+        self.exact: Mapping[tuple[str, str], Match] = {
+            (method, route.path): Match(route, handler, {})
+            for route, handler in rows
+            if "{" not in route.path
+            for method in _methods_of(route)
+        }
         """Matches of the paths without parameters, by method and path."""
-        self._patterns = web.UrlDispatcher()
-        self._routes: dict[web.AbstractRoute, Route] = {}
-        for route, handler in rows:
-            for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
-                added = self._patterns.add_route(method, route.path, cast("AiohttpHandler", handler))  # only stored
-                self._routes[added] = route
-                if "{" not in route.path:
-                    self.exact[method, route.path] = Match(route, handler, {})
 
     async def find(self, request: web.BaseRequest) -> Match:
         """Return the route for the method and the path of a request that is not `exact`."""
         found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone
-        handler = cast("Handler", found.handler)
-        return Match(None if found.http_exception else self._routes[found.route], handler, found)
+        if found.http_exception:
+            return Match(None, cast("Handler", found.handler), found)
+        return Match(*self._rows[self._positions[found.route]], found)
+
+
+def _methods_of(route: Route) -> tuple[str, ...]:
+    return ("GET", "HEAD") if route.method == "GET" else (route.method,)
+
+
+@cache
+def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[web.AbstractRoute, int]]:
+    """Return aiohttp's router of a table, and the position in the table of each of its routes."""
+    patterns, positions = web.UrlDispatcher(), dict[web.AbstractRoute, int]()
+    for position, route in enumerate(table):
+        for method in _methods_of(route):
+            positions[patterns.add_route(method, route.path, _matched)] = position
+    return patterns, positions
+
+
+async def _matched(_: web.Request) -> web.StreamResponse:
+    """Stand for the handlers, which differ among the routers of a table, in aiohttp's router."""
+    raise NotImplementedError
