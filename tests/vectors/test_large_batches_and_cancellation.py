@@ -45,14 +45,18 @@ async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp
         protocol = kind if kind in EMBEDDING else "rerank"
         config = "channels:\n" + channel("main", protocol, server.base_url, "{id: m, upstream: silent}")
         async with vector_caller(name, config, tmp_path) as made:
-            coroutine = made.embed(Embed()) if kind in EMBEDDING else made.rerank(Rerank())
-            call = asyncio.create_task(coroutine)
-            await server.until(lambda: server.waiting == 1)
-            left_at = asyncio.get_running_loop().time()
-            call.cancel()
-            await server.until(lambda: server.left == 1)
-            assert asyncio.get_running_loop().time() - left_at < 0.1
-            await asyncio.wait([call])
+            for left in range(5):  # the shortest time counts: other processes may delay this one
+                coroutine = made.embed(Embed()) if kind in EMBEDDING else made.rerank(Rerank())
+                call = asyncio.create_task(coroutine)
+                await server.until(lambda: server.waiting == server.left + 1)
+                left_at = asyncio.get_running_loop().time()
+                call.cancel()
+                await server.until(lambda: server.left == left + 1)  # noqa: B023  waits in this iteration
+                seconds = asyncio.get_running_loop().time() - left_at
+                await asyncio.wait([call])
+                if seconds < 0.1:
+                    break
+            assert seconds < 0.1
 
 
 @pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])

@@ -405,6 +405,10 @@ def test_a_draft_is_labelled() -> None:
 
 def test_a_large_scene_takes_little_time() -> None:
     draw(SQUARE)  # loads the fonts
-    begun = thread_time()
-    draw(replace(SQUARE, width=2048, height=2048, prompt=PROMPT * 10, watermark=True))
-    assert thread_time() - begun < 0.3
+    seconds = 1.0
+    for _ in range(5):  # the shortest time counts: other processes evict the caches of the processor
+        begun = thread_time()
+        draw(replace(SQUARE, width=2048, height=2048, prompt=PROMPT * 10, watermark=True))
+        if (seconds := min(seconds, thread_time() - begun)) < 0.3:
+            break
+    assert seconds < 0.3
