@@ -30,10 +30,9 @@ def optional(strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
     return st.none() | strategy
 
 
-@st.composite
-def set_fields(draw: DrawFn, **fields: SearchStrategy[object]) -> dict[str, object]:
-    """Draw some of the fields, each with one of its values."""
-    return {name: value for name, strategy in fields.items() if (value := draw(optional(strategy))) is not None}
+def set_fields(**fields: SearchStrategy[object]) -> SearchStrategy[dict[str, object]]:
+    """Return a strategy of some of the fields, each with one of its values."""
+    return st.fixed_dictionaries({}, optional=fields)
 
 
 text_parts = st.builds(lambda text: pb.Part(text=pb.TextPart(text=text)), texts)

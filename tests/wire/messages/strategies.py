@@ -96,6 +96,12 @@ cited_parts = st.builds(
 search_ids = names.map("srvtoolu_{}".format).filter(lambda call_id: not call_id.startswith(OUR_CALL))
 
 
+found_pages = st.lists(
+    st.builds(pb.SearchResult, url=names, title=texts, page_age=st.just("") | words, encrypted_content=words),
+    max_size=2,
+)
+
+
 @st.composite
 def searches(draw: DrawFn) -> list[pb.Part]:
     """Draw a search of the provider's and its results."""
@@ -106,8 +112,7 @@ def searches(draw: DrawFn) -> list[pb.Part]:
     if draw(flags):
         found.error_code = "max_uses_exceeded"
     else:
-        page = st.builds(pb.SearchResult, url=names, title=texts, page_age=st.just("") | words, encrypted_content=words)
-        found.results.extend(draw(st.lists(page, max_size=2)))
+        found.results.extend(draw(found_pages))
     return [pb.Part(server_tool_call=call), pb.Part(server_tool_result=found)]
 
 
@@ -127,12 +132,16 @@ calls = st.builds(
 called = st.lists(calls, max_size=3, unique_by=lambda part: part.tool_call.call_id)
 
 
+result_parts = st.lists(text_parts | plain_images | documents | search_results, max_size=2)
+result_fields = set_fields(is_error=flags)
+
+
 @st.composite
 def results(draw: DrawFn, call: pb.ToolCall) -> pb.Part:
-    parts = draw(st.lists(text_parts | plain_images | documents | search_results, max_size=2))
-    return pb.Part(tool_result=pb.ToolResult(call_id=call.call_id, parts=parts, **draw(set_fields(is_error=flags))))
+    return pb.Part(tool_result=pb.ToolResult(call_id=call.call_id, parts=draw(result_parts), **draw(result_fields)))
 
 
+server_parts = searches() | code_runs() | st.just([])
 user_parts = st.lists(text_parts | plain_images | documents | search_results | opaque_parts, min_size=1, max_size=3)
 
 
@@ -142,7 +151,7 @@ def conversations(draw: DrawFn) -> list[pb.Message]:
     turns = [pb.Message(role=pb.ROLE_USER, parts=draw(user_parts))]
     for _ in range(draw(st.integers(0, 2))):
         made = draw(called)
-        assistant_parts = [*draw(st.lists(thoughts, max_size=2)), *draw(searches() | code_runs() | st.just([]))]
+        assistant_parts = [*draw(st.lists(thoughts, max_size=2)), *draw(server_parts)]
         assistant_parts += [*draw(st.lists(cited_parts, min_size=not made, max_size=2)), *made]
         turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=assistant_parts))
         answers = [draw(results(part.tool_call)) for part in made]
@@ -176,37 +185,40 @@ formats = st.builds(
 )
 
 
+request_fields = set_fields(
+    response_format=formats,
+    stop_sequences=st.lists(words, min_size=1, max_size=4),
+    cache_control=marks,
+    user=words,
+    service_tier=st.sampled_from(["auto", "standard_only"]),
+)
+samplings = set_fields(temperature=st.floats(0, 1), top_p=st.floats(0, 1), top_k=st.integers(0, 99).map(float))
+thinking_samplings = set_fields(temperature=st.just(1.0), top_p=st.floats(0.95, 1))
+optional_marks = optional(marks)
+
+
 @st.composite
 def requests(draw: DrawFn) -> pb.GenerateRequest:
     request = pb.GenerateRequest(
         model="m",
         messages=draw(conversations()),
         max_output_tokens=draw(st.integers(5000, MAX_COUNT)),
-        **draw(
-            set_fields(
-                response_format=formats,
-                stop_sequences=st.lists(words, min_size=1, max_size=4),
-                cache_control=marks,
-                user=words,
-                service_tier=st.sampled_from(["auto", "standard_only"]),
-            )
-        ),
+        **draw(request_fields),
     )
     request.instructions.extend(draw(st.lists(text_parts, max_size=2)))
     for part in request.instructions:
-        if (mark := draw(optional(marks))) is not None:
+        if (mark := draw(optional_marks)) is not None:
             part.cache_control.CopyFrom(mark)
     thinks = draw(flags)
     if draw(flags):
         request.tools.extend(draw(tools))
-        if (mark := draw(optional(marks))) is not None and not request.tools[0].HasField("opaque"):
+        if (mark := draw(optional_marks)) is not None and not request.tools[0].HasField("opaque"):
             request.tools[0].cache_control.CopyFrom(mark)
         _choose(draw, request, forced=not thinks)
     if thinks:
         _think(draw, request)
     else:
-        fields = set_fields(temperature=st.floats(0, 1), top_p=st.floats(0, 1), top_k=st.integers(0, 99).map(float))
-        request.MergeFrom(pb.GenerateRequest(**draw(fields)))
+        request.MergeFrom(pb.GenerateRequest(**draw(samplings)))
         if draw(flags):
             request.reasoning.mode = pb.REASONING_MODE_DISABLED
     if draw(flags):
@@ -225,7 +237,7 @@ def _choose(draw: DrawFn, request: pb.GenerateRequest, forced: bool) -> None:
 
 
 def _think(draw: DrawFn, request: pb.GenerateRequest) -> None:
-    request.MergeFrom(pb.GenerateRequest(**draw(set_fields(temperature=st.just(1.0), top_p=st.floats(0.95, 1)))))
+    request.MergeFrom(pb.GenerateRequest(**draw(thinking_samplings)))
     modes = [pb.REASONING_MODE_ADAPTIVE, pb.REASONING_MODE_BETWEEN_TOOLS]
     if not any(part.HasField("tool_result") for part in request.messages[-1].parts):
         modes.append(pb.REASONING_MODE_ENABLED)  # which requires the reasoning of a turn that continues
@@ -248,12 +260,14 @@ REASONS = [
 ]
 
 
+answer_parts = st.lists(
+    (thoughts | cited_parts | opaque_parts).map(lambda part: [part]) | searches() | code_runs(), max_size=4
+)
+
+
 @st.composite
 def responses(draw: DrawFn) -> pb.GenerateResponse:
-    groups = thoughts.map(lambda part: [part]) | cited_parts.map(lambda part: [part]) | searches() | code_runs()
-    parts = [
-        part for group in draw(st.lists(groups | opaque_parts.map(lambda part: [part]), max_size=4)) for part in group
-    ]
+    parts = [part for group in draw(answer_parts) for part in group]
     made = draw(called)
     reason = pb.FINISH_REASON_TOOL_CALLS if made else draw(st.sampled_from(REASONS))
     candidate = pb.Candidate(

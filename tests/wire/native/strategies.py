@@ -35,10 +35,13 @@ files = st.one_of(
 )  # fmt: skip
 
 
+media_parts = blobs | files
+
+
 @st.composite
 def shown_media(draw: DrawFn) -> pb.Part:
     media = pb.MediaPart()
-    media.CopyFrom(draw(blobs | files))
+    media.CopyFrom(draw(media_parts))
     media.detail = draw(st.sampled_from(["", "low", "medium", "high", "ultra_high"]))
     return pb.Part(media=media)
 
@@ -88,24 +91,26 @@ def results(draw: DrawFn, call: pb.ToolCall) -> pb.Part:
     return pb.Part(tool_result=result)
 
 
+assistant_parts = st.lists(
+    text_parts | signed_texts | reasoning_parts | calls | server_tools | opaque_parts | shown_media(),
+    min_size=1,
+    max_size=4,
+)
+user_parts = st.lists(text_parts | shown_media() | opaque_parts, min_size=1, max_size=3)
+
+
 @st.composite
 def conversations(draw: DrawFn) -> list[pb.Message]:
     """Draw turns of alternating roles; each turn begins with the results of the calls before it."""
     turns = list[pb.Message]()
     for number in range(draw(st.integers(1, 4))):
         if number % 2:
-            parts = draw(
-                st.lists(
-                    text_parts | signed_texts | reasoning_parts | calls | server_tools | opaque_parts | shown_media(),
-                    min_size=1,
-                    max_size=4,
-                )
-            )
+            parts = draw(assistant_parts)
             turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=parts))
         else:
             pending = [part.tool_call for part in turns[-1].parts if part.HasField("tool_call")] if turns else []
             parts = [draw(results(call)) for call in pending]
-            parts += draw(st.lists(text_parts | shown_media() | opaque_parts, min_size=1, max_size=3))
+            parts += draw(user_parts)
             turns.append(pb.Message(role=pb.ROLE_USER, parts=parts))
     return turns
 
@@ -127,20 +132,25 @@ opaque_tools = st.builds(
 )
 
 
+MODES = [
+    pb.TOOL_CHOICE_MODE_AUTO,
+    pb.TOOL_CHOICE_MODE_NONE,
+    pb.TOOL_CHOICE_MODE_REQUIRED,
+    pb.TOOL_CHOICE_MODE_VALIDATED,
+]
+declarations = st.lists(functions, max_size=3, unique_by=lambda tool: tool.function.name)
+other_tools = st.lists(searches | opaque_tools, max_size=2)
+choices = optional(st.sampled_from(MODES).map(lambda mode: pb.ToolChoice(mode=mode)))
+
+
 @st.composite
 def tools(draw: DrawFn) -> dict[str, object]:
     """Draw tools and options that fit them."""
-    declared = draw(st.lists(functions, max_size=3, unique_by=lambda tool: tool.function.name))
-    fields: dict[str, object] = {"tools": declared + draw(st.lists(searches | opaque_tools, max_size=2))}
+    declared = draw(declarations)
+    fields: dict[str, object] = {"tools": declared + draw(other_tools)}
     if declared:
-        modes = [
-            pb.TOOL_CHOICE_MODE_AUTO,
-            pb.TOOL_CHOICE_MODE_NONE,
-            pb.TOOL_CHOICE_MODE_REQUIRED,
-            pb.TOOL_CHOICE_MODE_VALIDATED,
-        ]
-        choice = draw(optional(st.sampled_from(modes).map(lambda mode: pb.ToolChoice(mode=mode))))
-        if choice is not None and choice.mode in modes[2:] and draw(flags):
+        choice = draw(choices)
+        if choice is not None and choice.mode in MODES[2:] and draw(flags):
             choice.names.append(declared[0].function.name)
         fields["tool_choice"] = choice
     return fields
@@ -259,11 +269,16 @@ FINISHES = [
 ]
 
 
+answer_texts = st.lists(cited_texts(), max_size=1)
+answer_parts = st.lists(generated_media | thought_images | server_tools | opaque_parts, max_size=2)
+messages_of_ends = st.just("") | words
+
+
 @st.composite
 def candidates(draw: DrawFn, index: int) -> pb.Candidate:
     parts = draw(st.lists(reasoning_parts, max_size=1))
-    parts += draw(st.lists(cited_texts(), max_size=1))
-    parts += draw(st.lists(generated_media | thought_images | server_tools | opaque_parts, max_size=2))
+    parts += draw(answer_texts)
+    parts += draw(answer_parts)
     called = draw(st.lists(calls, max_size=2))
     parts += called
     parts += draw(st.lists(queries, max_size=1))
@@ -273,7 +288,7 @@ def candidates(draw: DrawFn, index: int) -> pb.Candidate:
         message=pb.Message(role=pb.ROLE_ASSISTANT, parts=parts),
         finish_reason=reason,
         provider_reason=word,
-        finish_message=draw(st.just("") | words),
+        finish_message=draw(messages_of_ends),
         safety_ratings=draw(st.lists(ratings, max_size=2)),
     )
 
