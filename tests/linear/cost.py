@@ -16,7 +16,7 @@ SLACK_LINES = 400
 """Lines by which a count may exceed the limit: small differences come from a branch here and there."""
 SHORTER = 2
 """Divisor of the sizes at which lines are counted first. The excess of a quadratic count, and so the slack, is divided by
-its square: what the larger sizes would show is suspected at the smaller ones, and they show it.
+its square: an excess at the larger sizes is suspected at the smaller ones, and confirmed at the larger ones.
 """
 CONFIRMATIONS = 3
 """Measurements of the lines before their growth counts as too fast."""

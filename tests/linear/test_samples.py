@@ -2,7 +2,7 @@
 with it.
 
 A dimension that several samples share is tried once, in the shortest of them: the lines for the rest of a sample, which
-does not grow, are counted as well.
+does not grow, are also counted.
 """
 
 from collections.abc import Callable, Iterator
