@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.answer import (
+from umg_grpc.wire.chat.decode_messages import encode_call, encode_signature, thought_signature
+from umg_grpc.wire.chat.response_parts import (
     REASONING_BEGIN,
     REASONING_END,
     REASONING_SEPARATOR,
@@ -34,7 +35,6 @@ from umg_grpc.wire.chat.answer import (
     finish_name,
     reasoning_text,
 )
-from umg_grpc.wire.chat.decode_messages import encode_call, encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
 from umg_grpc.wire.core.json import JsonObject, replace_model_id

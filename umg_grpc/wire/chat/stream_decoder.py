@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.answer import (
+from umg_grpc.wire.chat.decode_messages import thought_signature
+from umg_grpc.wire.chat.response_parts import (
     Head,
     Index,
     Logprobs,
@@ -26,7 +27,6 @@ from umg_grpc.wire.chat.answer import (
     started_event,
     usage_event,
 )
-from umg_grpc.wire.chat.decode_messages import thought_signature
 from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob

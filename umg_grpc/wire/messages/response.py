@@ -9,7 +9,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
-from umg_grpc.wire.messages.answer import (
+from umg_grpc.wire.messages.decode_messages import decode_answer
+from umg_grpc.wire.messages.errors import stated_error
+from umg_grpc.wire.messages.response_parts import (
     Head,
     correct_finish,
     decode_finish,
@@ -19,8 +21,6 @@ from umg_grpc.wire.messages.answer import (
     encode_server_tool_result,
     rename_call,
 )
-from umg_grpc.wire.messages.decode_messages import decode_answer
-from umg_grpc.wire.messages.errors import stated_error
 from umg_grpc.wire.messages.tool_names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
 

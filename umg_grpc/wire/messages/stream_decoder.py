@@ -15,10 +15,10 @@ from umg_grpc.wire.core.text_pieces import Pieces, ToolInputs
 from umg_grpc.wire.core.tool_arguments import free_text
 from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error, unreadable
-from umg_grpc.wire.messages.answer import Ending, Head, correct_finish, decode_finish, update_search
 from umg_grpc.wire.messages.citations import decode_citation
 from umg_grpc.wire.messages.decode_messages import decode_answer, provider_state
 from umg_grpc.wire.messages.errors import stated_error
+from umg_grpc.wire.messages.response_parts import Ending, Head, correct_finish, decode_finish, update_search
 from umg_grpc.wire.messages.tool_names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, ProviderUsage, decode_usage
 

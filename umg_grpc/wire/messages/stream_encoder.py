@@ -11,7 +11,10 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS
-from umg_grpc.wire.messages.answer import (
+from umg_grpc.wire.messages.citations import encode_citation
+from umg_grpc.wire.messages.errors import error_frame
+from umg_grpc.wire.messages.open_parts import OpenPart
+from umg_grpc.wire.messages.response_parts import (
     REASONING_SEPARATOR,
     call_id,
     call_state,
@@ -22,9 +25,6 @@ from umg_grpc.wire.messages.answer import (
     server_input,
     signature,
 )
-from umg_grpc.wire.messages.citations import encode_citation
-from umg_grpc.wire.messages.errors import error_frame
-from umg_grpc.wire.messages.open_parts import OpenPart
 from umg_grpc.wire.messages.usage import encode_usage
 
 CHARACTERS_PER_TOKEN = 4  # for the estimate at the start of a stream

@@ -11,7 +11,10 @@ from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.surrogates import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
-from umg_grpc.wire.native.answer import (
+from umg_grpc.wire.native.errors import stated_error
+from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
+from umg_grpc.wire.native.parts import encode_media
+from umg_grpc.wire.native.response_parts import (
     FINISH_NAMES,
     PassedAnswer,
     ProviderAnswer,
@@ -34,9 +37,6 @@ from umg_grpc.wire.native.answer import (
     is_known,
     queries_of,
 )
-from umg_grpc.wire.native.errors import stated_error
-from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
-from umg_grpc.wire.native.parts import encode_media
 from umg_grpc.wire.native.schema import ProviderPart
 from umg_grpc.wire.native.tool_names import tool_names
 from umg_grpc.wire.native.usage import decode_usage, encode_usage

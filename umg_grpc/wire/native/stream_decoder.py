@@ -15,7 +15,9 @@ from umg_grpc.wire.core.surrogates import unescape_halves
 from umg_grpc.wire.core.text_pieces import Pieces
 from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
-from umg_grpc.wire.native.answer import (
+from umg_grpc.wire.native.errors import stated_error
+from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, SEARCH, Text, decode_grounding
+from umg_grpc.wire.native.response_parts import (
     Head,
     PromptFeedback,
     ProviderAnswer,
@@ -29,8 +31,6 @@ from umg_grpc.wire.native.answer import (
     decode_ratings,
     is_known,
 )
-from umg_grpc.wire.native.errors import stated_error
-from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, SEARCH, Text, decode_grounding
 from umg_grpc.wire.native.tool_names import tool_names
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
 

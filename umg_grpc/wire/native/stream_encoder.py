@@ -11,7 +11,10 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.text_pieces import Pieces
-from umg_grpc.wire.native.answer import (
+from umg_grpc.wire.native.errors import error_body, error_frame
+from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, Cited
+from umg_grpc.wire.native.line_ends import escaped
+from umg_grpc.wire.native.response_parts import (
     blocked_name,
     encode_answer_part,
     encode_feedback,
@@ -22,9 +25,6 @@ from umg_grpc.wire.native.answer import (
     finish_name,
     queries_of,
 )
-from umg_grpc.wire.native.errors import error_body, error_frame
-from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, Cited
-from umg_grpc.wire.native.line_ends import escaped
 from umg_grpc.wire.native.usage import encode_usage
 
 _encode = msgspec.json.Encoder().encode
