@@ -1,4 +1,4 @@
-"""Run of a command that waits for a database or a gateway."""
+"""Runner of commands that wait for a database or a gateway."""
 
 import sys
 from collections.abc import Coroutine

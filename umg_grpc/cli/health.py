@@ -1,4 +1,4 @@
-"""Command `umg health`: whether a gateway on this machine is alive or ready, for the health checks of containers."""
+"""Command `umg health` for the health checks of containers: whether a gateway on this machine is alive or ready."""
 
 import json
 import ssl

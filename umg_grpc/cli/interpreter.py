@@ -1,4 +1,4 @@
-"""Build of the Python interpreter: one without optimizations runs the gateway 1.4 to 1.9 times slower."""
+"""Check of the Python interpreter's build: one without optimizations runs the gateway 1.4 to 1.9 times slower."""
 
 import platform
 import sysconfig

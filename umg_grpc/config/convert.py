@@ -1,4 +1,6 @@
-"""Conversion of a mapping of the file to a typed entry, with msgspec's errors reworded in the terms of the file."""
+"""Conversion of a YAML mapping to a typed config entry, with msgspec's errors translated into the terms of the config
+file.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Configs that are converted from those of other gateways, as the text of a config file. Pure."""
+"""Builder of a config file from the config of another gateway. Pure."""
 
 import json
 import re

@@ -8,7 +8,7 @@ from umg_grpc.config.values import Channel, ChannelModel
 
 
 class ModelMatch(NamedTuple):
-    """Result of a look-up by model id: the channels that serve the model."""
+    """Channels that serve a model id, the result of a look-up."""
 
     written: str
     """Id or pattern of the model in the config of the channels."""

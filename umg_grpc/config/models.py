@@ -236,7 +236,9 @@ def _whole(price: object) -> int | None:
 def _operations(
     document: Document, path: Path, words: list[str] | None, protocols: Collection[str]
 ) -> "Iterator[pb.ModelOperation.ValueType]":
-    """Yield the operations. `protocols`: those of all channels of the model; empty if unknown."""
+    """Yield the operations that the config lists. `protocols`: the protocols of all channels of the model; empty if
+    unknown.
+    """
     for position, word in enumerate(words or ()):
         if word not in _OPERATIONS:
             document.problem((*path, position), f"expected {any_of(tuple(_OPERATIONS))}")

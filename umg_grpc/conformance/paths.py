@@ -24,7 +24,7 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True)
 class Key:
-    """Member of an object."""
+    """Step of a path: a member of an object."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Factory of the places of blobs: a folder, or a bucket."""
+"""Factory of blob storage places: a folder, or a bucket."""
 
 from pathlib import Path
 

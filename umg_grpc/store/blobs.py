@@ -97,7 +97,7 @@ class Blob:
 
 
 class Entry(NamedTuple):
-    """Object of a place."""
+    """Stored object: its name and its size in bytes."""
 
     name: str
     size: int

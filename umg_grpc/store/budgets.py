@@ -1,9 +1,4 @@
-"""Accounts of budgets: spent amounts, and leases of the rest.
-
-A process leases an amount of a key's budget and admits calls within it, without the database. Usage records carry the
-lease that they were admitted with: the transaction that inserts a record moves its cost from the lease to the spent
-amount. For each period, spent amount + leases <= budget, unless a call costs more than it was estimated at.
-"""
+"""Budget accounts of keys: the spent amounts, and the leases of processes on the remaining amounts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime

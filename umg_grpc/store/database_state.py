@@ -1,4 +1,4 @@
-"""State of a database that is not changed, for checks of a machine."""
+"""Read-only inspection of the state of a database, for checks of a machine (`umg doctor`)."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,6 @@
-"""Last lists of models of providers, as files in the data directory: a start without the provider serves them."""
+"""Files with each provider's last model list, in the data directory: a start while the provider is unreachable serves
+them.
+"""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ logger = LazyLogger(__name__)
 
 
 class ModelListFiles:
-    """Files of the lists, one for each channel and address."""
+    """Files with model lists, one for each channel and address."""
 
     def __init__(self, data: Path) -> None:
         self._directory = data / DIRECTORY

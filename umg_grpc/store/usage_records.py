@@ -167,7 +167,7 @@ Group: TypeAlias = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Selection of calls."""
+    """Filter of calls by time, key, model, channel and failure."""
 
     since: datetime
     """Start of the time in which the calls arrived, inclusive."""
@@ -181,7 +181,7 @@ class CallFilter:
 
 @dataclass(frozen=True)
 class UsageSum:
-    """Usage of one group of calls."""
+    """Sum of the usage records of one group of calls."""
 
     group: Group
     requests: int

@@ -1,4 +1,4 @@
-"""Objects that the HTTP face passes beside a request."""
+"""Python objects that the HTTP face passes to an in-process service beside a request."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Words that people write in a config in place of the name of a protocol or of its address."""
+"""Recognition of protocols in a config: common names of a protocol, and URLs that contain its path."""
 
 import re
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Lists of models as providers return them: one shape for each family of protocols, read leniently.
-
-A field that a provider writes in another way than expected counts as absent: the list of ids is worth more than its
-details.
-"""
+"""Decoding of providers' model lists: one shape for each family of protocols, read leniently."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Embeddings (`POST /v1/embeddings`), face and upstream."""
+"""Codec of embeddings (`POST /v1/embeddings`), as a face and as an upstream."""
 
 from functools import partial
 

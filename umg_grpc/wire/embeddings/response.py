@@ -1,4 +1,4 @@
-"""Response in both directions: from canonical to a caller's body, and from a provider's body to canonical."""
+"""Embedding responses, in both directions: canonical -> a caller's body, a provider's body -> canonical."""
 
 from collections.abc import Iterator, Sequence, Sized
 

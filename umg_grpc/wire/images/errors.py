@@ -1,4 +1,6 @@
-"""Error bodies of the image paths: the documented members and those of SDKs in one body (readings, 3)."""
+"""Error bodies of the image paths, which have the members of the documented shape and of the SDKs' shape
+(readings, 3).
+"""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Messages format (`POST /v1/messages`): face and upstream."""
+"""Codec of the messages format (`POST /v1/messages`), as a face and as an upstream."""
 
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error

@@ -1,4 +1,6 @@
-"""Canonical parts -> content blocks that are the same in a provider's request and in a caller's answer."""
+"""Encoding of canonical parts as content blocks, for the parts whose blocks are equal in a provider's request and a
+caller's response.
+"""
 
 from collections.abc import Iterator
 from typing import assert_never

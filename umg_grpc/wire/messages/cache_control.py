@@ -1,4 +1,4 @@
-"""Marks for the prompt cache (`cache_control`) in JSON of this format that is kept raw."""
+"""Prompt cache marks (`cache_control`) in messages that are kept as raw JSON: detection, renaming and removal."""
 
 import re
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""Marks for the provider's prompt cache, for a body whose caller set none. The provider reads the prompt up to a mark
-from its cache if a later call begins with the same prompt.
+"""Automatic prompt cache marks for a body whose caller set none. A provider reads the prompt up to a mark from its
+cache if a later call begins with the same prompt.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Citations of text blocks, both directions."""
+"""Citations of text blocks, in both directions."""
 
 from typing import assert_never
 

@@ -1,4 +1,6 @@
-"""Turns and their content blocks -> canonical: the turns of a caller, and the blocks of a provider's answer."""
+"""Decoding of messages and their content blocks, tool calls included: a caller's `messages`, and the content of a
+provider's response.
+"""
 
 import re
 from collections.abc import Callable

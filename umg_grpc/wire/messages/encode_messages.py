@@ -1,4 +1,4 @@
-"""Canonical messages -> the turns of a provider's body."""
+"""Encoding of canonical messages as `system` and `messages` of a provider's body."""
 
 from collections.abc import Iterator
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""Fields of a provider's body, made from a canonical request."""
+"""Encoding of a canonical request as the fields of a provider's messages body."""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""Errors, both directions: our errors -> this format, a provider's errors -> ours."""
+"""Errors of the messages format: the gateway's errors for callers, and the errors of providers as `UmgError`."""
 
 import re
 from functools import partial

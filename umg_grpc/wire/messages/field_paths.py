@@ -1,4 +1,4 @@
-"""Paths of canonical fields in the spelling of this format's callers, for error messages only."""
+"""Conversion of canonical field paths to the paths of the messages format, for error messages only."""
 
 from umg_grpc.wire.core.field_paths import wire_paths
 

@@ -1,4 +1,6 @@
-"""Detection of output at the start of a stream: `message_start` and the first `content_block_start` contain none."""
+"""Check whether streamed events contain any output yet: `message_start` and the first `content_block_start` contain
+none.
+"""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Objects in a provider's account that a messages body may name."""
+"""Rules for the members of a messages body that may name objects in a provider's account."""
 
 from umg_grpc.wire.core.object_rules import WORDS, Members, ObjectRules
 

@@ -1,6 +1,4 @@
-"""Streamed answer of a provider for a caller of the same format: frames are passed on as they are, and decoded only
-where the service needs their content.
-"""
+"""Passthrough of a provider's messages stream: frames are forwarded unchanged and parsed only where that is needed."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse

@@ -1,9 +1,5 @@
-"""Caller's body for a provider of the same format: unchanged byte for byte, except for content that only our document
-defines or only the gateway made.
-
-Changed are: the model id, `cache_control: persistent`, whole numbers with a fraction, `betas` inside the body, `top_p:
-0` beside thinking (which the document recommends and providers reject), and everything that made answers of other
-formats look like this format: state, unsigned reasoning, searches and their citations.
+"""Edits of a messages caller's body for a provider of the same format: the removal of content that only the gateway's
+document defines or only the gateway made. All other bytes are unchanged.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Reasoning options, both directions."""
+"""Reasoning options of the messages format, in both directions."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Whole answer, both directions."""
+"""Complete responses of the messages format, in both directions."""
 
 from typing import assert_never
 
@@ -66,7 +66,7 @@ def can_express(part: pb.Part) -> bool:
 
 
 def encode_count(input_tokens: int) -> bytes:
-    """Return the body of a counting call."""
+    """Return the body of a response with the number of input tokens."""
     return msgspec.json.encode({"input_tokens": input_tokens})
 
 

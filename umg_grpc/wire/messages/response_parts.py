@@ -1,4 +1,4 @@
-"""Fields and blocks that a whole answer and the events of a streamed answer share, both directions."""
+"""Fields and content blocks that complete and streamed responses of the messages format share, in both directions."""
 
 from collections.abc import Iterator
 from typing import assert_never

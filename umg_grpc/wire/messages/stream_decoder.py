@@ -1,4 +1,4 @@
-"""Streamed answer of a provider: events -> canonical events."""
+"""Decoder of a provider's messages stream: its events -> canonical events."""
 
 from collections.abc import Iterator
 

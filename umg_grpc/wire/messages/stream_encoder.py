@@ -1,4 +1,4 @@
-"""Streamed answer for a caller: canonical events -> this format's events."""
+"""Encoder of a streamed messages response: canonical events -> events of this format."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -110,7 +110,7 @@ class StreamEncoder:
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the event that ends a broken answer."""
+        """Return the event that ends a failed stream."""
         self._closed = True
         return error_frame(error)
 
@@ -353,7 +353,7 @@ class StreamEncoder:
         yield _delta(_delta_head(current.block, b"input_json_delta", b"partial_json"), text)
 
     def _end_part(self) -> Iterator[bytes]:
-        """End the part that is being written."""
+        """End the part that is currently open."""
         current, self._current = self._current, None
         if current is None:
             return

@@ -1,4 +1,4 @@
-"""Names of tools and ids of calls in the characters that providers of messages accept: letters, digits, `_` and `-`."""
+"""Tool names and call ids in the spelling that messages providers accept: letters, digits, `_` and `-`."""
 
 import re
 

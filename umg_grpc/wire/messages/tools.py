@@ -1,4 +1,4 @@
-"""Tools and tool choice, both directions."""
+"""Tools and the tool choice of the messages format, in both directions."""
 
 from typing import assert_never
 

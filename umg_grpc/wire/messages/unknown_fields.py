@@ -1,4 +1,4 @@
-"""Structs of the body's parts that are kept as raw JSON, to find unknown fields in them."""
+"""Known members of the parts of a messages body that the structs keep as raw JSON."""
 
 from msgspec import Struct
 

@@ -1,4 +1,6 @@
-"""Model list in the shapes of three formats (text document, "GET /v1/models"); one row of `MODEL_LISTS` each."""
+"""Model lists in the chat, messages and native formats (text document, "GET /v1/models"): each is a row of
+`MODEL_LISTS`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Query parameters of a model list that two shapes share."""
+"""Query parameters of a model list that the messages and native formats share."""
 
 from collections.abc import Mapping
 from typing import TypeAlias

@@ -1,4 +1,6 @@
-"""Native generation format (`POST /v1beta/models/{model}:generateContent`): face and upstream."""
+"""Codec of the native generation format (`POST /v1beta/models/{model}:generateContent`), as a face and as an
+upstream.
+"""
 
 import msgspec
 

@@ -1,4 +1,6 @@
-"""Canonical request -> native body, for callers of other formats and for fields that a family's rules changed."""
+"""Encoding of a canonical request as a native body, for callers of other formats and for fields that a family's rules
+changed.
+"""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Errors, both directions: our errors -> a native body, a provider's errors -> ours."""
+"""Errors of the native format: the gateway's errors for callers, and the errors of providers as `UmgError`."""
 
 import re
 from collections.abc import Mapping

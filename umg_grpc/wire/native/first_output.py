@@ -1,4 +1,4 @@
-"""Detection of output at the start of a stream: the first chunk may have empty parts."""
+"""Check whether streamed chunks contain any output yet: the first chunk may have empty parts."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Generation options (`generationConfig`), both directions."""
+"""Generation options (`generationConfig`), in both directions."""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""Citations of an answer <-> `groundingMetadata`, both directions. The positions of native count bytes of UTF-8."""
+"""Citations of a response (`groundingMetadata`), in both directions. Their offsets count bytes of UTF-8."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

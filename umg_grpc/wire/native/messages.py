@@ -1,4 +1,4 @@
-"""Turns of a conversation, both directions."""
+"""Turns of a conversation (`contents`), in both directions."""
 
 import re
 from collections.abc import Iterator

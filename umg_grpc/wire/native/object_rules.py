@@ -1,4 +1,4 @@
-"""Objects in a provider's account that a native body may name."""
+"""Rules for the members of a native body that may name objects in a provider's account."""
 
 from umg_grpc.wire.core.object_rules import WORDS, Members, ObjectRules
 

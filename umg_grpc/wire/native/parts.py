@@ -1,4 +1,4 @@
-"""Parts of a turn, both directions."""
+"""Parts of a turn (`parts`), in both directions."""
 
 import re
 from typing import assert_never

@@ -1,6 +1,4 @@
-"""Streamed answer of a provider for a native caller: frames are passed on as they are, and decoded only where the
-service needs their content.
-"""
+"""Passthrough of a provider's native stream: frames are forwarded unchanged and parsed only where that is needed."""
 
 import msgspec
 

@@ -1,5 +1,5 @@
-"""Caller's native body for a native provider: the same bytes, except for fields that providers reject or that a
-family's rules changed.
+"""Edits of a native caller's body for a native provider: fields that providers reject or that a family's rules changed.
+All other bytes are unchanged.
 """
 
 import msgspec

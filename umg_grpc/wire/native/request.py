@@ -1,4 +1,4 @@
-"""Request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Native requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
 from collections.abc import Mapping
 from urllib.parse import quote

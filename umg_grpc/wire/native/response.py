@@ -1,4 +1,4 @@
-"""Whole answer, both directions."""
+"""Complete native responses, in both directions."""
 
 from collections.abc import Iterator
 from typing import assert_never

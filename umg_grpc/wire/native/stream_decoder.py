@@ -1,4 +1,4 @@
-"""Streamed answer of a provider: chunks -> canonical events."""
+"""Decoder of a provider's native stream: chunks -> canonical events."""
 
 from collections.abc import Iterable, Iterator
 

@@ -117,7 +117,7 @@ class StreamEncoder:
         return b"".join(lines)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` in one piece, see `text_format.StreamEncoder`."""
+        """Yield all bytes of `close` at once, see `text_format.StreamEncoder`."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:

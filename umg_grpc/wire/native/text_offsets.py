@@ -1,4 +1,4 @@
-"""Offsets into a text: code points <-> bytes of UTF-8."""
+"""Conversion of offsets into a text: code points <-> bytes of UTF-8."""
 
 BLOCK = 1024
 """Bytes, or code points, between two precomputed offsets."""

@@ -1,4 +1,4 @@
-"""Names of tools in the characters that native's providers accept."""
+"""Tool names in the spelling that native providers accept."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Pairing of tool results with calls: native may leave ids out."""
+"""Pairing of tool results with tool calls whose ids the native format may leave out."""
 
 from collections import deque
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Token usage of an answer, both directions."""
+"""Token usage of the native format, in both directions."""
 
 from msgspec import Struct
 

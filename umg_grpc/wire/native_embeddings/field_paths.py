@@ -1,4 +1,4 @@
-"""Paths of canonical fields in the spelling of the callers of either native face, for errors and reports only."""
+"""Conversion of canonical field paths to the paths of the two native embedding APIs, for errors and reports only."""
 
 from umg_grpc.wire.core.field_paths import wire_paths
 

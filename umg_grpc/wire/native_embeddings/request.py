@@ -1,4 +1,4 @@
-"""Request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Requests of native embeddings, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

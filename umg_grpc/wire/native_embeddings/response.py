@@ -1,4 +1,4 @@
-"""Answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
+"""Responses of native embeddings, in both directions: canonical -> a caller's body, a provider's body -> canonical."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar

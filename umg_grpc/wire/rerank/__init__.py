@@ -1,4 +1,4 @@
-"""Reranking (`POST /v1/rerank` and `/v2/rerank`), face and upstream: two shapes of one protocol."""
+"""Codec of reranking (`POST /v1/rerank` and `/v2/rerank`), as a face and as an upstream: two shapes of one protocol."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Errors in both directions: the gateway's errors for this format's callers, and a provider's error as `UmgError`."""
+"""Errors of reranking: the gateway's errors for callers, and the errors of providers as `UmgError`."""
 
 from functools import partial
 

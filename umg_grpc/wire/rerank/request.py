@@ -1,4 +1,4 @@
-"""Request in both directions: from a caller's body to canonical, and from canonical to a provider's body."""
+"""Rerank requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""Response in both directions: from canonical to a caller's body, and from a provider's body to canonical."""
+"""Rerank responses, in both directions: canonical -> a caller's body, a provider's body -> canonical."""
 
 import math
 

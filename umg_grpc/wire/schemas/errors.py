@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 
 class ChatErrorDetails(Struct, kw_only=True):
-    """Member `error` of an error body."""
+    """Member `error` of an error body of chat."""
 
     message: str
     type: str
@@ -24,7 +24,7 @@ class ChatError(Struct, kw_only=True):
 
 
 class MessagesErrorDetails(Struct, kw_only=True):
-    """Member `error` of an error body."""
+    """Member `error` of an error body of messages."""
 
     type: str
     message: str
@@ -33,7 +33,7 @@ class MessagesErrorDetails(Struct, kw_only=True):
 
 
 class MessagesError(Struct, kw_only=True):
-    """Error of messages."""
+    """Error of the messages format."""
 
     type: Literal["error"]
     error: MessagesErrorDetails
@@ -41,7 +41,7 @@ class MessagesError(Struct, kw_only=True):
 
 
 class NativeErrorDetails(Struct, kw_only=True):
-    """Member `error` of an error body."""
+    """Member `error` of an error body of the native format."""
 
     code: int
     message: str
@@ -50,13 +50,13 @@ class NativeErrorDetails(Struct, kw_only=True):
 
 
 class NativeError(Struct, kw_only=True):
-    """Error of native paths."""
+    """Error of the native format."""
 
     error: NativeErrorDetails
 
 
 class KeyNativeErrorDetails(Struct, kw_only=True):
-    """Member `error` of an error body."""
+    """Member `error` of `KeyNativeError`."""
 
     message: str
     type: str
@@ -65,13 +65,13 @@ class KeyNativeErrorDetails(Struct, kw_only=True):
 
 
 class KeyNativeError(Struct, kw_only=True):
-    """Error of a model list in the native shape on a shared path."""
+    """Error of a model list in the native format on a path that all formats share."""
 
     error: KeyNativeErrorDetails
 
 
 class ImageError(Struct, kw_only=True):
-    """Error of the image paths, in the documented shape and that of SDKs at once."""
+    """Error of the image paths, which has the members of the documented shape and of the SDKs' shape."""
 
     code: int
     msg: str
@@ -86,7 +86,7 @@ class RerankError(Struct, kw_only=True):
 
 
 class CodeAndMessage(Struct, kw_only=True):
-    """Member `error` of an error body."""
+    """Member `error` of an error body of Entry D."""
 
     code: str
     message: str

@@ -109,7 +109,7 @@ class CreatedD(Struct, kw_only=True):
 
 
 class ContentD(Struct, kw_only=True):
-    """Result of a task of Entry D."""
+    """Member `content` of a task of Entry D: its result."""
 
     video_url: str
     last_frame_url: str | None = None
@@ -128,7 +128,7 @@ class TaskD(Struct, kw_only=True):
 
 
 class OutputE(Struct, kw_only=True):
-    """Result of a task of Entry E."""
+    """Element of `outputs` of a task of Entry E: one result."""
 
     url: str
     duration: Count
@@ -186,7 +186,7 @@ class ContentG(Struct, kw_only=True):
 
 
 class StateG(Struct, kw_only=True):
-    """State of a task of Entry G."""
+    """Member `task` of Entry G: the state of a task."""
 
     id: str
     model: str

@@ -20,7 +20,7 @@ class Embedding(Struct, kw_only=True):
 
 
 class EmbeddingUsage(Struct, kw_only=True):
-    """Tokens of a call."""
+    """Token usage of a call."""
 
     prompt_tokens: Count
     total_tokens: Count
@@ -66,7 +66,7 @@ class Ranked(Struct, kw_only=True):
 
 
 class Ranking(Struct, kw_only=True):
-    """Answer of reranking."""
+    """Response of reranking."""
 
     id: str
     model: str

@@ -14,7 +14,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class ChatUsage(Struct, kw_only=True):
-    """Tokens of a call."""
+    """Token usage of a call in the chat format."""
 
     prompt_tokens: Count
     completion_tokens: Count
@@ -33,7 +33,7 @@ class ChatMessage(Struct, kw_only=True):
 
 
 class ChatChoice(Struct, kw_only=True):
-    """One of the `n` answers."""
+    """Choice of a chat response: one of its `n` candidates."""
 
     index: Count
     message: ChatMessage
@@ -107,7 +107,7 @@ class InputItems(Struct, kw_only=True):
 
 
 class ResponseTokens(Struct, kw_only=True):
-    """Number of the tokens of a prompt."""
+    """Response of token counting in the responses format."""
 
     object: Literal["response.input_tokens"]
     input_tokens: Count
@@ -117,7 +117,7 @@ class ResponseTokens(Struct, kw_only=True):
 
 
 class MessagesUsage(Struct, kw_only=True):
-    """Tokens of a call."""
+    """Token usage of a call in the messages format."""
 
     input_tokens: Count
     output_tokens: Count
@@ -143,7 +143,7 @@ class MessageEvent(Struct, kw_only=True):
 
 
 class MessagesTokens(Struct, kw_only=True):
-    """Number of the tokens of a prompt."""
+    """Response of token counting in the messages format."""
 
     input_tokens: Count
 
@@ -162,6 +162,6 @@ class NativeAnswer(Struct, rename="camel", kw_only=True):
 
 
 class NativeTokens(Struct, rename="camel", kw_only=True):
-    """Number of the tokens of a prompt."""
+    """Response of token counting in the native format."""
 
     total_tokens: Count

@@ -19,7 +19,7 @@ Members: TypeAlias = dict[str, Raw]
 
 
 class Member(NamedTuple):
-    """Member of a body, and the parameter that it sets."""
+    """Member of a JSON body with the name of the parameter that it sets."""
 
     parameter: str
     kind: type

@@ -59,7 +59,7 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
 
 
 def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest | None:
-    """Return the look-up of a task if the action is that of a query."""
+    """Decode a query of a task that has the `Action` of queries but the method POST; None for another action."""
     if _action(parameters) != QUERY:
         return None
     given = CreateBody(pb.VIDEO_ENTRY_F, body)

@@ -1,4 +1,6 @@
-"""Error bodies of the entries (readings, 3). The unified and the video-object entry have those of chat."""
+"""Error bodies of the video entries (readings, 3). The unified and the video-object entry have the error bodies of
+chat.
+"""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Objects that the service, a channel and the codec of a provider exchange about one task."""
+"""Data types of one task that the service, the channel and the provider's codec exchange."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Parts of providers' answers that several protocols decode alike."""
+"""Decoding of providers' image responses: the parts that several protocols share."""
 
 from collections.abc import Sequence
 

@@ -45,7 +45,7 @@ class Item(Struct):
 
 
 class Head(Struct):
-    """Facts of the images, at the top of an answer and in each event."""
+    """Properties of the images, in a complete response and in each event."""
 
     size: str | None = None
     quality: str | None = None

@@ -1,4 +1,4 @@
-"""Parts of a canonical image request that several protocols encode alike."""
+"""Encoding of image requests: the parts that several protocols share."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, assert_never

@@ -159,7 +159,7 @@ def _definite(error: UmgError) -> UmgError:
 
 
 class Facts(Struct):
-    """Facts of a task: its entry, and the path of its query."""
+    """State that a query of a task needs: the entry of the task, and the path of the query."""
 
     entry: str
     path: str
