@@ -4,7 +4,6 @@ import asyncio
 import random
 import re
 import socket
-import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
@@ -17,6 +16,7 @@ import grpc
 from aiohttp import web
 from sqlalchemy import select
 
+from tests.crash import gateway
 from tests.crash.judge import ENDS, Outcome
 from tests.crash.providers import FAMILIES, Counted, Family, served
 from tests.support.processes import Served, serve
@@ -38,7 +38,6 @@ END_SECONDS = 240.0
 STATUS = re.compile(rb'"status":\s*"(\w+)"')
 NOTIFIED = frozenset({pb.VIDEO_ENTRY_UNIFIED, pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_E_V1})
 """Entries with notifications; that of Entry E 3.0 is left out, since it has to be `https`."""
-PROGRAM = ("-m", "tests.crash.gateway")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,8 +162,8 @@ class Keeper:
         crash = self._crash
         data = crash.directory / (f"data-{self._number}" if crash.plan.database != SQLITE else "data")
         address = f"127.0.0.1:{crash.ports[self._number]}"
-        program = (sys.executable, *PROGRAM)
-        return serve(data, "--config", str(crash.config), "--grpc", address, "--faces", "grpc", program=program)
+        changes = gateway.__name__
+        return serve(data, "--config", str(crash.config), "--grpc", address, "--faces", "grpc", prepared_by=changes)
 
 
 async def _make_key(plan: Plan, directory: Path) -> tuple[str, str]:

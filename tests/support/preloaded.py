@@ -89,12 +89,15 @@ class Output:
     transport: asyncio.ReadTransport
 
 
-async def start(arguments: Sequence[str], environment: Mapping[str, str]) -> Forked:
-    """Start `umg` with arguments, in a session of its own and without standard input."""
+async def start(arguments: Sequence[str], environment: Mapping[str, str], prepared_by: str = "") -> Forked:
+    """Start `umg` with arguments, in a session of its own and without standard input. `prepared_by`: name of a module
+    whose function `prepare` the process calls before.
+    """
     pipes = [os.pipe() for _ in range(2)]
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(_forking().address)
     request = {"arguments": list(arguments), "environment": dict(environment), "folder": str(Path.cwd())}
+    request["prepared_by"] = prepared_by
     streams = [os.open(os.devnull, os.O_RDONLY), *(write for _, write in pipes)]
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))]
     connection.sendmsg([json.dumps(request).encode()], rights)
@@ -183,7 +186,7 @@ def _report_ended(waiting: dict[int, socket.socket]) -> None:
 
 
 def _run_command(
-    descriptors: Sequence[int], arguments: Sequence[str], environment: Mapping[str, str], folder: str
+    descriptors: Sequence[int], arguments: Sequence[str], environment: Mapping[str, str], folder: str, prepared_by: str
 ) -> NoReturn:
     """Run `umg` in this child process, as a new process would."""
     os.setsid()
@@ -200,6 +203,8 @@ def _run_command(
     sys.modules["__main__"].__package__ = ""  # for the name of the program in help texts
     code = 0
     try:
+        if prepared_by:
+            import_module(prepared_by).prepare()
         cli.main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)

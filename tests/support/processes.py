@@ -81,10 +81,10 @@ class Served:
 
 @asynccontextmanager
 async def serve(
-    data: Path, *arguments: str, environment: dict[str, str] | None = None, program: Sequence[str] = ()
+    data: Path, *arguments: str, environment: dict[str, str] | None = None, program: Sequence[str] = (), prepared_by: str = ""
 ) -> AsyncGenerator[Served, None]:
     """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
-    serves.
+    serves. `prepared_by`: name of a module with changes to `umg`, see `preloaded.start`.
     """
     process: asyncio.subprocess.Process | preloaded.Forked
     ports: Sequence[str] = [
@@ -105,7 +105,7 @@ async def serve(
             start_new_session=True,
         )
     else:
-        process = await preloaded.start(command, variables)
+        process = await preloaded.start(command, variables, prepared_by)
     served = Served(process, data, variables)
     reading = asyncio.create_task(_read_log(served))
     try:
