@@ -172,6 +172,7 @@ def _environment(home: Path, temporary: Path, key: str) -> dict[str, str]:
         "TERM": "dumb",
         "UMG_API_KEY": key,
         "GEMINI_CLI_NO_RELAUNCH": "true",  # with another memory limit, which doubles the time of its start
+        "QWEN_CODE_NO_RELAUNCH": "true",
         "HTTPS_PROXY": NOWHERE,
         "NO_PROXY": "127.0.0.1",
     }

@@ -81,7 +81,11 @@ class Served:
 
 @asynccontextmanager
 async def serve(
-    data: Path, *arguments: str, environment: dict[str, str] | None = None, program: Sequence[str] = (), prepared_by: str = ""
+    data: Path,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    program: Sequence[str] = (),
+    prepared_by: str = "",
 ) -> AsyncGenerator[Served, None]:
     """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
     serves. `prepared_by`: name of a module with changes to `umg`, see `preloaded.start`.
