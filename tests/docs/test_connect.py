@@ -26,6 +26,6 @@ async def test_a_command_of_the_page_runs_unchanged(command: str, prints: str, s
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "UMG_API_KEY": served.key},
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == 0, err.decode()
     assert re.search(prints, out.decode(errors="replace"))

@@ -91,7 +91,7 @@ async def test_the_examples_of_usage_run_unchanged(served: Served, call: ApiClie
     [request_id] = [words[-1] for words in commands if words[1:3] == ["requests", "show"]]
     headers = {**served.headers, "x-request-id": request_id}
     assert (await call.send("POST", "/v1/chat/completions", chat("famO-5"), headers=headers)).status == 200
-    async with asyncio.timeout(30), ClientSession(headers=served.headers) as session:
+    async with asyncio.timeout(120), ClientSession(headers=served.headers) as session:
         while (await session.get(f"{served.url}/admin/v1/requests/{request_id}")).status != 200:
             pass  # written behind the call
     environment = {"UMG_GATEWAY": served.url, "UMG_ADMIN_KEY": served.key}

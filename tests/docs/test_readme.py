@@ -101,7 +101,7 @@ async def test_an_example_runs_unchanged(example: tuple[str, str], served: Serve
         env={**os.environ, "UMG_API_KEY": served.key},
         cwd=folder,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == 0, err.decode()
     assert len(out.strip()) > 3
     assert b'"error"' not in out
