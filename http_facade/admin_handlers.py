@@ -18,7 +18,7 @@ from umg_grpc.wire.message_json import from_query, to_json
 
 
 class AdminHandlers:
-    """Handlers of administration."""
+    """Handlers of the administration, one method for each operation."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face

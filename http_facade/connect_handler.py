@@ -190,7 +190,9 @@ def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[st
 
 @asynccontextmanager
 async def _answers(method: Method, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `Method.call`
-    """Return the context in which the answers of a call are read: those of a stream, or the one of a unary method."""
+    """Return a context manager over the messages of a call: those of a stream, or the single message of a unary
+    method.
+    """
     if method.is_stream:
         async with opened(call):
             yield call

@@ -52,7 +52,9 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
 
 
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
-    """Return the response to a failed call, with a body in the format `face`. `status` overrides that of the reason."""
+    """Return the response to a failed call, with a body in the format `face`. `status` overrides the HTTP status of the
+    reason.
+    """
     if status is None:
         status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else HTTP_STATUS[error.reason]
     headers: dict[str, str] = {hdrs.CONTENT_TYPE: grpc_web.PROTO if face == GRPC_WEB else "application/json"}

@@ -1,4 +1,4 @@
-"""Exchange: one HTTP request, and the state of its answer."""
+"""State of one HTTP request and its response."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Work on large bodies, which runs in a thread so that the event loop serves other calls."""
+"""Execution of work on large bodies in a thread, so that the event loop serves other calls."""
 
 import asyncio
 from collections.abc import Callable

@@ -112,7 +112,7 @@ class Refusals:
 
 
 def encode_http(answer: web.Response, request_id: str, *, close: bool) -> bytes:
-    """Return a response as HTTP/1.1 bytes."""
+    """Encode a response as HTTP/1.1 bytes."""
     body = answer.body if isinstance(answer.body, bytes) else b""
     headers: dict[str, object] = {
         **answer.headers,

@@ -50,7 +50,7 @@ SAFE = {
 
 
 class File(NamedTuple):
-    """File of the pages."""
+    """Static file of the web pages."""
 
     body: bytes
     content_type: str

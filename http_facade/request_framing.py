@@ -7,10 +7,10 @@ _LENGTH, _CODING, _UPGRADE = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", 
 
 
 class RequestFraming:
-    """Tracker of the position within the requests of one connection.
+    """Tracker of where requests begin and end in the bytes of one connection.
 
-    The HTTP parser rejects invalid requests and closes their connection, so the position matters for valid ones only.
-    It is unknown after a request that may change the protocol.
+    Only valid requests matter: the HTTP parser rejects an invalid one and closes its connection. After a request that
+    may change the protocol the position is unknown.
     """
 
     __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers", "whole_body")

@@ -330,8 +330,8 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
 
 
 def error_format(method: str, path: str) -> str:
-    """Return the format of the error body for a path that matches no route: that of the route or of the API with the
-    longest prefix of the path.
+    """Return the format of the error body for a path that matches no route: the format of the route or API whose path
+    is the longest prefix of the path.
     """
     if _METHOD_PATH.fullmatch(path):
         return METHOD_ROUTES[0].format

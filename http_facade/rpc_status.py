@@ -28,5 +28,5 @@ def status_of(error: UmgError) -> Status:
 
 
 def status_name(status: Status) -> str:
-    """Return the name of a status code; that of UNKNOWN for a number that is none."""
+    """Return the name of a status code; `UNKNOWN` for an unknown number."""
     return _NAMES.get(status.code, grpc.StatusCode.UNKNOWN.name)

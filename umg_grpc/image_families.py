@@ -306,5 +306,5 @@ def one_of(values: Collection[str]) -> str:
 
 
 def invalid_value(at: str, problem: str) -> UmgError:
-    """Return the error for the value of a field."""
+    """Return the error for an invalid value of the field `at`."""
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{at}`: {problem}", field=at)

@@ -35,7 +35,7 @@ def document_json() -> bytes:
 
 
 def document() -> JsonObject:
-    """Return the document."""
+    """Return the OpenAPI document as a JSON object."""
     schemas, responses = JsonObject(), JsonObject()
     types = StructSchemas(schemas)
     errors = ErrorAnswers(responses, types)
@@ -101,7 +101,7 @@ def _security(route: Route) -> JsonObject:
 
 
 def _schemes() -> JsonObject:
-    """Return the places of a key: the `Authorization` header, and those of the formats."""
+    """Return the security schemes: the `Authorization` header, and the key headers of the formats."""
     faces = dict.fromkeys(row.format for row in ROUTES if row.needs_key)
     headers = dict.fromkeys(name for face in faces for name in key_headers(face))
     queries = dict.fromkeys(name for face in faces if (name := key_parameter(face)))

@@ -10,7 +10,7 @@ from umg_grpc.wire.schemas.structs import StructSchemas
 
 
 class ErrorAnswers:
-    """Answers of failed calls."""
+    """Responses of failed calls, as components of the document."""
 
     def __init__(self, responses: JsonObject, types: StructSchemas) -> None:
         """Add the components to `responses`."""

@@ -58,7 +58,7 @@ def unencrypted_host(channel: Channel) -> str | None:
 
 
 def replica_warnings(config: Config) -> list[str]:
-    """Return a warning for each part of the config with which several replicas on one database do not work together."""
+    """Return a warning for each setting that breaks a gateway of several replicas on one database."""
     if config.database == SQLITE:
         return []
     warnings = []

@@ -82,8 +82,10 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
 
 
 def _described_quirks(config: Config, model: str) -> Quirks:
-    """Return the quirks implied by the config's entry of a public model. Capabilities without a reasoning control mean
-    a model without reasoning; those without search imply nothing, since most providers search in some formats only.
+    """Return the quirks that the config's entry of a public model implies.
+
+    An entry with capabilities but no reasoning control implies that the model does not reason. Missing search
+    capabilities imply nothing, since most providers search in some formats only.
     """
     if (info := config.models.get(model)) is None:
         return NO_QUIRKS

@@ -45,7 +45,7 @@ class _Segment(NamedTuple):
 
 
 class Journal:
-    """Journal of one process in a directory that several processes may share."""
+    """Append-only journal of one process, in a directory that several processes may share."""
 
     def __init__(
         self,

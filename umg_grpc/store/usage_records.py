@@ -372,8 +372,8 @@ def _decode(lines: Iterable[bytes]) -> Iterable[_JournalRecord]:
 
 
 def _insert_statement(dialect: str, rows: int) -> str:
-    """Return one statement for all rows, since SQLite's driver waits for Python's lock once per statement. It is in the
-    driver's own SQL: SQLAlchemy's would convert the parameters of each row.
+    """Return one INSERT statement for all rows: SQLite's driver acquires Python's global lock for each statement. The
+    statement uses the driver's placeholders, because SQLAlchemy would convert the parameters of each row.
     """
     row = "(" + ", ".join(["?" if dialect == SQLITE else "%s"] * len(_COLUMNS)) + ")"
     names, values = ", ".join(_COLUMNS), ", ".join([row] * rows)

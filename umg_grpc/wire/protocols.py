@@ -1,5 +1,5 @@
-"""Names of the protocols of providers, and the facts about them that the config needs. The codecs repeat them in their
-rows, which a test compares: a command that reads a config imports no codec.
+"""Names of the providers' protocols, and the properties of them that the config needs. The codecs state the same
+properties (a test compares both), so that a command which reads a config imports no codec.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Answers of channels: completed for the caller, accounted for, and stored."""
+"""Responses of channels: completed for the caller, charged, and stored."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Answer:
-    """Answer of one channel to a call: completes it for the caller, and stores it."""
+    """Response of one channel to a call: completes it for the caller, and stores it."""
 
     stores_response = False
     """Whether the answer is stored, for a call that names it by its id."""

@@ -38,7 +38,7 @@ Answer: TypeAlias = (
 
 @dataclass
 class Arrival:
-    """A call as it arrived."""
+    """Properties of a call at its arrival."""
 
     method: str
     """Path of the method, `/package.Service/Method`."""

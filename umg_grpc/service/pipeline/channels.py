@@ -1,4 +1,4 @@
-"""The channels of the current config."""
+"""Channels of the current config: the router, and the upstream of each channel."""
 
 from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Channels:
-    """Router and upstreams by channel name. A reload of the config replaces all of them."""
+    """Router, and upstreams by channel name. A reload of the config replaces both."""
 
     router: Router
     text: dict[str, TextUpstream] = field(default_factory=dict)

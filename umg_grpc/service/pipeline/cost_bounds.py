@@ -121,7 +121,9 @@ def cost_bound(
 def _generation_bound(
     request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool
 ) -> CostBound:
-    """Return the bound. `own_messages`: whether the messages are those of the source document."""
+    """Return the cost bound of a text request. `own_messages`: whether its messages are those of the source
+    document.
+    """
     found = _scan(request)
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
     searches = _searches(request)

@@ -67,7 +67,7 @@ def _precedence(error: UmgError) -> tuple[float, float]:
 
 
 def facts_of(error: UmgError) -> ProviderFailure:
-    """Return the facts that follow from the error alone."""
+    """Return the facts of a failure that follow from the error alone, without its attempt."""
     status = int(error.metadata.get("upstream_status", "0"))
     kind = kind_of(Evidence(error.reason, status))
     return ProviderFailure(kind, status, message=clean(error.message, MAX_MESSAGE_CHARACTERS))

@@ -1,4 +1,4 @@
-"""Admitted image calls, and the account of their answers."""
+"""Admitted image calls, and the usage and cost of their responses."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 
 @dataclass(slots=True, kw_only=True)
 class AdmittedImages(Admitted[pb.GenerateImageRequest]):
-    """Admitted call of the image operation."""
+    """Admitted call of the image operation, with the rules of the model's family."""
 
     rules: ImageRules | None
     """Rules of the model's family; None for a model without them."""
@@ -27,7 +27,7 @@ def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> N
 
 
 def account(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
-    """Set the usage and the quantities of the call, whose caller gets `images` images."""
+    """Record the usage and the priced quantities of the call. `images`: number of images that the caller gets."""
     facts, usage = admitted.call.facts, result.usage
     facts.usage = pb.Usage(
         input_tokens=usage.input_tokens,

@@ -1,7 +1,7 @@
-"""Quantities of image calls: those of an answer, their maximum before the call, and an estimate of them.
+"""Quantities that image calls are priced by: of a response, their maximum before the call, and an estimate.
 
-Images are priced by size and quality. Both are those of the request where it determines them, so that the cost is known
-before the call; else the provider's answer has them. The size of family G is its resolution tier (`2K`).
+Images are priced by size and quality. If the request determines both, the cost is known before the call; otherwise the
+provider's response states them. The size of family G is its resolution tier (`2K`).
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Limits and budget of a call: its use of them begins before the first attempt, and ends with the call."""
+"""Limits and budget of a call: acquired before the first attempt, released at the end of the call."""
 
 from datetime import UTC, datetime
 

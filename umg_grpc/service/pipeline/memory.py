@@ -1,4 +1,4 @@
-"""Stores of the gateway that live longer than a call."""
+"""Stores of conversations and reasoning that outlive a call, and the memory budget of answers to be stored."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +14,7 @@ from umg_grpc.wire.core.stream_memory import Budget
 
 @dataclass(frozen=True)
 class Memory:
-    """Stores of the gateway; None for a disabled one."""
+    """Stores that outlive a call; None for a store that the operator disabled."""
 
     conversations: Conversations | None = None
     threads: Threads | None = None

@@ -29,7 +29,9 @@ SIMILARITY = 0.8
 
 
 class Access(NamedTuple):
-    """Model as one key may use it for one operation, with the facts of key and config that hold for all its calls."""
+    """Model that a key may use for one operation, with the properties of key and config that are the same for all its
+    calls.
+    """
 
     caller: Caller
     resolved: Resolved
@@ -130,7 +132,9 @@ def _nearest(caller: Caller, name: str, router: Router) -> list[str]:
 
 
 def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
-    """Return the names with the same beginning, which is as long as needed for at most MAX_COMPARED of them."""
+    """Return the names that share a beginning with `wanted`, of the shortest length that leaves at most MAX_COMPARED
+    names.
+    """
     length = MIN_CHARACTERS
     while len(names := [row for row in names if row[0].startswith(wanted[:length])]) > MAX_COMPARED:
         if length >= len(wanted):
@@ -140,7 +144,7 @@ def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Seq
 
 
 def _end_alike(letters: str, wanted: str) -> bool:
-    """Return whether the names differ by a prefix, for example that of a provider."""
+    """Return whether one name is the other with a prefix, for example the prefix of a provider."""
     return letters.endswith(wanted) or (len(letters) >= MIN_CHARACTERS and wanted.endswith(letters))
 
 

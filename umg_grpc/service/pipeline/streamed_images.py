@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 
 
 class StreamedImages:
-    """State of one stream, whose events it completes on their way to the caller. A stream that breaks off costs the
+    """State of one image stream: completes its events on their way to the caller. A stream that breaks off costs the
     images that were sent before.
     """
 

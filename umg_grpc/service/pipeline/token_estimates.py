@@ -46,8 +46,8 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
 
 
 def text_bytes(request: Request, media: Collection[pb.MediaPart] = ()) -> int:
-    """Return the size of the request without the data of its media: that of its body, since the size of the message
-    takes longer.
+    """Return the size of the request in bytes without the data of its media. Uses the size of its body, since the size
+    of the message takes longer to compute.
     """
     body_size = len(request.source.body)
     size = body_size or request.ByteSize()

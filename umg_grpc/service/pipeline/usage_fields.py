@@ -1,4 +1,4 @@
-"""Names by which usage records are written and reported."""
+"""Field names of usage records, by the unit that they count."""
 
 from collections.abc import Mapping
 

@@ -81,7 +81,9 @@ class _TokenAdapter:
 
 
 def _check_dimensions(request: pb.EmbedRequest, model: pb.Model) -> None:
-    """Raise UmgError for dimensions that the model does not support. Skip a model without known ones."""
+    """Raise UmgError for dimensions that the model does not support. A model whose dimensions are unknown is not
+    checked.
+    """
     if not model.HasField("embedding"):
         return
     if request.HasField("dimensions"):

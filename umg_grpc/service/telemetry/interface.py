@@ -51,7 +51,7 @@ class CallSpan(Protocol):
 
 
 class Telemetry(Protocol):
-    """Source of spans."""
+    """Factory of the spans of calls."""
 
     def begin(self, method: str, caller: TraceContext | None) -> CallSpan:
         """Begin the span of a call. `caller`: its parent; None begins a new trace."""

@@ -1,4 +1,6 @@
-"""Selection of the response shape where one body cannot satisfy both the document and the official SDKs."""
+"""Selection of the response shape (documented or SDK) for operations where one body cannot satisfy both the document
+and the official SDKs.
+"""
 
 from collections.abc import Mapping
 

@@ -87,7 +87,7 @@ class EncodedFile:
 
 
 class EncodedFiles:
-    """Files of one call that stay in base64."""
+    """Files of one call that stay in base64, with the references that stand for them in messages."""
 
     def __init__(self, nonce: bytes) -> None:
         """Create a set without files. `nonce`: random bytes by which a reference differs from all other data."""
@@ -110,8 +110,8 @@ class EncodedFiles:
         self._files.clear()
 
     def describe(self, response: pb.GenerateImageResponse) -> bool:
-        """Set the media types and sizes of the images that are references. Return False if a string of the response
-        stands for a file too: then the body has to be decoded as a whole.
+        """Set the media types and sizes of the images that are references. Return False if a reference also occurs
+        outside of the images: the body then has to be decoded as a whole.
         """
         for image in response.result.images:
             if (file := self.find(image.data)) is not None and (header := file.header) is not None:
@@ -120,7 +120,7 @@ class EncodedFiles:
 
 
 class CutBody:
-    """JSON body that is received in parts, whose long strings become files."""
+    """JSON body that is received in parts, with its long base64 strings replaced by references to files."""
 
     def __init__(self, files: EncodedFiles) -> None:
         self._files = files
@@ -140,7 +140,7 @@ class CutBody:
         return bytes(self._text) if self._cuts and not self._is_whole and self._file is None else None
 
     def feed(self, part: bytes) -> None:
-        """Take the next part."""
+        """Append the next part of the body."""
         if self._is_whole:
             return
         try:

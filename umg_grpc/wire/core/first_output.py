@@ -12,7 +12,7 @@ from umg_grpc.wire.core import sse
 
 
 class Value(Enum):
-    """Shape of a JSON value without output: an empty value, or any value."""
+    """Shape of a scalar JSON value that is not output: only an empty value, or any value."""
 
     EMPTY = auto()  # absent, null, or empty
     ANY = auto()
@@ -20,7 +20,9 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Items:
-    """Shape of a list without output, by the shape of its items. It may be absent or null unless it is required."""
+    """Shape of a list that is not output, by the shape of its items. The list may be absent or null unless it is
+    required.
+    """
 
     shape: "Shape"
     required: bool = False

@@ -15,7 +15,7 @@ _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 class FormPart(NamedTuple):
-    """Part of a form."""
+    """Part of a `multipart/form-data` body."""
 
     name: str
     file_name: str | None

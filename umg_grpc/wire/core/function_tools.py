@@ -1,4 +1,4 @@
-"""Function tools and tool choices, as far as chat and responses have the same form of them, in both directions."""
+"""Function tools and tool choices in the form that chat and responses share, in both directions."""
 
 from collections.abc import Sequence
 

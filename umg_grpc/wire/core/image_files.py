@@ -154,7 +154,7 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Return the size of the canvas of an extended file, else that of the bitstream."""
+    """Return the canvas size of an extended WebP file, or the bitstream size of a simple file."""
     match data[12:16]:
         case b"VP8X":
             return 1 + _little(data, 24, 3), 1 + _little(data, 27, 3)

@@ -1,4 +1,4 @@
-"""Turns with a role that only their own format has: kept as raw JSON for providers of that format."""
+"""Turns whose role only one format has: kept as raw JSON for providers of that format."""
 
 import msgspec
 from msgspec import Raw

@@ -9,8 +9,8 @@ from umg_grpc.wire.core.json import invalid
 
 @dataclass(frozen=True)
 class PageBoundary:
-    """Boundary between two pages: the position before the first model id that is not less than `id`. It stays valid
-    when the list changes.
+    """Boundary between two pages: the position before the first model id that is greater than or equal to `id`. It
+    stays valid when the list changes.
     """
 
     id: str = ""

@@ -1,4 +1,4 @@
-"""Emitters of the events of a candidate's parts while its stream is decoded."""
+"""Emission of the events of a candidate's parts while its stream is decoded."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from umg_grpc.wire.core.surrogates import SurrogateJoiner
 
 
 class PartEvents:
-    """Events of the parts of one candidate, which it numbers."""
+    """Factory of the events of one candidate's parts, which it numbers."""
 
     def __init__(self, index: int = 0) -> None:
         self.count = 0  # of the parts that were started
@@ -40,10 +40,10 @@ class PartEvents:
 
 
 class PartEmitter(PartEvents):
-    """Emitter of a candidate whose format has no starts and ends of parts: it starts and ends them.
+    """Emitter for a candidate whose format does not mark where parts start and end: it derives both from the deltas.
 
-    At most one part is being written. Texts stay open until the next text, since their sources come late; with
-    `keeps_texts` until the end of the answer.
+    At most one part receives text. An ended text part stays open for late citations until the next text part begins, or
+    with `keeps_texts` until the end of the response.
     """
 
     def __init__(self, index: int, *, has_halves: bool, keeps_texts: bool) -> None:

@@ -38,7 +38,7 @@ def decode_body(
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Decode a body that was bounded before. Raise UmgError as `decode_body` does."""
+    """Call a decoder for a body whose size was checked before. Raise UmgError as `decode_body` does."""
     try:
         return decode(*arguments, **named)
     except UmgError:

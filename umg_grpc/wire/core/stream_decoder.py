@@ -219,8 +219,8 @@ class FrameDecoder(_Decoder, ABC):
 
 
 class ModelMember:
-    """Member that holds the model id in the frames of a passed-through stream. The provider's id is replaced by the
-    caller's, all else stays byte for byte.
+    """Member with the model id in the frames of a passed-through stream. It replaces the provider's id by the caller's,
+    and leaves all other bytes unchanged.
     """
 
     def __init__(self, caller_model: str, member: str = "model", parent: str = "") -> None:

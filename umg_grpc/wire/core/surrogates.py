@@ -72,8 +72,8 @@ def _placeholder(escape: "re.Match[bytes]") -> bytes:
 
 
 class SurrogateJoiner:
-    """Joiner of characters that are split between the deltas of one text. A half at the end of a delta is held until
-    the next.
+    """Joiner of characters that are split between the deltas of one text. Half a character at the end of a delta is
+    held until the next delta.
     """
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ input of a model has a tenth of it.
 
 
 class Pieces:
-    """One text that is received in pieces. The pieces are joined from time to time: a piece of a few characters takes
-    ten times its size in memory, and a million pieces take long to release.
+    """Text that is received in pieces, joined from time to time: a piece of a few characters takes ten times its size
+    in memory, and a million pieces take long to release.
     """
 
     __slots__ = ("_blocks", "_last", "size")

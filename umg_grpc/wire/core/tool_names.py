@@ -87,7 +87,7 @@ class ToolNames:
         return self._name(ToolName(call.namespace, call.name))
 
     def of_choice(self, name: str) -> str:
-        """Return the provider's name of a tool that is chosen by its name without a namespace."""
+        """Return the provider's name of the tool that a tool choice names without a namespace."""
         return self._name(self._by_name.get(name) or ToolName("", name))
 
     @cached_property
@@ -139,7 +139,7 @@ class ToolNames:
 
 
 class OpenCalls:
-    """Ids that the gateway gave to calls without an id, until their results are received."""
+    """Ids that the gateway assigned to calls without an id, kept until the results of the calls are received."""
 
     def __init__(self) -> None:
         self._ids = OrderedDict[str, deque[str]]()  # name of the tool -> ids, in order

@@ -66,8 +66,8 @@ def source_path(name: str, source: pb.SourceDocument) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Field names of a struct, and its fields whose values are checked too, since they are structs or lists
-    of structs.
+    """Field names of a struct, and the fields that are searched too because their values are structs or lists of
+    structs.
     """
 
     known: frozenset[str]
