@@ -4,7 +4,7 @@ request to the gateway behind.
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 import pytest
@@ -30,6 +30,8 @@ class Chain:
 
     front: HttpCaller
     behind: HttpCaller
+    direct: dict[tuple[str, str, bool], tuple[Answer, Answer]] = field(default_factory=dict)
+    """Answers of the gateway behind, by case, face and whether they are streamed: it gives the same ones each time."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -161,6 +163,14 @@ async def last_answer(caller: HttpCaller, face: str, model: str, case: Case, *, 
     return first, last
 
 
+async def direct_answer(chain: Chain, face: str, case: Case, *, stream: bool) -> tuple[Answer, Answer]:
+    """Return the same of the gateway behind, which is called once for each case."""
+    key = case.id, face, stream
+    if key not in chain.direct:
+        chain.direct[key] = await last_answer(chain.behind, face, MODEL, case, stream=stream)
+    return chain.direct[key]
+
+
 PAIRS = [
     (case, face)
     for case in CASES
@@ -182,7 +192,7 @@ async def test_the_answer_is_that_without_the_gateway_in_front(
         assert (refused.status, "/v1/responses" in refused.error.message) == (400, True)
         return
     through = await last_answer(chain.front, face, f"via-{upstream}", case, stream=stream)
-    direct = await last_answer(chain.behind, face, MODEL, case, stream=stream)
+    direct = await direct_answer(chain, face, case, stream=stream)
     formats = {face, upstream} if upstream != face else set[str]()
     for one, other in zip(through, direct, strict=True):
         assert comparable(one, case, formats, stream=stream) == comparable(other, case, formats, stream=stream)
@@ -192,8 +202,8 @@ async def test_the_answer_is_that_without_the_gateway_in_front(
 @streamed_or_not
 @pytest.mark.parametrize(**named)
 async def test_all_faces_give_the_same_answer(chain: Chain, case: Case, face: str, stream: bool) -> None:
-    own = await last_answer(chain.behind, face, MODEL, case, stream=stream)
-    other = await last_answer(chain.behind, "messages", MODEL, case, stream=False)
+    own = await direct_answer(chain, face, case, stream=stream)
+    other = await direct_answer(chain, "messages", case, stream=False)
     for one, two in zip(own, other, strict=True):
         formats = {face, "messages"}
         same = comparable(one, case, formats, stream=True), comparable(two, case, formats, stream=True)
