@@ -28,6 +28,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
+def database(prepared_database: Database) -> Database:
+    return prepared_database
+
+
+@pytest.fixture
 async def store(database: Database) -> AsyncIterator[Store]:
     store = await open_store(database.url, database.data_dir)
     yield store

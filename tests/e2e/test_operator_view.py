@@ -100,6 +100,11 @@ RECORDS = [
 SPAN = {"start_time": timestamp(MIDNIGHT), "end_time": timestamp(MIDNIGHT + 2 * DAY)}
 
 
+@pytest.fixture
+def database(prepared_database: Database) -> Database:
+    return prepared_database
+
+
 @asynccontextmanager
 async def gateway_with_records(
     database: Database, records: Sequence[UsageRecord] = RECORDS

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import grpc
+import pytest
 
 from tests.support import video_upstream
 from tests.support.databases import Database
@@ -63,6 +64,11 @@ class Spender:
         since = datetime.now(UTC) - timedelta(hours=1)
         records = UsageRecords(self.gateway.service.store)
         return await records.page(CallFilter(since, only={"key": [self.key_id]}), None, 100)
+
+
+@pytest.fixture
+def database(prepared_database: Database) -> Database:
+    return prepared_database
 
 
 @asynccontextmanager

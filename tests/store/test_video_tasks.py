@@ -31,8 +31,8 @@ async def claim(rows: VideoTasks, now: int, limit: int = 100) -> list[Claim]:
     return await rows.claim(CHANNEL, now, now + 30 * SECOND, limit)
 
 
-async def test_a_due_task_is_claimed_by_one_process(database: Database) -> None:
-    store = await open_store(database.url, database.data_dir)
+async def test_a_due_task_is_claimed_by_one_process(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
     await insert(store, *(task(number) for number in range(40)), task(40, next_poll_micros=NOW + SECOND))
     processes = [VideoTasks(store, f"process {number}") for number in range(4)]
     claimed = await asyncio.gather(*(claim(rows, NOW, 15) for rows in processes))
@@ -42,8 +42,8 @@ async def test_a_due_task_is_claimed_by_one_process(database: Database) -> None:
     await store.aclose()
 
 
-async def test_a_task_is_taken_over_at_the_end_of_the_lease(database: Database) -> None:
-    store = await open_store(database.url, database.data_dir)
+async def test_a_task_is_taken_over_at_the_end_of_the_lease(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
     await insert(store, task(1))
     slow, other = VideoTasks(store, "slow"), VideoTasks(store, "other")
     [first] = await claim(slow, NOW)
@@ -56,8 +56,8 @@ async def test_a_task_is_taken_over_at_the_end_of_the_lease(database: Database) 
     await store.aclose()
 
 
-async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(database: Database) -> None:
-    store = await open_store(database.url, database.data_dir)
+async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
     rows = VideoTasks(store, "alive")
     await insert(store, task(1, state=SUBMITTING, next_poll_micros=NOW + 20 * SECOND, lease_owner="ended"))
     await rows.release(["ended"], NOW)
@@ -65,8 +65,8 @@ async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(database: D
     await store.aclose()
 
 
-async def test_a_notification_during_a_poll_causes_another_poll(database: Database) -> None:
-    store = await open_store(database.url, database.data_dir)
+async def test_a_notification_during_a_poll_causes_another_poll(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
     rows = VideoTasks(store, "process")
     await insert(store, task(1))
     [polled] = await claim(rows, NOW)
@@ -76,8 +76,8 @@ async def test_a_notification_during_a_poll_causes_another_poll(database: Databa
     await store.aclose()
 
 
-async def test_a_state_moves_forward_only(database: Database) -> None:
-    store = await open_store(database.url, database.data_dir)
+async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
     rows = VideoTasks(store, "process")
     await insert(store, task(1))
     assert await rows.advance("task_1", RUNNING) is not None
@@ -92,8 +92,8 @@ async def test_a_state_moves_forward_only(database: Database) -> None:
     await store.aclose()
 
 
-async def test_ended_tasks_are_deleted_by_age_and_number(database: Database) -> None:
-    store = await open_store(database.url, database.data_dir)
+async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
     rows = VideoTasks(store, "process")
     await insert(store, *(task(number) for number in range(6)))
     for number in range(5):

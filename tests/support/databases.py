@@ -35,6 +35,7 @@ class Postgres:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._is_prepared = False
         self._user = _user()
         self._bin = _binaries(directory, self._user)
         if self._user:
@@ -49,11 +50,19 @@ class Postgres:
     def stop(self) -> None:
         self._run("pg_ctl", "-w", "-s", "-D", "data", "-m", "immediate", "stop")
 
-    def create(self, name: str) -> str:
+    def create(self, name: str, template: str = "template1") -> str:
         """Create a database. Return its URL."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            query = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+            connection.execute(query.format(sql.Identifier(name), sql.Identifier(template)))
         return self.url(name)
+
+    async def create_prepared(self, name: str) -> str:
+        """Create a database with the tables of a gateway, as a copy of the first one. Return its URL."""
+        if not self._is_prepared:
+            await (await open_store(self.create("prepared"), self._directory)).aclose()
+            self._is_prepared = True
+        return self.create(name, "prepared")
 
     def url(self, database: str) -> str:
         return f"postgresql://umg@/{database}?host={self._directory}"
@@ -90,6 +99,16 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
         return Database("sqlite", tmp_path)
     server: Postgres = request.getfixturevalue("postgres")
     return Database(server.create(tmp_path.name), tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def prepared_database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """Return a database with empty tables, for tests that are not about the first start."""
+    if request.param == "sqlite":
+        await create_database(tmp_path)
+        return Database("sqlite", tmp_path)
+    server: Postgres = request.getfixturevalue("postgres")
+    return Database(await server.create_prepared(tmp_path.name), tmp_path)
 
 
 def _user() -> str | None:
