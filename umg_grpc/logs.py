@@ -57,8 +57,9 @@ class LineWriter:
 
     def info(self, line: bytes) -> None:
         """Write the line with the next batch; at once without an event loop."""
-        self._buffer.append(line)
-        if len(self._buffer) == 1:
+        is_first = not self._buffer
+        self._buffer += (line, b"\n")
+        if is_first:
             try:
                 asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
             except RuntimeError:
@@ -66,7 +67,7 @@ class LineWriter:
 
     def msg(self, line: bytes) -> None:
         """Write the buffered lines and this line."""
-        self._buffer.append(line)
+        self._buffer += (line, b"\n")
         self.flush()
 
     debug = warning = error = critical = exception = msg
@@ -75,7 +76,7 @@ class LineWriter:
         """Write the buffered lines."""
         lines, self._buffer = self._buffer, []
         with suppress(OSError, ValueError):  # the pipe is broken or the file closed
-            self._file.write(b"".join(line + b"\n" for line in lines))
+            self._file.write(b"".join(lines))
             self._file.flush()
 
 
