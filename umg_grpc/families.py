@@ -159,8 +159,6 @@ def apply(
     A level or budget that is added for an effort is not counted as a change: a provider of the caller's format still
     reads the original effort.
     """
-    if not model.family and suffix is None:
-        return request, False
     if fields and model.family in FAMILIES:
         _reject_fields(fields, model.family)
     if model.family == "famC":

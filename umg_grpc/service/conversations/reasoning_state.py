@@ -8,7 +8,6 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.text_format import TextFormat
 
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
@@ -28,14 +27,6 @@ def needs(request: pb.GenerateRequest) -> bool:
                 if part.HasField("tool_call") and part.tool_call.call_id:
                     return True
     return False
-
-
-def may_be_stripped(request: pb.GenerateRequest, face: TextFormat, *, expected: bool) -> bool:
-    """Return whether the request of a caller's format may lack reasoning although the upstream has that format: clients
-    of some formats do not send it back. Only a model whose provider expects it back, or with reasoning turned on, is
-    likely to need it.
-    """
-    return bool(face.unreturned_reasoning) and (expected or request.HasField("reasoning")) and needs(request)
 
 
 def pinned_channel(request: pb.GenerateRequest) -> str:

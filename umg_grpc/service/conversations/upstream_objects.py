@@ -12,7 +12,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.object_rules import UNKNOWN, ObjectRules, is_public
+from umg_grpc.wire.core.object_rules import UNKNOWN, is_public
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
@@ -40,8 +40,14 @@ def account_objects(
     """
     source = request.source
     own = FORMATS.get(source.format) if source.format in protocols else None
-    if own is not None and not notes.edited and _names_nothing(own.objects, source.body):
-        return []
+    if (
+        own is not None
+        and not notes.edited
+        and own.objects.is_plain(source.body)
+        and b"fileid" not in source.body.lower()
+        and b"\\u" not in source.body  # a letter may be escaped
+    ):
+        return []  # neither a member nor an address in an instruction names an object
     named = list[AccountObject]()
     if own is not None:
         found_in_body = own.objects.in_body(source.body, _reencoded_members(own, notes.edited))
@@ -71,11 +77,6 @@ def _reencoded_members(own: TextFormat, edited: Collection[str]) -> list[str]:
     """Return the members of the body that are encoded again for an upstream of the same format."""
     members = [own.conversation_field, *own.instruction_fields] if "messages" in edited else []
     return [*members, "previous_response_id"] if "previous_response_id" in edited else members
-
-
-def _names_nothing(rules: ObjectRules, body: bytes) -> bool:
-    """Return whether a body surely names no object, neither by a member nor by an address in an instruction."""
-    return rules.is_plain(body) and b"fileid" not in body.lower() and b"\\u" not in body  # a letter may be escaped
 
 
 OBJECT_PARTS = frozenset({"media", "tool_result", "opaque"})

@@ -88,11 +88,6 @@ class Answer:
         self.thread, self.reasoning_mark = None, b""
 
     @property
-    def is_continuable(self) -> bool:
-        """Whether the answer is stored for a call that continues it."""
-        return self.stores_response or self.thread is not None
-
-    @property
     def stores_any(self) -> bool:
         """Whether a part of the answer is stored."""
         return self.stores_response or self.stores_reasoning or self.stores_ids or self.thread is not None
@@ -206,7 +201,7 @@ class Answer:
                     reasoning.remember(owner, self._attempt.channel, candidate.message.parts)
             if self.stores_reasoning:
                 await reasoning.flushed()  # before the call that returns the tool results arrives, at any process
-        if self.is_continuable:
+        if self.stores_response or self.thread is not None:
             await self._store(response, owner, streamed=streamed)
 
     async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:

@@ -22,8 +22,9 @@ class AttemptPlan(Generic[AttemptT]):
         self.encoder: RequestEncoder[AttemptT] = encoder
         self.shared = shared
         self.limiters = shared.limiters  # a reload of the config may replace it during the call
-        self._targets = list(targets)
-        self.is_single = len(self._targets) == 1
+        self.targets = list(targets)
+        """Channels for which the request was not encoded yet."""
+        self.is_single = len(self.targets) == 1
         self._urgent: list[AttemptT] = []  # to try before all others
         self._deferred: list[AttemptT] = []
         self._lossy: list[AttemptT] = []
@@ -31,14 +32,9 @@ class AttemptPlan(Generic[AttemptT]):
         self.encoding_error: UmgError | None = None  # why the request could not be encoded for a channel
 
     @property
-    def has_targets(self) -> bool:
-        """Whether a channel is left for which the request was not encoded yet."""
-        return bool(self._targets)
-
-    @property
     def has_untried(self) -> bool:
         """Whether a channel is left that was not tried yet."""
-        return bool(self._targets or self._deferred or self._lossy)
+        return bool(self.targets or self._deferred or self._lossy)
 
     async def next(self) -> AttemptT | None:
         """Return the next channel that was not tried yet, or is to be tried again immediately; None if there is
@@ -46,9 +42,9 @@ class AttemptPlan(Generic[AttemptT]):
         """
         if self._urgent:
             return self._urgent.pop(0)
-        while self._targets:
+        while self.targets:
             try:
-                attempt = await self.encoder.encode(self._targets.pop(0))
+                attempt = await self.encoder.encode(self.targets.pop(0))
             except UmgError as error:
                 # for this channel only: another one may accept the request
                 self.encoding_error = self.encoding_error or error
@@ -76,7 +72,7 @@ class AttemptPlan(Generic[AttemptT]):
         fields than the one of the attempt that it hedges.
         """
         skipped, found = list[AttemptT](), None
-        while found is None and (self._targets or self._deferred) and (attempt := await self.next()) is not None:
+        while found is None and (self.targets or self._deferred) and (attempt := await self.next()) is not None:
             if attempt.lost_fields > hedged.lost_fields:
                 self._lossy.append(attempt)
                 break
@@ -97,7 +93,7 @@ class AttemptPlan(Generic[AttemptT]):
 
     def encode_again(self, target: Target) -> None:
         """Encode the request for the channel again, and try it before the channels that were not tried yet."""
-        self._targets.insert(0, target)
+        self.targets.insert(0, target)
 
     def add_retry(self, attempt: AttemptT, *, first: bool = False) -> None:
         """Add a channel that may be tried again. `first`: before the other retries."""
@@ -109,7 +105,7 @@ class AttemptPlan(Generic[AttemptT]):
 
     def skip_model(self, model: str) -> None:
         """Remove the channels whose provider serves the model from all further attempts."""
-        self._targets = [target for target in self._targets if target.model != model]
+        self.targets = [target for target in self.targets if target.model != model]
         self._deferred = [attempt for attempt in self._deferred if attempt.target.model != model]
         self._repeatable = [attempt for attempt in self._repeatable if attempt.target.model != model]
         self._lossy = [attempt for attempt in self._lossy if attempt.target.model != model]

@@ -60,6 +60,9 @@ class CallFacts:
     default of the class.
     """
 
+    began_at: float
+    """Arrival of the call, on the clock of `time.perf_counter`."""
+    ended_attempts: list[AttemptRecord]
     model: str = ""
     channel: str = ""
     """Channel of the selected attempt."""
@@ -77,10 +80,6 @@ class CallFacts:
     """Seconds from the call to the first message of its stream."""
     abandoned: tuple[str, ...] = ()
     """Channels of hedged attempts that did not win."""
-
-    def __init__(self) -> None:
-        self.began_at = time.perf_counter()
-        self.ended_attempts: list[AttemptRecord] = []
 
 
 class CallCharges:
@@ -115,7 +114,8 @@ class Call:
 
     def __init__(self, arrival: Arrival) -> None:
         self.arrival = arrival
-        self.facts = CallFacts()
+        self.facts = facts = CallFacts()
+        facts.began_at, facts.ended_attempts = time.perf_counter(), []
         self.charges = CallCharges()
         # the HTTP face chose the request id itself
         self.headers: dict[str, str] = {} if arrival.trusted else {"x-request-id": arrival.request_id}
@@ -156,8 +156,7 @@ class Call:
 CURRENT: ContextVar[Call] = ContextVar("call")
 
 
-def current() -> Call:
-    """Return the call being served. A streaming servicer calls this at its first step: later steps may run in another
-    context.
-    """
-    return CURRENT.get()
+current = CURRENT.get
+"""Function that returns the call being served. A streaming servicer calls it at its first step: later steps may run in
+another context.
+"""

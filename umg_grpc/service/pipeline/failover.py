@@ -211,11 +211,11 @@ class FailoverLoop(Generic[AttemptT]):
                 if not self._plan.is_single:
                     self._plan.add_retry(attempt, first=True)
                 return False
-        generation = health.begin(channel, model, is_last=not self._plan.has_targets)
+        generation = health.begin(channel, model, is_last=not self._plan.targets)
         if not generation:
             if limiter is not None:
                 limiter.release()
-            if self._plan.has_targets:
+            if self._plan.targets:
                 self._plan.defer(attempt)
             else:
                 self._failures.add(circuit_open(self._requested_model, health.seconds_to_probe(channel, model)))

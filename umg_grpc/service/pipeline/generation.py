@@ -222,6 +222,8 @@ def _apply_rules(
     request, notes = decoded
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not request.thread.previous_response_id:
         check_tool_choice(request)  # the tools of a continued thread are in the thread
+    if not resolved.rules.family and resolved.suffix is None:
+        return decoded
     applied, edited = families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
     if applied is request:
         return decoded

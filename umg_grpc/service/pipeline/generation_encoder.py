@@ -144,8 +144,12 @@ class GenerationEncoder:
         ):
             return False  # the provider has the earlier conversation
         if (source_format := request.source.format) in target.channel.protocols:
-            expected = target.quirks.expects_reasoning(source_format)
-            return reasoning_state.may_be_stripped(request, FORMATS[source_format], expected=expected)
+            # clients of some formats do not send it back; only a model whose provider expects it, or with reasoning
+            # turned on, is likely to need it
+            if not FORMATS[source_format].unreturned_reasoning:
+                return False
+            if not request.HasField("reasoning") and not target.quirks.expects_reasoning(source_format):
+                return False
         return reasoning_state.needs(request)
 
     async def _with_reasoning(

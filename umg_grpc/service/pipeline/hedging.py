@@ -64,7 +64,8 @@ async def first_stream(
     hedge to produce output. Other streams are read up to their first message with output, for at most `hold_seconds`:
     failover to another channel is possible until then.
     """
-    call, early = attempts.call, list[Message]()
+    call = attempts.call
+    early: list[Message] = []
     if hedge_seconds is not None and attempts.has_others:
         return await first_to_answer(
             attempts,

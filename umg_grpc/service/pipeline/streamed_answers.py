@@ -88,7 +88,8 @@ class StreamedAnswer:
         if answer.reasoning_mark:
             answer.find_reasoning(message.source_frames)
         is_end = self._unfinished <= 0 and (  # after it the answer is stored, or its usage estimated
-            answer.is_continuable
+            answer.stores_response
+            or answer.thread is not None
             or answer.stores_reasoning
             or (not answer.passthrough and answer.admitted.call.facts.usage is None)
         )

@@ -25,12 +25,12 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
     The maximum is the caller's, but no more than the model's, so that a high value does not reserve a whole limit, and
     no more than `limit`, which the gateway has set.
     """
-    if isinstance(request, pb.GenerateImageRequest):
+    if not isinstance(request, pb.GenerateRequest):
+        if not isinstance(request, pb.GenerateImageRequest):
+            return TokenEstimate(text_bytes(request) // BYTES_PER_TOKEN, 0)
         media_tokens = MEDIA_TOKENS * image_costs.input_count(request)
         return TokenEstimate(image_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
-    if not isinstance(request, pb.GenerateRequest):
-        return TokenEstimate(text_bytes(request) // BYTES_PER_TOKEN, 0)
-    media = list[pb.MediaPart]()
+    media: list[pb.MediaPart] = []
     for message in request.messages:
         for part in message.parts:
             if part.HasField("text"):
