@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from aiohttp import HttpVersion11, hdrs, web
+from multidict import CIMultiDict
 
 from http_facade.exchange import Exchange
 from http_facade.response_start import SENT_LAST, encode_head
@@ -58,7 +59,9 @@ class EventStream:
 
     async def begin(self, headers: Mapping[str, str], frames: bytes = b"") -> None:
         """Send the status line and the headers, and the first frames. Later failures must be sent as events."""
-        head, self.response = encode_head(self._exchange, {**self._headers, **headers}, None)
+        own = CIMultiDict(self._headers)
+        own.extend(headers)  # metadata may have a name several times
+        head, self.response = encode_head(self._exchange, own, None)
         self._exchange.is_begun = True
         self._exchange.cut_off = self.cut_off
         self._sent_at = self._loop.time()

@@ -8,8 +8,10 @@ import time
 from collections.abc import Mapping
 from email.utils import formatdate
 from functools import lru_cache
+from itertools import starmap
 
 from aiohttp import HttpVersion11, hdrs, web
+from multidict import CIMultiDict
 
 from http_facade.exchange import REQUEST_ID_HEADERS, Exchange
 from http_facade.overload_refusals import SERVER
@@ -44,13 +46,14 @@ def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | No
     """Return the head of a successful response, and the response for aiohttp. The body has `length` bytes, or chunks if
     that is None (RFC 9112, section 7.1); a client of HTTP/1.0 gets their bytes up to the end of the connection.
 
-    Raise ValueError for a header with a line break.
+    A multidict may have a name several times. Raise ValueError for a header with a line break.
     """
     request = exchange.request
     stays, is_old = request.keep_alive and not exchange.connection.settings.is_draining(), False
     if exchange.cors is not None:
-        headers = {**headers, **exchange.cors.headers(request.headers)}
-    own = "".join(map("{}: {}\r\n".format, headers, headers.values()))
+        headers = CIMultiDict(headers)
+        headers.update(exchange.cors.headers(request.headers))
+    own = "".join(starmap("{}: {}\r\n".format, headers.items()))
     if not len(headers) == own.count("\r") == own.count("\n"):
         raise ValueError("a header has a line break in it")
     if length is not None:
