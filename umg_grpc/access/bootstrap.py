@@ -95,7 +95,7 @@ async def ensure_bootstrap(
 
 
 def configured_secret(data_dir: Path, variable: str | None) -> str | None:
-    """Return the secret of the bootstrap key that this data dir or `variable` has; None without one."""
+    """Return the bootstrap key's secret from `variable` or the data directory; None if neither has a secret."""
     return variable or _read(data_dir / BOOTSTRAP_FILE)
 
 
@@ -138,8 +138,8 @@ async def _current_row(session: AsyncSession) -> ApiKey | None:
 
 
 def _check_length(current: ApiKey | None) -> None:
-    """Raise UmgError(WRONG_STATE) for a valid key with a short secret, which another start on loopback may have made.
-    Only the prefix of the secret is known here, whose length depends on that of the secret.
+    """Raise UmgError(WRONG_STATE) for a valid key with a short secret, which an earlier start on loopback may have
+    made. The length of the secret follows from the length of its prefix, the only part that is known here.
     """
     if current is not None and len(current.prefix) < MIN_EXPOSED_CHARACTERS // SHOWN_SHARE:
         message = (

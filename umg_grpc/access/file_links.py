@@ -79,7 +79,7 @@ class FileLinks:
         return FileLink(blob_id, name, end)
 
     def _key_of(self, token: str) -> bytes:
-        """Return the key that signed a token; that of new links if none did."""
+        """Return the key that signed a token; if no known key did, the key of new links."""
         for key in self._accepted:
             with suppress(jwt.InvalidTokenError):
                 jwt.decode(token, key, [ALGORITHM], options={"verify_exp": False})

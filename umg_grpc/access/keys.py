@@ -241,8 +241,8 @@ class Keys:
 
 
 def by_secret_hash(row: ApiKey) -> dict[str, Key]:
-    """Return the key by the hash of its secret, and by that of its former secret, with the former prefix and the end of
-    the overlap.
+    """Return the key by the hash of its secret and, during a rotation, by the hash of its former secret with the former
+    prefix and the end of the overlap.
     """
     key = _key_of(row)
     if row.previous_secret_hash is None or key.previous_expire_time is None:

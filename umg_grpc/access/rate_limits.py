@@ -102,7 +102,9 @@ class _Windows(MemoryStorage):
         return (times[0] if times else now, len(times))
 
     def count(self, key: str, expiry: int) -> tuple[int, float]:
-        """Return the number of requests in the window, and the time of the newest; that of its start without one."""
+        """Return the number of requests in the window, and the time of the newest one; the start of the window if it is
+        empty.
+        """
         start = self._now() - expiry
         times = self._window(key, start)
         return len(times), times[-1] if times else start

@@ -199,8 +199,8 @@ class _Key:
             self.slice = None
 
     def next_size(self, now: float) -> int:
-        """Return the size of the next slice: twice that of a slice that was used up before its end, or the requests
-        that were taken from it by its end; 0 after a pause.
+        """Return the size of the next slice: twice the size of the last slice if it was used up early, else the number
+        of requests taken from it; 0 after a pause.
         """
         if now < self.leased_at + LEASE_SECONDS:
             return max(1, 2 * self.size)

@@ -250,7 +250,7 @@ def _key_of_environment(document: Document, path: Path, preset: Provider, auth: 
 
 
 def _service_account(document: Document, path: Path) -> ServiceAccountAuth | None:
-    """Return the auth with the service account of the environment. Report that there is none."""
+    """Return the auth with the service account of the environment. Report a missing service account."""
     if file := document.variable(SERVICE_ACCOUNT_FILE):
         return ServiceAccountAuth(file)
     document.problem((*path, "auth"), f"expected {{kind: service_account, file: FILE}}, or {SERVICE_ACCOUNT_FILE} set")
@@ -358,8 +358,8 @@ def _http_channel(
 
 
 def _base_url(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
-    """Return the URL, "" if there is none. Report one that ends in a path of its protocols, which is added to it at
-    each call.
+    """Return the URL, "" if the entry has no URL. Report a URL that ends in a path of its protocols, since each call
+    adds that path.
     """
     if written is None:
         return ""

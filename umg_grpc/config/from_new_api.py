@@ -120,7 +120,7 @@ def _base_url(kind: int, base: str) -> str:
 
 
 def _json(value: object) -> object:
-    """Return the value in a text of JSON; None if there is none."""
+    """Decode a text as JSON; None if it is not JSON."""
     if not isinstance(value, str) or not value.strip():
         return value
     try:

@@ -99,7 +99,7 @@ async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str],
 
 
 def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> PreparedCall[object] | None:
-    """Return a call to the model that costs next to nothing; None for a model without one."""
+    """Return a minimal call to the model; None for a model without text, embedding and reranking."""
     targets = upstreams.router.targets(model.id)
     target = next(each for each in targets if each.channel.name == channel.name)
     if GENERATE in target.operations and (text := upstreams.text.get(channel.name)) is not None:

@@ -96,7 +96,7 @@ class AnswerBudget:
         self._holders[memory] = None
 
     def _grant_waiting(self) -> None:
-        """Grant the memory for which the longest holder waits, then that of the others in their order while there is
+        """Grant the memory that the longest holder waits for; then grant the other calls in their order while there is
         room.
         """
         oldest = next(iter(self._holders), None)

@@ -82,7 +82,7 @@ class Download:
 
     @property
     def content_type(self) -> str:
-        """Media type as the server declares it, in lower case without parameters; "" without one."""
+        """Media type that the server declares, in lower case without parameters; "" if it declares none."""
         return self.exchange.response.content_type
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -337,7 +337,7 @@ FAULTS = {
 
 
 def _translated(field: str | None, error: UmgError) -> UmgError:
-    """Return the error for a failure of the connection, which the client words as that of a provider."""
+    """Convert an error of the HTTP client, which is worded for providers, to the error for a caller's URL."""
     why = FAULTS.get(error.reason)
     if why is None:  # the gateway has no more connections, for example
         return error

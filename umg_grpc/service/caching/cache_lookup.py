@@ -73,8 +73,8 @@ class CacheEntry:
     seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """Return the cached response or, if there is none, the one that `make` returns, which is then cached. Raises
-        the errors of `make`.
+        """Return the cached response; if it is missing, call `make`, cache its response and return it. Raises the
+        errors of `make`.
         """
         if self.key is None:
             answer, outcome = await make(), BYPASS
@@ -90,9 +90,7 @@ class CacheEntry:
     async def streamed(
         self, make: Callable[[], AsyncGenerator[pb.StreamGenerateResponse, None]]
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached stream as one message or, if there is none, the stream that `make` returns, which is then
-        cached.
-        """
+        """Yield the cached stream as one message; if it is missing, call `make`, cache its stream and yield it."""
         found = None
         if self.key is not None:
             found = await self.lookup.cache.get_or_fill(
@@ -130,7 +128,7 @@ class Recording:
     """Recorder of a stream as it is sent to the caller; caches it as one message."""
 
     def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
-        """Record the stream for `lead`; without one the stream is not cached."""
+        """Record the stream for `lead`. If `lead` is None the stream is not cached."""
         self._entry = entry
         self._lead = lead
         self._message = None if lead is None else pb.StreamGenerateResponse()

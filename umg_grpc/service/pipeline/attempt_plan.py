@@ -68,8 +68,8 @@ class AttemptPlan(Generic[AttemptT]):
         return best
 
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
-        """Return the next untried healthy channel with a free slot, None if there is none. Its request loses no more
-        fields than the one of the attempt that it hedges.
+        """Return the next untried healthy channel with a free slot whose request loses no more fields than the request
+        of the hedged attempt; None if no channel qualifies.
         """
         skipped, found = list[AttemptT](), None
         while found is None and (self.targets or self._deferred) and (attempt := await self.next()) is not None:
@@ -100,7 +100,7 @@ class AttemptPlan(Generic[AttemptT]):
         self._repeatable.insert(0 if first else len(self._repeatable), attempt)
 
     def next_retry(self) -> AttemptT | None:
-        """Return the next channel to try again, None if there is none."""
+        """Return the next channel to retry; None if no retry is planned."""
         return self._repeatable.pop(0) if self._repeatable else None
 
     def skip_model(self, model: str) -> None:

@@ -143,7 +143,7 @@ class Call:
             self.ends_at = time.monotonic() + seconds
 
     def seconds_left(self) -> float:
-        """Return the seconds until the caller's deadline; infinite without one."""
+        """Return the seconds until the caller's deadline; infinite if the caller has no deadline."""
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, answer: Answer) -> None:

@@ -198,8 +198,9 @@ class FailoverLoop(Generic[AttemptT]):
         return None
 
     async def _begin(self, attempt: AttemptT) -> bool:
-        """Take a slot of the channel and begin the attempt. Return whether the channel may be called: one without a
-        slot may be retried later, one whose circuit breaker is not closed is deferred until no other channel is left.
+        """Take a slot of the channel and begin the attempt. Return whether the channel may be called. A channel without
+        a free slot may be retried later; a channel whose circuit breaker is not closed is deferred until no other
+        channel is left.
         """
         call, channel, model, health = self.call, attempt.channel, attempt.target.model, self._shared.health
         limiter = self._plan.limiters.get(channel)

@@ -46,8 +46,8 @@ class ImageDelivery:
                 self._fetcher.check(image.url, field=f"{path}.url")
 
     async def deliver(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
-        """Convert all images of a result. An image that cannot be fetched is left out, unless no other is left: then
-        raise its error. No other channel is tried after it, since the image was paid for.
+        """Convert all images of a result. An image that cannot be fetched is left out; if all images fail, raise the
+        error of the fetch. No other channel is tried after this error, since the images were paid for.
         """
         for image in result.images:
             if not is_described(image):

@@ -153,8 +153,8 @@ class StreamedAnswer:
         logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
 
     async def _estimate_usage(self) -> None:
-        """Estimate the usage of a stream that broke off. The usage that a provider reports before the end of a stream
-        is only that of its start.
+        """Estimate the usage of a stream that broke off. A provider's usage event before the end of the stream only
+        counts the tokens at its start.
         """
         call, aggregator = self._answer.admitted.call, self._aggregator
         if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):

@@ -128,7 +128,7 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
-    """Return a record with the facts of a call that are known at its arrival."""
+    """Return a usage record with the properties of a call that are known at its arrival."""
     arrival, elapsed = call.arrival, time.perf_counter() - call.facts.began_at
     record = UsageRecord(
         record_id=next(log.new_ids),

@@ -40,7 +40,7 @@ class RecentMaximum:
 
     @property
     def value(self) -> float:
-        """Largest value; 0 without one."""
+        """Largest recent value; 0 if there is no value."""
         self._rotate()
         return max(self._latest, self._before)
 

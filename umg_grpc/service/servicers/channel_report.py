@@ -43,7 +43,9 @@ class ChannelReport:
         self._failures = failures
 
     async def list(self) -> pb.ListChannelsResponse:
-        """Return all channels with their health. Without a readable file there are no failures."""
+        """Return all channels with their health. If the file of last failures is unreadable, channels have no last
+        failure.
+        """
         try:
             failures = {failure.key: failure for failure in await asyncio.to_thread(self._failures)}
         except OSError:

@@ -113,8 +113,8 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def _repeated(
         self, call: Call, request: pb.CreateVideoTaskRequest, source_task_id: str | None
     ) -> MediaTask | None:
-        """Return the task of which this submission is a repetition: by its idempotency key, or of an SDK that repeats a
-        request without one.
+        """Return the existing task if this submission repeats one: by its idempotency key or external task id, or as an
+        automatic retry of an SDK that sends no key.
         """
         owner, now = call.caller.key_id, self._tasks.context.now()
         fingerprint = body_hash(request, source_task_id)

@@ -266,7 +266,9 @@ def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opene
 
 
 def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
-    """Return the type that the provider declares if it is one of a video or an image, else that of the result."""
+    """Return the media type that the provider declares if it is a video or image type, else the expected type of the
+    result.
+    """
     declared = headers.get("content-type", "").partition(";")[0].strip().lower()
     is_media = declared in EXTENSIONS and declared.startswith(("video/", "image/"))
     return declared if is_media else result.mime_type

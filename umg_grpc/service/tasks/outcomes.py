@@ -295,7 +295,7 @@ class Outcomes:
         }
 
     def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None) -> Poll:
-        """Return the next poll after one without an answer; later after several in succession."""
+        """Return the next poll after a poll without an answer. The delay grows with each poll without an answer."""
         failures = claim.poll_failures + 1
         pause = min(upstream.poll_seconds * 2.0 ** min(failures - 1, 16), MAX_PAUSE_SECONDS)
         if error is not None and error.retry_after is not None:

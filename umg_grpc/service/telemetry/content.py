@@ -101,8 +101,8 @@ def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse)
 
 
 def open_capture(environment: Mapping[str, str]) -> ContentCapture | None:
-    """Return the capture of the environment; None without one, the default. Raise UmgError(INVALID_FIELD) for a hook
-    that cannot be imported, instead of recording content without it.
+    """Return the content capture that the environment configures; None (the default) if it configures none. Raise
+    UmgError(INVALID_FIELD) for a hook that cannot be imported, since content must not be recorded without redaction.
     """
     if environment.get(CAPTURE, "").lower() not in ENABLING:
         return None

@@ -107,7 +107,7 @@ class OtelCallSpan:
         return attempt
 
     def end(self, found: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the call and its attempts. The usage is that of the last attempt, whose answer the caller got."""
+        """End the call and its attempts. `usage`: of the last attempt, whose answer the caller got."""
         span = self._span
         span.set_attributes({name: value for name, value in found.items() if value is not None})
         if error is not None:

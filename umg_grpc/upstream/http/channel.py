@@ -263,9 +263,9 @@ class HttpChannel:
     def record_failure(
         self, error: UmgError, endpoint: Endpoint, path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Record the endpoint where a call broke and a key that the provider rejected; the error becomes OTHER_KEY
-        where another key is free, and gets the facts for operators. `status`, `headers`: of the answer, if its head
-        arrived.
+        """Record the endpoint where a call broke, and a key that the provider rejected. If another key is free the
+        error becomes OTHER_KEY. Add the facts for operators. `status` and `headers`: from the response, if its head was
+        received.
         """
         add_facts(error, endpoint, path, status, headers)
         if status == UNAUTHORIZED and endpoint.signer is not None and endpoint.signer.discard():

@@ -32,8 +32,8 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 def add_facts(
     error: UmgError, endpoint: "Endpoint", path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
 ) -> None:
-    """Add the facts of a failed call to its error, and mask the channel's secrets in its text for the caller.
-    `status`, `headers`: of the answer, if its head arrived.
+    """Add the facts of a failed call to its error, and mask the channel's secrets in the error's text for the caller.
+    `status` and `headers`: from the response, if its head was received.
     """
     if error.failure is None:  # the caller's own deadline, or a limit of the gateway: the provider did not fail
         return

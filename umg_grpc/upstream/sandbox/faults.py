@@ -20,7 +20,7 @@ _MARK = re.compile(r"\[\[(fail(?::mid|:429)?|slow|refuse|block)\]\]")
 
 
 def mark(text: str) -> str:
-    """Return the first mark of the text, "" without one."""
+    """Return the first mark in the text; "" if it has no mark."""
     found = _MARK.search(text)
     return found[1] if found else ""
 

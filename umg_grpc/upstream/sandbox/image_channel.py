@@ -133,7 +133,9 @@ class SandboxImageCall:
 
     @asynccontextmanager
     async def _deadline(self, seconds: float) -> AsyncGenerator[None, None]:
-        """Raise the provider's timeout after the caller's deadline, in `seconds`, or that of the channel."""
+        """Raise the provider's timeout error after the caller's deadline (`seconds`) or the channel's deadline,
+        whichever is earlier.
+        """
         total = self.upstream.deadlines.total
         try:
             async with asyncio.timeout(max(0.0, min(seconds, total))):

@@ -243,7 +243,7 @@ def _font_of(character: str) -> int | None:
 
 
 def _has(font_index: int, character: str) -> bool:
-    """Return whether the font has the character: its glyph differs from that of a character that no font has."""
+    """Return whether the font has the character: its glyph differs from the font's glyph for missing characters."""
     if character.isspace():
         return True
     try:
@@ -267,8 +267,8 @@ def _plain_font(font_index: int) -> ImageFont.FreeTypeFont:
 
 @lru_cache
 def _font_names() -> tuple[str, ...]:
-    """Return the fonts of this machine in the order of their use: that of the package, or else the one of Pillow, which
-    has only ASCII; then those of the system.
+    """Return the available fonts in order of preference: the package's font, or else Pillow's (ASCII only); then the
+    fonts of the system.
     """
     return (_package_font(), *(name for name in SYSTEM_FONTS if _is_font(name)))
 

@@ -136,8 +136,8 @@ def decode_plan(facts: str) -> VideoPlan:
 
 
 def _has_sound(wanted: pb.VideoParameters, model: str) -> bool:
-    """Return whether the video has audio (readings, 18). Not shown where family D is not sent the field: it has audio,
-    as that of its vendor.
+    """Return whether the video has audio (readings, 18). The document does not show the default of family D; it has
+    audio, as the vendor's own API has.
     """
     if _WITHOUT_SOUND.search(model):
         return False

@@ -52,8 +52,8 @@ class ImageHeader:
 
 
 def sniff_image(data: bytes) -> str:
-    """Return the media type of an image file by its signature, "" for anything else. BMP, TIFF, AVIF and HEIC are
-    recognised too, so that an error can name them.
+    """Detect the media type of an image file by its signature; "" for any other file. BMP, TIFF, AVIF and HEIC are
+    detected, too, so that an error can name them.
     """
     head = data[:16]
     return next((mime for signature, mime in _SIGNATURES if signature.match(head)), "")

@@ -37,8 +37,8 @@ class SseSplitter:
         self._started = False
 
     def whole(self, data: bytes) -> bytes:
-        """Add the received bytes, and return the bytes of all events that they complete, b"" for none. Raise
-        UmgError(UPSTREAM_FAILED) for an event beyond the limit.
+        """Append received bytes, and return the bytes of all events that are complete now; may be empty. Raise
+        UmgError(UPSTREAM_FAILED) for an event beyond the size limit.
         """
         if not self._started:  # the standard ignores a byte order mark there
             data = bytes(self._rest) + data
@@ -68,8 +68,8 @@ class SseSplitter:
         return frames
 
     def rest(self) -> bytes:
-        """Return the remaining bytes at the end of the stream as a complete event, since not every provider ends its
-        last event; b"" for none.
+        """Return the remaining bytes at the end of the stream as a complete event, since some providers do not end
+        their last event; b"" if no bytes remain.
         """
         rest, self._rest = bytes(self._rest), bytearray()
         return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""

@@ -21,5 +21,5 @@ class Signer(Protocol):
 
     @property
     def token(self) -> str:
-        """Cached token, which is masked where a provider repeats it; "" without one."""
+        """Cached token, which is masked in texts of the provider; "" if no token is cached."""
         ...

@@ -74,8 +74,8 @@ class AwsSigner:
 
 
 def canonical_request(method: str, url: str, headers: Mapping[str, str], digest: str) -> str:
-    """Return the text whose hash is signed. The path is encoded once more than it is sent, as for all services but
-    one.
+    """Return the canonical request, whose hash is signed. The path is URL-encoded twice, as all services but one (S3)
+    require.
     """
     sent = URL(url)
     query = sorted(

@@ -36,7 +36,7 @@ class CachedTokenSigner(ABC):
 
     @abstractmethod
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Return a new token. Raise UmgError if there is none."""
+        """Request and return a new token. Raise UmgError if that fails."""
 
     def header(self, token: str) -> Mapping[str, str]:
         """Return the header with the token."""

@@ -119,8 +119,8 @@ def find_program(command: Sequence[str]) -> None:
 
 
 def token_in(output: bytes, now: float, ttl: float) -> Token | None:
-    """Return the token in the output of a program; None if there is none. `ttl`: seconds for which it is valid if it
-    does not state its end.
+    """Return the token in the output of a program; None if the output has no token. `ttl`: lifetime in seconds if the
+    output does not state one.
     """
     text = output.decode("utf-8", "replace").strip()
     end: float | None = None
