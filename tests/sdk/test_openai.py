@@ -88,8 +88,8 @@ FAILURES = [
     Failure("an unknown model's entry", lambda client: client.models.retrieve("nope"), openai.NotFoundError, "nope"),
     Failure("temperature 3", _failing_call("plain", temperature=3), openai.BadRequestError, "temperature"),
     Failure("no messages", _failing_call("plain", messages=[]), openai.BadRequestError, "messages"),
-    Failure("a rate limit of the provider", _failing_call("busy"), openai.RateLimitError, ""),
-    Failure("a broken provider", _failing_call("broken"), openai.InternalServerError, ""),
+    Failure("a rate limit of the provider", _failing_call("busy-whole"), openai.RateLimitError, ""),
+    Failure("a broken provider", _failing_call("broken-whole"), openai.InternalServerError, ""),
     Failure(
         "a wrong key",
         lambda client: client.with_options(api_key="sk-umg-wrong").models.list(),
@@ -113,7 +113,7 @@ async def test_a_failure_is_the_sdks_own_exception(case: Failure, client: AsyncO
     assert caught.value.request_id
 
 
-@pytest.mark.parametrize("model", ["cut", "fails", "ends-early"])
+@pytest.mark.parametrize("model", ["cut-streamed", "fails-streamed", "ends-early-streamed"])
 async def test_a_stream_that_breaks_off_raises(model: str, client: AsyncOpenAI) -> None:
     stream = await client.chat.completions.create(model=model, messages=QUESTION, stream=True)
     with pytest.raises(openai.APIError):
