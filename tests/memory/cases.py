@@ -45,7 +45,6 @@ class Sizes:
             f"stream-{self.unread}-100",
             *(f"stream-{self.read}-{self.piece}{option}" for option in ("", "-uncounted")),
             *(f"{kind}-{self.whole}-0" for kind in ("gzip", "plain", "chunked")),
-            "stream-1-100",
         ]
 
 

@@ -31,7 +31,7 @@ async def run(tmp_path: Path) -> AsyncGenerator[Run, None]:
         async with watched(text, tmp_path) as gateway:
             for face in FACES:
                 for upstream in FACES:
-                    caller = await call(gateway.url, face, f"{upstream}/stream-1-100")
+                    caller = await call(gateway.url, face, f"{upstream}/{STORED}")
                     await caller.ended.wait()
                     assert caller.status == 200
             yield Run(made, gateway, SMALL)
