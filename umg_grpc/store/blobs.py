@@ -108,7 +108,9 @@ class BlobPlace(Protocol):
 
     @property
     def spool(self) -> Path:
-        """Folder for files that are not complete; on the same file system as the place if that is a folder."""
+        """Folder for incomplete files. For a place in a folder it is on the same file system, so that files can be
+        moved.
+        """
         ...
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:

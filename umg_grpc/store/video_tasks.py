@@ -70,7 +70,7 @@ def results_text(results: Sequence[TaskResult]) -> str:
 
 
 class Hold(NamedTuple):
-    """Reserved amount that a task takes over from the process."""
+    """Reserved amount of a call's budget that is transferred to the task, with the lease that it comes from."""
 
     lease: LeaseId
     micro_credits: int

@@ -35,8 +35,8 @@ def to_json(message: Message) -> JsonObject:
 
 
 def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
-    """Return the message of an object of `to_json`. Members without a field are ignored, as those of a newer gateway.
-    Raise ValueError or TypeError for a member of another type.
+    """Return the message of an object that `to_json` made. Unknown members, for example of a newer gateway, are
+    ignored. Raise ValueError or TypeError for a member of the wrong type.
     """
     message = kind()
     for field in fields_of(kind).values():

@@ -19,7 +19,7 @@ class LongText(str):
 
 
 class LongStrings:
-    """Long strings that were cut out of a body, and the body with short ones in their places."""
+    """Long strings that were cut out of a body, and the body with placeholders for them."""
 
     def __init__(self, body: bytes) -> None:
         """Cut the long strings out of a JSON body; none if it has a string that looks like one of the short ones."""

@@ -144,8 +144,8 @@ class MessageEncoder:
             self._turns.pop()
 
     def _turn_blocks(self, role: str) -> list[object]:
-        """Return the list of blocks to which content of the role is added: that of the last turn if it has the role,
-        else that of a new turn.
+        """Return the blocks to which content of the role is appended: the last turn's if it has the role, else a new
+        turn's.
         """
         if not self._turns or self._turns[-1][0] != role:
             self._turns.append((role, []))

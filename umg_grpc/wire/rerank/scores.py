@@ -31,5 +31,5 @@ def logistic(logit: float) -> float:
 
 
 def _remainder(size: float) -> float:
-    """Return the difference to 1 of a logit's probability by its size. The two curves meet with the same slope."""
+    """Return 1 minus the probability of a logit of this absolute value. The two branches meet with the same slope."""
     return 1 / (1 + math.exp(size)) if size <= MAX_LOGIT else MIN_REMAINDER / (1 + math.log1p(size - MAX_LOGIT))
