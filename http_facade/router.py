@@ -1,7 +1,7 @@
 """Router: finds the row of the table of routes for the method and the path of a request."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from aiohttp import web
@@ -46,7 +46,7 @@ def _methods_of(route: Route) -> tuple[str, ...]:
     return ("GET", "HEAD") if route.method == "GET" else (route.method,)
 
 
-@cache
+@lru_cache(maxsize=4)  # a process has one table, and its tests some more
 def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[web.AbstractRoute, int]]:
     """Return aiohttp's router of a table, and the position in the table of each of its routes."""
     patterns, positions = web.UrlDispatcher(), dict[web.AbstractRoute, int]()

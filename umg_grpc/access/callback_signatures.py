@@ -15,8 +15,8 @@ class CallbackSignatures:
     """Signer and verifier of the callback paths that providers call, and signer of the notifications to callers."""
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
-        """Create a signer with the operator's `secret`, see `file_links.link_secret`. `accepted`: further secrets
-        during a rotation, whose paths are valid, and which also sign notifications.
+        """Create a signer with the operator's `secret`, see `link_secret`. `accepted`: further secrets during a
+        rotation, whose paths are valid, and which also sign notifications.
         """
         self._secrets = [each.encode() for each in (secret, *accepted)]
         self._provider_keys = [hmac.digest(each, PROVIDER_PURPOSE, "sha256") for each in self._secrets]

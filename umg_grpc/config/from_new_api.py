@@ -35,7 +35,6 @@ COMPATIBLE: Mapping[int, str] = {8: "", 27: "https://api.perplexity.ai", 40: "ht
 OPENAI_PATHS = frozenset({1, 4, 20, 25, 42, 43, 48})
 """Types whose `base_url` has no version, which the other gateway adds with the path."""
 ENABLED = 1
-CONVERTED = frozenset({"type", "key", "name", "base_url", "models", "model_mapping", "priority", "weight", "status"})
 NOTED = {"param_override": "callers send these fields", "header_override": "set `headers` of the channel"}
 
 

@@ -27,7 +27,7 @@ PAN = 0.1
 """Distance by which the camera moves, of the width."""
 FADE = (0.3, 0.7)
 """Times of the first and the last picture between which one fades into the other, of the length."""
-BLACK, DARK, PALE, WHITE = 16, 40, 180, 235
+DARK, PALE, WHITE = 40, 180, 235
 """Brightness in the range of videos."""
 NEUTRAL = 128
 
