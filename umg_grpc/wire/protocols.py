@@ -1,5 +1,5 @@
-"""Names of the providers' protocols, and the properties of them that the config needs. The codecs state the same
-properties (a test compares both), so that a command which reads a config imports no codec.
+"""Names of the providers' protocols, and the properties of them that the config needs, so that a command which reads a
+config imports no codec. The codecs take the properties from here; a test compares the names with the tables of codecs.
 """
 
 from collections.abc import Mapping

@@ -10,6 +10,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER, KEY_HEADERS
 
 Fields = Mapping[str, object]
 PAGE_SIZE = 1000
@@ -36,7 +37,7 @@ class ModelList:
     """Path below the base URL of a channel."""
     decode: Callable[[bytes], Page]
     """Decoder of a page. Raises ValueError for a body that is no list of models."""
-    key_header: str = "authorization"
+    key_header: str = DEFAULT_KEY_HEADER
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     first_query: str = ""
 
@@ -223,11 +224,13 @@ _OPENAI = ModelList("/models", decode_openai)
 _ANTHROPIC = ModelList(
     "/models",
     decode_anthropic,
-    "x-api-key",
+    KEY_HEADERS["messages"],
     MappingProxyType({"anthropic-version": "2023-06-01"}),
     f"?{urlencode({'limit': PAGE_SIZE})}",
 )
-_GEMINI = ModelList("/models", decode_gemini, "x-goog-api-key", first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}")
+_GEMINI = ModelList(
+    "/models", decode_gemini, KEY_HEADERS["native"], first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}"
+)
 MODEL_LISTS: Mapping[str, ModelList] = MappingProxyType(
     {
         **dict.fromkeys(("chat", "responses", "embeddings", "images", "vidA", "ark_images", "rerank"), _OPENAI),

@@ -12,6 +12,7 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.object_rules import ObjectRules
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
+from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
@@ -169,7 +170,7 @@ class TextFormat:
     """Member of a body that holds the conversation."""
     instruction_fields: tuple[str, ...] = ()
     """Members of a body that hold instructions beside the conversation, and are encoded again when it is."""
-    key_header: str = "authorization"
+    key_header: str = DEFAULT_KEY_HEADER
     """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
     """
 
@@ -195,8 +196,6 @@ class TextFormat:
     """Whether answers are stored unless the request forbids it. Callers name stored answers and their items by id."""
     has_threads: bool = False
     """Whether a request may continue a message thread."""
-    has_cache_marks: bool = False
-    """Whether a body marks the prefixes of the prompt that its provider caches."""
     unreturned_reasoning: bytes = b""
     """Mark, in the bytes of an answer, of reasoning that clients of the format do not send back."""
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None

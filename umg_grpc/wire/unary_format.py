@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.core.object_rules import ObjectRules
+from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import BodyDecoder, UpstreamRequest
 
@@ -74,7 +75,7 @@ class UnaryFormat(Generic[Request, Response]):
     """
     objects: ObjectRules
     """Rules that find the members of a body which name objects in the provider's account."""
-    key_header: str = "authorization"
+    key_header: str = DEFAULT_KEY_HEADER
     """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
     """
     provider_name: str = ""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
@@ -80,7 +81,7 @@ class ImageProtocol:
     max_file_bytes: int = 20 << 20
     """Maximum size of a fetched input image."""
     tasks: ImageTasks | None = None
-    key_header: str = "authorization"
+    key_header: str = DEFAULT_KEY_HEADER
     """Default header for a provider's key: `authorization` with a Bearer token, or any other with the bare key."""
     provider_name: str = ""
     """Name in telemetry (`gen_ai.provider.name`)."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from umg_grpc.errors import UmgError
+from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 
@@ -65,7 +66,7 @@ class VideoProtocol:
     """Whether the provider has cancelled the task. Raises UmgError if it did not decide. None: `2xx` means cancelled,
     `400`, `404`, `405`, `409`, `422` not.
     """
-    key_header: str = "authorization"
+    key_header: str = DEFAULT_KEY_HEADER
     """Header that has the key without an `auth` in the config: `authorization` with a Bearer token, or another one with
     the bare key.
     """
