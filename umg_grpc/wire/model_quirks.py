@@ -1,10 +1,11 @@
 """Application of a provider model's quirks to single values of a request while a codec encodes it."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.report import Report
 
 SAMPLING = ("temperature", "top_p", "top_k")
@@ -35,6 +36,25 @@ def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) ->
         return request.max_output_tokens
     report.drop("max_output_tokens", str(quirks.max_output_tokens))
     return quirks.max_output_tokens
+
+
+def copied_fields(
+    request: pb.GenerateRequest, names: Mapping[str, str], tiers: Collection[str], quirks: Quirks, report: Report
+) -> JsonObject:
+    """Return the fields whose values are the same on both sides, changed to values that the provider accepts. `names`:
+    canonical name -> name in the body; `tiers`: service tiers of the format.
+    """
+    fields: JsonObject = {names[field.name]: value for field, value in request.ListFields() if field.name in names}
+    if "user" in fields:
+        fields["user"] = end_user(request, quirks, report)
+    if (limit := names["max_output_tokens"]) in fields:
+        fields[limit] = output_limit(request, quirks, report)
+    if not supports_sampling(request, quirks, report):
+        fields = {name: value for name, value in fields.items() if name not in SAMPLING}
+    if request.service_tier and request.service_tier not in tiers:
+        del fields["service_tier"]  # value of another format
+        report.drop("service_tier")
+    return fields
 
 
 def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:

@@ -34,13 +34,10 @@ from umg_grpc.wire.core.json import (
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.model_quirks import (
-    SAMPLING,
     THOUGHTS,
     changed_fields,
-    end_user,
-    output_limit,
+    copied_fields,
     supports_reasoning,
-    supports_sampling,
 )
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -320,18 +317,7 @@ def _encode_messages(request: pb.GenerateRequest, report: Report, quirks: Quirks
 
 
 def _encode_sampling(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    fields: JsonObject = {
-        WIRE_NAMES[field.name]: value for field, value in request.ListFields() if field.name in WIRE_NAMES
-    }
-    if "user" in fields:
-        fields["user"] = end_user(request, quirks, report)
-    if "max_tokens" in fields:
-        fields["max_tokens"] = output_limit(request, quirks, report)
-    if not supports_sampling(request, quirks, report):
-        fields = {name: value for name, value in fields.items() if name not in SAMPLING}
-    if request.service_tier and request.service_tier not in SERVICE_TIERS:
-        del fields["service_tier"]  # value of another format
-        report.drop("service_tier")
+    fields = copied_fields(request, WIRE_NAMES, SERVICE_TIERS, quirks, report)
     if request.stop_sequences:
         fields["stop"] = list(request.stop_sequences[:MAX_STOPS])
         if len(request.stop_sequences) > MAX_STOPS:

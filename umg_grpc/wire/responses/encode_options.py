@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.reasoning_effort import nearest_effort
-from umg_grpc.wire.model_quirks import SAMPLING, end_user, output_limit, supports_reasoning, supports_sampling
+from umg_grpc.wire.model_quirks import copied_fields, supports_reasoning
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema
@@ -23,8 +23,9 @@ TRUNCATIONS = {"auto": pb.TRUNCATION_AUTO, "disabled": pb.TRUNCATION_DISABLED}
 TRUNCATION_NAMES = {value: name for name, value in TRUNCATIONS.items()}
 
 # Fields of the same name on both sides.
-COPIED_FIELDS = frozenset(
-    {
+COPIED_NAMES = {
+    name: name
+    for name in (
         "temperature",
         "top_p",
         "max_output_tokens",
@@ -37,8 +38,8 @@ COPIED_FIELDS = frozenset(
         "service_tier",
         "prompt_cache_key",
         "prompt_cache_retention",
-    }
-)
+    )
+}
 
 # Fields that no responses provider supports.
 UNSUPPORTED = (
@@ -117,16 +118,7 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
 
 def _encode_copied_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     """Return the fields of the same name on both sides, with values that the provider accepts."""
-    fields: JsonObject = {field.name: value for field, value in request.ListFields() if field.name in COPIED_FIELDS}
-    if "user" in fields:
-        fields["user"] = end_user(request, quirks, report)
-    if "max_output_tokens" in fields:
-        fields["max_output_tokens"] = output_limit(request, quirks, report)
-    if not supports_sampling(request, quirks, report):
-        fields = {name: value for name, value in fields.items() if name not in SAMPLING}
-    if request.service_tier and request.service_tier not in SERVICE_TIERS:
-        del fields["service_tier"]  # value of another format
-        report.drop("service_tier")
+    fields = copied_fields(request, COPIED_NAMES, SERVICE_TIERS, quirks, report)
     if request.HasField("max_output_tokens") and request.max_output_tokens < MIN_OUTPUT_TOKENS and _is_foreign(request):
         fields["max_output_tokens"] = MIN_OUTPUT_TOKENS
         report.drop("max_output_tokens", str(MIN_OUTPUT_TOKENS))
