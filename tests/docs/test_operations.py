@@ -26,8 +26,8 @@ from umg_grpc.config.models import _ModelEntry
 from umg_grpc.config.scalars import UNITS
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
+from umg_grpc.grpc_face import STREAMS
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.server import STREAMS
 from umg_grpc.service import metric_levels, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation

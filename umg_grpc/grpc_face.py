@@ -1,0 +1,93 @@
+"""The gRPC server of the service: its listener, its health and its end."""
+
+import asyncio
+from typing import Self
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from umg_grpc.server import SERVICES, Service
+
+LAST_WORDS_SECONDS = 2.0  # time to send its error to each call that outlasts the drain
+CONNECTIONS = 8192
+"""Maximum number of gRPC connections of a process, as many as those of HTTP by default. Further ones are closed."""
+STREAMS = 8192
+"""Maximum number of calls in flight on a connection: above the limit of the load shedder, which rejects a call that a
+client would otherwise queue.
+"""
+
+
+class GrpcFace:
+    """The gRPC server of the service."""
+
+    def __init__(
+        self, server: grpc.aio.Server, health_servicer: health.aio.HealthServicer, port: int, service: Service
+    ) -> None:
+        self.port = port
+        self._service = service
+        self._server = server
+        self._health = health_servicer
+
+    @classmethod
+    def bind(
+        cls,
+        service: Service,
+        address: str,
+        *,
+        message_limit: int,
+        share_port: bool = False,
+        connections: int = CONNECTIONS,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> Self:
+        """Listen on the address, whose calls wait until `start`. `share_port` lets several processes listen on one
+        port; without it a second process fails instead of receiving half of the calls. `credentials`: of TLS; None
+        listens without TLS. Raise OSError if the address is not available.
+        """
+        server = grpc.aio.server(
+            interceptors=[service.interceptor], options=_options(message_limit, share_port, connections)
+        )
+        service.register(server)
+        health_servicer = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
+        reflection.enable_server_reflection([*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+        try:
+            if credentials is None:
+                port = server.add_insecure_port(address)
+            else:
+                port = server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            reason = str(error).partition("; set GRPC_VERBOSITY")[0]
+            raise OSError(f"cannot listen on {address} for gRPC: {reason}") from None
+        return cls(server, health_servicer, port, service)
+
+    async def start(self) -> None:
+        """Accept calls."""
+        await self._server.start()
+        for name in ["", *SERVICES, health.SERVICE_NAME]:
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    async def announce_drain(self) -> None:
+        """Set the health of all services to NOT_SERVING. Calls are still accepted."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self, drain: float) -> None:
+        """Stop accepting calls, and give the calls in flight `drain` seconds."""
+        await self.announce_drain()
+        cut_off_timer = asyncio.get_running_loop().call_later(drain, self._service.cut_off)
+        await self._server.stop(drain + LAST_WORDS_SECONDS)
+        cut_off_timer.cancel()
+
+
+def _options(message_limit: int, share_port: bool, connections: int) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", int(share_port)),
+        ("grpc.max_receive_message_length", message_limit),
+        ("grpc.max_send_message_length", -1),  # an answer may be larger than a request
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # a client that pings more often is disconnected
+        ("grpc.max_concurrent_streams", STREAMS),
+        ("grpc.server_handshake_timeout_ms", 10_000),
+        ("grpc.max_allowed_incoming_connections", connections),  # those whose handshake never ends too
+    ]
