@@ -59,7 +59,7 @@ class Observations:
 
 @dataclass(slots=True)
 class Row(Observations):
-    """Metrics of the calls with the same labels since the last flush to the library."""
+    """Durations and further metrics of the calls with the same labels since the last flush to the library."""
 
     first_outputs: Observations = field(default_factory=Observations)
     input_tokens: int = 0

@@ -14,7 +14,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import CACHE, DROPPED, cache_seconds
+from umg_grpc.wire.core.headers import CACHE, DROPPED, ROUTE, cache_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
@@ -121,7 +121,7 @@ class CacheEntry:
         if outcome == HIT:
             call.facts.model, call.facts.is_cached = self.model, True
             if call.caller.show_route:
-                call.headers["x-umg-route"] = "channel=; attempts=0; reason=cached response"
+                call.headers[ROUTE] = "channel=; attempts=0; reason=cached response"
 
 
 class Recording:

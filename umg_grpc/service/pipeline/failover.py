@@ -25,9 +25,8 @@ from umg_grpc.service.pipeline.failure_policy import (
 )
 from umg_grpc.store.usage_records import AttemptRecord, storable
 from umg_grpc.upstream_answer import ANSWER, UpstreamAnswer
-from umg_grpc.wire.core.headers import DROPPED
+from umg_grpc.wire.core.headers import DROPPED, ROUTE
 
-ROUTE = "x-umg-route"
 CALLER_LEFT = "left"
 CANCELLED = "CANCELLED"
 

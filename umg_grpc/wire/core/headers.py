@@ -9,6 +9,8 @@ from umg_grpc.v1 import pb
 STRICT, TIMEOUT, CACHE = "x-umg-strict", "x-umg-timeout", "x-umg-cache"
 DROPPED = "x-umg-dropped"
 """Response header with the fields that the provider was not sent, see `Report.header`."""
+ROUTE = "x-umg-route"
+"""Response header with the selected channel, the number of attempts and the reason, for keys that may see it."""
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
 UNIT_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_CACHE_SECONDS = 30 * 86400

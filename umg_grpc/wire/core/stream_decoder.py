@@ -165,7 +165,7 @@ class FrameDecoder(_Decoder, ABC):
                         if self.done:
                             stop = len(frames)
                             break
-                    window //= 8 if start else 1  # the others are recognised by the first frame
+                    window //= 8 if start else 1  # the first frame is always decoded: the others are compared with it
                     start = stop
                 if start < len(frames):
                     end = frames.find(blank, start + window)
