@@ -48,16 +48,16 @@ _PIXELS = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
 SIZE_WITH_ASTERISK = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCII)
 
 
-def nearest_ratio(size: str, at: str = "size") -> str:
+def nearest_ratio(size: str) -> str:
     """Return one of the ten ratios for a ratio, or the nearest one for a pixel size (`1024x1024`), by the
     logarithm of the ratio, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD) naming the
-    field `at` for any other text.
+    field `size` for any other text.
     """
     if size in RATIO_PIXELS:
         return size
     if (found := _PIXELS.fullmatch(size)) is None:
         problem = f"expected {one_of(RATIO_PIXELS)}, or pixels such as `1024x1024`; correct it"
-        raise invalid_value(at, problem)
+        raise invalid_value("size", problem)
     return nearest_ratio_of(int(found[1]), int(found[2]))
 
 

@@ -305,18 +305,6 @@ def test_added_messages_add_their_own_tokens_to_the_count(turns: list[str], adde
     assert difference == sum(4 + COUNTER.count_text(words) for words in added)
 
 
-@given(st.lists(st.text(max_size=20), max_size=30), st.lists(st.text(max_size=20), max_size=10))
-def test_a_stream_counts_as_its_text_in_one_piece(deltas: list[str], thoughts: list[str]) -> None:
-    usage = COUNTER.estimate_usage(question(), deltas, thoughts)
-    reasoning = COUNTER.count_text("".join(thoughts))
-    assert usage == pb.Usage(
-        input_tokens=COUNTER.count_request(question()),
-        output_tokens=COUNTER.count_text("".join(deltas)) + reasoning,
-        reasoning_tokens=reasoning,
-        estimated=True,
-    )
-
-
 def test_an_answer_in_one_piece_is_counted_by_its_text() -> None:
     call = pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", arguments_json='{"city":"Hamburg"}'))
     parts = [pb.Part(reasoning=pb.ReasoningPart(texts=["Rain, perhaps."])), text("It rains."), call]
@@ -397,4 +385,4 @@ def test_an_estimate_ends_at_the_largest_count() -> None:
     pages = b"%PDF" + b"/Type/Page " * (MAX_COUNT // PAGE_TOKENS + 1)
     request = pb.GenerateRequest(messages=[user(pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, data=pages)))])
     assert COUNTER.count_request(request) == MAX_COUNT
-    assert COUNTER.estimate_usage(request, []).input_tokens == MAX_COUNT
+    assert COUNTER.estimate_response(request, pb.GenerateResponse()).input_tokens == MAX_COUNT

@@ -57,22 +57,6 @@ class TokenCounter:
         """
         return self._count(part_pieces(parts), sample)
 
-    def estimate_usage(
-        self, request: pb.GenerateRequest, texts: Iterable[str], reasoning: Iterable[str] = ()
-    ) -> pb.Usage:
-        """Return the estimated usage of an answer without usage from the provider, or of one that was cut off.
-
-        `texts` is all generated content except reasoning (text, names and arguments of tool calls). Pieces of a stream
-        are joined before they are counted.
-        """
-        reasoning_tokens = self.count_text("".join(reasoning))
-        return pb.Usage(
-            input_tokens=self.count_request(request),
-            output_tokens=self.count_text("".join(texts)) + reasoning_tokens,
-            reasoning_tokens=reasoning_tokens,
-            estimated=True,
-        )
-
     def estimate_response(
         self, request: pb.GenerateRequest, response: pb.GenerateResponse, sample: int | None = None
     ) -> pb.Usage:

@@ -22,6 +22,7 @@ FIRST_DELAY_SECONDS = 0.2
 LONGEST_DELAY_SECONDS = 30.0
 STABLE_SECONDS = 60.0  # a child that lived this long did not fail at its start
 LOG_TAIL_CHARACTERS = 2000
+SLOTS = 4  # requests processed at once; more wait in the child
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -46,14 +47,9 @@ class Endpoint:
 class LocalModel:
     """Model in a child process that runs from `start` to `close`, on the event loop that starts it."""
 
-    def __init__(self, model: TextModel, weights: Path, *, slots: int = 4, threads: int | None = None) -> None:
-        """Create a model. `slots`: requests processed at once, more wait in the child. `threads`: by default
-        `spare_cores()`.
-        """
+    def __init__(self, model: TextModel, weights: Path) -> None:
         self._model = model
         self._weights = weights
-        self._slots = slots
-        self._threads = threads or spare_cores()
         self._log = logger.bind(model=model.model)
         self._latest = AsyncValue[Endpoint](model.model)
         self._task: asyncio.Task[None] | None = None
@@ -124,14 +120,14 @@ class LocalModel:
         self, process: asyncio.subprocess.Process, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader
     ) -> None:
         """Publish the endpoint when the child is ready. Return when the child has ended."""
-        api_key = secrets.token_urlsafe(32)
+        api_key, threads = secrets.token_urlsafe(32), spare_cores()
         settings = child.Settings(
             weights=str(self._weights),
             model=self._model.model,
             api_key=api_key,
-            slots=self._slots,
+            slots=SLOTS,
             slot_context=self._model.slot_context,
-            threads=self._threads,
+            threads=threads,
         )
         started = time.monotonic()
         stdin.write(json.dumps(settings).encode() + b"\n")
@@ -141,7 +137,7 @@ class LocalModel:
             ready: child.Ready = json.loads(line)
             self._latest.publish(Endpoint(f"http://127.0.0.1:{ready['port']}/v1", api_key, process.pid))
             seconds = round(time.monotonic() - started, 2)
-            self._log.info("the local model is ready", pid=process.pid, seconds=seconds, threads=self._threads)
+            self._log.info("the local model is ready", pid=process.pid, seconds=seconds, threads=threads)
             await stdout.read()  # ends when the process does
             self._latest.publish(None)
         async with asyncio.timeout(END_SECONDS):

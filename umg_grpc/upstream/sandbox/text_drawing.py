@@ -83,23 +83,23 @@ class TextBlock:
             _draw_line(pen, line, left + indent, baseline, self.size, ink)
 
 
-def fit_text(text: str, width: int, height: int, largest: int, smallest: int = SMALLEST) -> TextBlock:
+def fit_text(text: str, width: int, height: int, largest: int) -> TextBlock:
     """Return the text at the largest font size at which it fits into a box. A text that fits at no size is cut and ends
     in an ellipsis; a box that is too small for a single character gives no lines.
     """
-    size = max(largest, smallest)
+    size = max(largest, SMALLEST)
     while True:
         lines = wrap_text(text, size, width)
-        if len(lines) * size * LINE_HEIGHT <= height and not _breaks_words(lines, text, size, smallest):
+        if len(lines) * size * LINE_HEIGHT <= height and not _breaks_words(lines, text, size):
             return TextBlock(tuple(lines), size)
-        if size <= smallest:
+        if size <= SMALLEST:
             return TextBlock(_cut(lines, size, width, int(height / (size * LINE_HEIGHT))), size)
-        size = max(smallest, int(size * _STEPS))
+        size = max(SMALLEST, int(size * _STEPS))
 
 
-def _breaks_words(lines: list[str], text: str, size: int, smallest: int) -> bool:
+def _breaks_words(lines: list[str], text: str, size: int) -> bool:
     """Return whether a word was broken that a smaller size would keep whole."""
-    if size <= max(smallest, 2 * SMALLEST):
+    if size <= 2 * SMALLEST:
         return False
     whole = {word for word in text.split() if not any(_is_wide(each) for each in word)}
     return any(

@@ -65,22 +65,11 @@ class _Content:
 class SandboxVideo:
     """Simulated channel for videos, a `VideoUpstream`. One thread encodes, the others wait."""
 
-    def __init__(
-        self,
-        *,
-        total_seconds: float,
-        queue_seconds: float = QUEUE_SECONDS,
-        run_seconds: float = RUN_SECONDS,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """Create a channel whose tasks are queued and run for a time. `total_seconds`: time after which a task that has
-        no end is given up.
-        """
+    def __init__(self, *, total_seconds: float, now: Callable[[], float] = time.time) -> None:
+        """Create a channel. `total_seconds`: time after which a task that has no end is given up."""
         self.max_batch = MAX_BATCH
         self.first_poll_seconds = self.poll_seconds = POLL_SECONDS
         self.deadline_seconds = total_seconds
-        self._queue_seconds = queue_seconds
-        self._run_seconds = run_seconds
         self._now = now
         self._executor = ThreadPoolExecutor(1, "sandbox-video")
         self._encodings: dict[str, Future[Sequence[ProviderResult]]] = {}
@@ -111,10 +100,10 @@ class SandboxVideo:
 
     async def _status(self, task: ProviderTask, seconds: float) -> ProviderStatus:
         plan = decode_plan(task.facts)
-        running = self._now() - plan.submit_time - self._queue_seconds
+        running = self._now() - plan.submit_time - QUEUE_SECONDS
         if running < 0:
             return ProviderStatus(state=pb.VIDEO_TASK_STATE_QUEUED, progress_percent=0)
-        share = min(running / self._run_seconds, 1) if self._run_seconds else 1
+        share = min(running / RUN_SECONDS, 1)
         if plan.fault and share >= FAULT_SHARE:
             if plan.fault in FAILURES:
                 return ProviderStatus(state=pb.VIDEO_TASK_STATE_FAILED, error=FAILURES[plan.fault])
@@ -149,7 +138,7 @@ class SandboxVideo:
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
         """Cancel a task that is queued, see `VideoUpstream`."""
-        return self._now() < decode_plan(task.facts).submit_time + self._queue_seconds
+        return self._now() < decode_plan(task.facts).submit_time + QUEUE_SECONDS
 
     @asynccontextmanager
     async def content(

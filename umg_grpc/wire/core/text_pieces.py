@@ -54,16 +54,14 @@ class Pieces:
 class ToolInputs:
     """Tool call inputs that a decoder buffers until they are complete. One instance per stream."""
 
-    def __init__(self, max_characters: int = MAX_INPUT_CHARACTERS) -> None:
-        """Set the limit `max_characters` of the characters of all inputs together."""
-        self._max_characters = max_characters
+    def __init__(self) -> None:
         self._size = 0
 
     def append(self, pieces: Pieces, text: str) -> None:
         """Append a piece to an input. Raise UmgError(UPSTREAM_FAILED) beyond the limit."""
         self._size += len(text)
-        if self._size > self._max_characters:
-            message = f"the provider's answer calls tools with more than {self._max_characters} characters of input"
+        if self._size > MAX_INPUT_CHARACTERS:
+            message = f"the provider's answer calls tools with more than {MAX_INPUT_CHARACTERS} characters of input"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
         if text:
             pieces.append(text)

@@ -87,9 +87,9 @@ def check_images(result: pb.ImageResult, failures: Sequence[UmgError]) -> None:
     result.usage.image_count = len(result.images)
 
 
-def no_image(message: str, status: str = "200") -> UmgError:
+def no_image(message: str) -> UmgError:
     """Return the error for an answer without an image although nothing was refused: another attempt may succeed."""
-    error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=status)
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="200")
     return error.with_failure(Failure.TRANSIENT)
 
 

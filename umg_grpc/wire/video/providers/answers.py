@@ -85,11 +85,11 @@ def time_of(value: Text) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if seconds <= LAST_SECOND else None
 
 
-def seconds_used(results: Sequence[ProviderResult], total: float | None = None) -> int:
+def seconds_used(results: Sequence[ProviderResult]) -> int:
     """Return the seconds of all videos together, rounded up; 0 if they are not known."""
     lengths = [result.duration_seconds or 0 for result in results if result.variant == pb.VIDEO_VARIANT_VIDEO]
     # a length of 5.041 s is the encoder's rounding to frames, of a video of 5 s
-    return math.ceil(round(total if total is not None else sum(lengths), 1))
+    return math.ceil(round(sum(lengths), 1))
 
 
 def progressing(word: str, words: Mapping[str, State], percent: float | None = None) -> ProviderStatus:

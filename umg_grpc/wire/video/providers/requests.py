@@ -26,10 +26,10 @@ MEDIA_FIELDS = frozenset({"media"})
 IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
 
 
-def json_request(path: str, body: JsonObject, report: Report | None = None, *, method: str = "POST") -> ProviderRequest:
-    """Return a request with a JSON body."""
+def json_request(path: str, body: JsonObject, report: Report | None = None) -> ProviderRequest:
+    """Return a POST request with a JSON body."""
     return ProviderRequest(
-        method=method, path=path, body=msgspec.json.encode(body), headers=JSON_HEADERS, report=report or Report()
+        method="POST", path=path, body=msgspec.json.encode(body), headers=JSON_HEADERS, report=report or Report()
     )
 
 
