@@ -7,7 +7,8 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline import validation
 from umg_grpc.v1 import pb
-from umg_grpc.video_families import DOCUMENTED, FAMILIES, PATHS, RULES, check, video_family
+from umg_grpc.video_checks import check
+from umg_grpc.video_families import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
 
 UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(RULES)
 FIRST, LAST, REFERENCE = (

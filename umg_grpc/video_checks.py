@@ -1,0 +1,287 @@
+"""Checks of submissions of videos by the rules of their models (video document).
+
+The faces decode the form of a body; `check` is called once by the service, for HTTP and gRPC callers alike. An error
+has the canonical path of its field and, where the document has one, the document's text. Models without a family are
+not checked. Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.video_families import (
+    ANY_ROLE,
+    DOCUMENTED,
+    E_3,
+    E_V1,
+    FAMILIES,
+    FIRST,
+    IMAGE,
+    IMAGES,
+    LAST,
+    MASK,
+    MAX_SIDE,
+    MIN_SIDE,
+    OMNI,
+    PATHS,
+    REFERENCE,
+    RULES,
+    TEXT,
+    UNIFIED,
+    VIDEO,
+    D,
+    G,
+    Role,
+    Rules,
+    Value,
+    video_family,
+)
+
+_SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)
+_SIZE_OF_ALL = re.compile(r"([0-9]{1,5})[*x]([0-9]{1,5})", re.ASCII)
+_HTTP = re.compile(r"https?://[^/?#\s]+")
+_HTTPS = re.compile(r"https://[^/?#\s]+", re.IGNORECASE)
+_EXTERNAL_ID = re.compile(r"[A-Za-z0-9._-]{1,191}")
+_OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
+
+
+def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: str = "") -> pb.CreateVideoTaskRequest:
+    """Return a copy of the request with the entry, the kind and the documented defaults of its model.
+
+    `family` and `upstream_model` are those of the operator's config, if it has them: an operator's own id is checked by
+    the rules of a documented upstream model, or else of its family. Raises UmgError with the canonical path of the
+    field and the document's text: UNSUPPORTED_FIELD for a parameter that the model does not have, MISSING_FIELD, and
+    INVALID_FIELD for a value outside its set or range and for a model of another entry.
+    """
+    checked = pb.CreateVideoTaskRequest()
+    checked.CopyFrom(request)
+    checked.entry = request.entry or UNIFIED
+    rules = _rules(checked, family, upstream_model)
+    _check_entry(checked)
+    if rules is not None:
+        _check_media(checked, rules)
+        _check_parameters(checked.parameters, rules, checked.model)
+        _check_agreement(checked.parameters)
+        _set_defaults(checked.parameters, rules)
+    _set_kind(checked)
+    return checked
+
+
+def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
+    """Return the rules of the model in its entry; None for a model without a family. Raise UmgError for one that the
+    entry does not serve.
+    """
+    model, rules = request.model, RULES[request.entry]
+    family = family if family in FAMILIES else video_family(model, upstream_model)
+    documented = next((known for known in (model, upstream_model) if known in DOCUMENTED), None)
+    if documented in rules or (documented is None and family in rules):
+        return rules[documented or family]
+    if request.entry == D:
+        raise _invalid("model", f"unsupported seedance-family model: {model}")
+    if not family:
+        return None
+    paths = [PATHS[entry] for entry, others in RULES.items() if (documented or family) in others]
+    raise _invalid("model", f"`model`: {model} is not served by this entry; submit it to {' or '.join(paths)}")
+
+
+# --- rules of the entries
+
+
+def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
+    """Raise UmgError where the request breaks a rule of its entry that does not depend on the model."""
+    if request.HasField("callback_url"):
+        if request.entry == G:
+            raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
+        if not _HTTP.match(request.callback_url) and request.entry != E_3:
+            raise _invalid("callback_url", "callback_url must be an absolute http or https URL")
+        if request.entry == E_3 and not _HTTPS.match(request.callback_url):
+            raise _invalid("callback_url", "callback_url must be an absolute https URL")
+    if request.HasField("external_task_id") and not _EXTERNAL_ID.fullmatch(request.external_task_id):
+        problem = "external_task_id must be 1 to 191 ASCII letters, digits, `-`, `_` or `.`"
+        raise _invalid("external_task_id", problem)
+    if request.entry == D and not request.parameters.prompt.strip():
+        raise _missing("parameters.prompt", "text content is required")
+    if request.parameters.extra_json:
+        try:
+            msgspec.json.decode(request.parameters.extra_json, type=dict[str, msgspec.Raw])
+        except (ValueError, RecursionError):
+            raise _invalid("parameters.extra_json", "parameters.extra_json must be one JSON object") from None
+
+
+def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
+    """Raise UmgError for media that the model does not accept in these kinds, roles and numbers. Give images without a
+    role theirs: one is the first frame; of two on vidB-3.1 and Entry E the second is the last.
+    """
+    media, model = request.parameters.media, request.model
+    for position, medium in enumerate(media):
+        at = f"parameters.media[{position}]"
+        if medium.kind not in rules.kinds or (medium.kind == IMAGE and rules.max_images == 0):
+            kind = pb.VideoMediaKind.Name(medium.kind).rpartition("_")[2].lower()
+            raise _unsupported(at, f"`{at}`: model {model} takes no {kind} input; leave it out")
+        if medium.role not in rules.roles:
+            role = pb.VideoMediaRole.Name(medium.role).removeprefix("VIDEO_MEDIA_ROLE_").lower()
+            raise _unsupported(at, f"`{at}`: model {model} takes no medium of role {role}; leave it out")
+    images = [medium for medium in media if medium.kind == IMAGE and medium.role != MASK]
+    roles = [image.role for image in images]
+    for frame, name in ((FIRST, "first"), (LAST, "last")):
+        if roles.count(frame) > 1:
+            second = [position for position, medium in enumerate(media) if medium.role == frame][1]
+            at = f"parameters.media[{second}]"
+            raise _invalid(at, f"`{at}`: it is the second {name} frame; send one")
+    if LAST in roles and REFERENCE in roles:
+        raise _invalid(_at(media, LAST), "last frame image content cannot be mixed with reference image")
+    if LAST in roles and FIRST not in roles and request.entry not in (E_V1, E_3):
+        raise _invalid(_at(media, LAST), "a last frame image needs a first frame image; add one with role first_frame")
+    if rules.max_images and len(images) > rules.max_images:
+        raise _invalid(
+            "parameters.media",
+            f"`parameters.media`: model {model} takes at most {rules.max_images} image(s); send fewer",
+        )
+    if rules.needs_image and not images:
+        raise _missing("parameters.media", f"`parameters.media`: model {model} makes a video of an image; add one")
+    _check_kind(request, images)
+    frames = 2 if request.entry in (E_V1, E_3) else rules.max_images or 1
+    if request.kind != OMNI and all(role == ANY_ROLE for role in roles) and len(images) <= frames:
+        for image, frame in zip(images, (FIRST, LAST), strict=False):
+            image.role = frame
+
+
+def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia]) -> None:
+    """Raise UmgError for media that do not fit the kind of the task, where the caller selected it (Entry E: by its
+    path), and beyond the limits of the omni models.
+    """
+    media = request.parameters.media
+    omni = request.model.endswith("-omni")
+    if request.entry == E_3 and request.model in DOCUMENTED and request.kind and (request.kind == OMNI) != omni:
+        raise _invalid("model", f"`model`: {request.model} is not of the kind of this path; call the path of its kind")
+    if request.kind == TEXT and images:
+        raise _unsupported(
+            "parameters.media[0]", "`parameters.media[0]`: text to video takes no image; submit it as image to video"
+        )
+    if request.kind == IMAGES and not images:
+        raise _missing("parameters.media", "`parameters.media`: image to video needs an image; add one")
+    if request.kind in (TEXT, IMAGES) and request.entry in (E_V1, E_3) and any(item.kind == VIDEO for item in media):
+        raise _unsupported("parameters.media", "`parameters.media`: only omni video takes reference videos")
+    if request.entry == E_3 and (request.kind == OMNI or omni):
+        videos = sum(item.kind == VIDEO for item in media)
+        others, allowed = len(media) - videos, _OMNI_OTHERS_WITH_VIDEO if videos else _OMNI_OTHERS
+        if videos > 1:
+            raise _invalid("parameters.media", "`parameters.media`: at most 1 reference video is allowed; send one")
+        if others > allowed:
+            given = "with a reference video" if videos else "without a reference video"
+            raise _invalid(
+                "parameters.media",
+                f"`parameters.media`: at most {allowed} reference inputs are allowed {given}; send fewer",
+            )
+
+
+# --- rules of the parameters
+
+
+def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) -> None:
+    """Raise UmgError for a parameter that the model does not have, for a missing one, and for a wrong value."""
+    for name in _present(parameters):
+        path = f"parameters.{name}"
+        if name in rules.always:
+            continue
+        if name not in rules.accepted:
+            raise _unsupported(path, f"`{path}`: model {model} has no such parameter in this entry; leave it out")
+        value = getattr(parameters, name)
+        if rules is RULES[D]["vidD-2-0-fast-260128"] and value == "1080p":
+            raise _invalid(path, f"the fast model {model} does not support 1080p")
+        if name in rules.values and value not in rules.values[name]:
+            allowed = ", ".join(str(choice) for choice in rules.values[name])
+            raise _invalid(path, f"`{path}`: {_shown(value)} is none of its values on model {model}: {allowed}")
+        if name in rules.ranges and not rules.ranges[name][0] <= value <= rules.ranges[name][1]:
+            low, high = rules.ranges[name]
+            raise _invalid(path, f"{RANGE_NAMES.get(name, name)} must be between {low} and {high}")
+        if name == "size" and name not in rules.values:
+            _check_size(value, path)
+    present = {descriptor.name for descriptor, _ in parameters.ListFields()}
+    needs_prompt = rules.needs_input and not parameters.media
+    for name in ("prompt", *rules.required) if needs_prompt else rules.required:
+        if name not in present or (name == "prompt" and not parameters.prompt.strip()):
+            why = "a text is required where there is no image; add one"
+            problem = " is required; add it" if name in rules.required else f": {why}"
+            raise _missing(f"parameters.{name}", f"`parameters.{name}`{problem}")
+
+
+RANGE_NAMES = {"duration_seconds": "duration", "sample_count": "sampleCount"}
+"""Names of ranges in the document's texts (`duration must be between 4 and 15`)."""
+
+
+def _present(parameters: pb.VideoParameters) -> Iterator[str]:
+    """Yield the names of the parameters that a request has, in the order of the schema."""
+    for descriptor, _ in parameters.ListFields():
+        if descriptor.name not in {"prompt", "media", "extra_json"}:
+            yield descriptor.name
+
+
+def _check_size(size: str, path: str) -> None:
+    """Raise UmgError for a size of family C that is not `<width>*<height>`."""
+    found = _SIZE.fullmatch(size)
+    if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
+        problem = f"expected `<width>*<height>`, each of {MIN_SIDE} to {MAX_SIDE} pixels, got {_shown(size)}"
+        raise _invalid(path, f"`{path}`: {problem}")
+
+
+def _check_agreement(parameters: pb.VideoParameters) -> None:
+    """Raise UmgError for a resolution or a ratio that the size contradicts, since only one of them has its effect."""
+    found = _SIZE_OF_ALL.fullmatch(parameters.size)
+    if found is None:
+        return
+    width, height = int(found[1]), int(found[2])
+    wide, _, high = parameters.aspect_ratio.partition(":")
+    if parameters.resolution and parameters.resolution != f"{min(width, height)}p":
+        raise _contradiction("resolution", parameters.size)
+    if high and width * int(high) != height * int(wide):
+        raise _contradiction("aspect_ratio", parameters.size)
+
+
+def _contradiction(name: str, size: str) -> UmgError:
+    path = f"parameters.{name}"
+    return _invalid(path, f"`{path}`: it contradicts the size {size}; send one of them")
+
+
+def _set_defaults(parameters: pb.VideoParameters, rules: Rules) -> None:
+    present = {descriptor.name for descriptor, _ in parameters.ListFields()}
+    if "size" in present:
+        present.add("resolution")  # family C has two spellings of one parameter
+    for name, value in rules.defaults.items():
+        if name not in present:
+            setattr(parameters, name, value)
+    for name, value in rules.always.items():
+        setattr(parameters, name, value)
+
+
+def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
+    """Set the kind by the media, or by an omni model, unless the caller selected it."""
+    kinds = {medium.kind for medium in request.parameters.media if medium.role != MASK}
+    if not request.kind:
+        omni = VIDEO in kinds or (request.entry == E_3 and request.model.endswith("-omni"))
+        request.kind = OMNI if omni else IMAGES if IMAGE in kinds else TEXT
+
+
+def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:
+    """Return the path of the first medium with the role."""
+    return f"parameters.media[{next(position for position, medium in enumerate(media) if medium.role == role)}]"
+
+
+def _shown(value: Value) -> str:
+    text = str(value)
+    return "".join(character if character.isprintable() else "?" for character in text[:80])
+
+
+def _invalid(path: str, message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=path)
+
+
+def _missing(path: str, message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field=path)
+
+
+def _unsupported(path: str, message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=path)
