@@ -55,12 +55,7 @@ class ImagePipeline(
             await asyncio.to_thread(check_inputs, request)
         check(request, rules, notes.family)
         self._delivery.check_addresses(request)
-        if access.has_limits:
-            await self.count_request(call, model, request)
-        call.facts.model = model.id  # set here, since the call may reach no channel
-        if access.has_budget:
-            await self.reserve_cost(call, model, decoded)
-        call.charges.prices = model.prices
+        await self.count_and_reserve(call, access, decoded)
         if notes.files is not None and (model.cache or CACHE in call.arrival.metadata or not are_bytes(request, rules)):
             notes = replace(notes, files=None)
         return AdmittedImages(call=call, request=request, notes=notes, access=access, model=model, rules=rules)

@@ -92,6 +92,18 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         self._check_content(request)
         return DecodedRequest(request, notes), self._access.resolve(call.caller, request.model)
 
+    async def count_and_reserve(self, call: Call, access: Access, decoded: DecodedRequest[RequestT]) -> None:
+        """Count the call against the limits of its key and model, and reserve its cost, until the call ends. Raise
+        UmgError(RATE_LIMITED, QUOTA_EXHAUSTED).
+        """
+        model = access.resolved.model
+        if access.has_limits:
+            await self.count_request(call, model, decoded.canonical)
+        call.facts.model = model.id  # set here, since the call may reach no channel
+        if access.has_budget:
+            await self.reserve_cost(call, model, decoded)
+        call.charges.prices = model.prices
+
     async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
         """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""
         estimate = estimate_tokens(request, model.described)

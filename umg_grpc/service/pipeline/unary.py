@@ -48,12 +48,7 @@ class UnaryPipeline(
         call = current()
         decoded, access = await self.read(call, message, message)
         (request, notes), model = decoded, access.resolved.model
-        if access.has_limits:
-            await self.count_request(call, model, request)
-        call.facts.model = model.id  # set here, since the call may reach no channel
-        if access.has_budget:
-            await self.reserve_cost(call, model, decoded)
-        call.charges.prices = model.prices
+        await self.count_and_reserve(call, access, decoded)
         return UnaryCall(call=call, request=request, notes=notes, access=access, model=model)
 
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
