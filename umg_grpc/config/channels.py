@@ -27,12 +27,13 @@ from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.protocol_names import OTHER_NAMES, call_path
+from umg_grpc.wire.call_paths import call_path
 from umg_grpc.wire.protocols import (
     DEFAULT_KEY_HEADER,
     EMBEDDING_PROTOCOLS,
     IMAGE_PROTOCOLS,
     KEY_HEADERS,
+    OTHER_NAMES,
     RERANK_PROTOCOLS,
     TEXT_PROTOCOLS,
     VIDEO_PROTOCOLS,

@@ -10,6 +10,19 @@ EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
 RERANK_PROTOCOLS = ("rerank",)
 IMAGE_PROTOCOLS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")
 VIDEO_PROTOCOLS = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG", "umg_video")
+OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "chat_completions": "chat",
+        "chat-completions": "chat",
+        "completions": "chat",
+        "claude": "messages",
+        "generatecontent": "native",
+        "google": "native",
+        "embed": "embeddings",
+        "reranker": "rerank",
+    }
+)
+"""Other name in lower case -> protocol."""
 
 DEFAULT_KEY_HEADER = "authorization"
 KEY_HEADERS: Mapping[str, str] = MappingProxyType(

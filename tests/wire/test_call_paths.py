@@ -1,8 +1,8 @@
-"""Words and addresses that are written in a config in place of the right ones."""
+"""Base URLs with usual mistakes, and the right ones."""
 
 import pytest
 
-from umg_grpc.wire.protocol_names import right_base_url
+from umg_grpc.wire.call_paths import right_base_url
 
 
 @pytest.mark.parametrize(

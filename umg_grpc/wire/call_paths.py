@@ -1,23 +1,8 @@
-"""Recognition of protocols in a config: common names of a protocol, and URLs that contain its path."""
+"""Paths of the protocols' calls, by which usual mistakes in a `base_url` are recognised."""
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from urllib.parse import urlsplit
-
-OTHER_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "chat_completions": "chat",
-        "chat-completions": "chat",
-        "completions": "chat",
-        "claude": "messages",
-        "generatecontent": "native",
-        "google": "native",
-        "embed": "embeddings",
-        "reranker": "rerank",
-    }
-)
-"""Other name in lower case -> protocol."""
 
 _IMAGES = re.compile(r"/images(?:/(?:generations|edits|variations))?$")
 _MODELS = re.compile(r"/models(?:/[^/]+)?$")
