@@ -1,4 +1,6 @@
-"""A text format is its functions and one row: a format of this module is served on both faces, in both directions."""
+"""A text format is its functions, one row and the name of its protocol: a format of this module is served on both faces,
+in both directions.
+"""
 
 import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -14,6 +16,7 @@ from aiohttp import web
 from http_facade.routes import ROUTES, Route, Shape
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.serving import serving
+from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb, rpc
@@ -23,6 +26,7 @@ from umg_grpc.wire.core.json import parse
 from umg_grpc.wire.core.object_rules import ObjectRules
 from umg_grpc.wire.core.stream_decoder import EventDecoder, FrameDecoder
 from umg_grpc.wire.errors.provider_errors import cut_off, decode_error
+from umg_grpc.wire.protocols import TEXT_PROTOCOLS
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, TextFormat, UpstreamRequest
@@ -111,7 +115,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         if event.data == b"end":
-            self._done = True
+            self.done = True
             yield pb.GenerateEvent(part_ended=pb.PartEnded())
             yield pb.GenerateEvent(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP))
             return
@@ -130,7 +134,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         if event.data == b"end":
-            self._done = True
+            self.done = True
             events.append(pb.GenerateEvent(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP)))
         return event.raw
 
@@ -180,6 +184,11 @@ async def answer(request: web.Request) -> web.StreamResponse:
 async def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncGenerator[Running, None]:
     """Yield a gateway with the format, one channel to a provider of it, and the simulated provider."""
     monkeypatch.setitem(FORMATS, NAME, PARROT)
+    names = (*TEXT_PROTOCOLS, NAME)  # the row in `umg_grpc/wire/protocols.py`, as its readers have it
+    monkeypatch.setattr("umg_grpc.config.channels.TEXT_PROTOCOLS", names)
+    monkeypatch.setattr("umg_grpc.routing.target.TEXT_PROTOCOLS", names)
+    monkeypatch.setitem(PROTOCOLS, pb.MODEL_OPERATION_GENERATE, names)
+    monkeypatch.setitem(PROTOCOLS, pb.MODEL_OPERATION_COUNT_TOKENS, names)
     monkeypatch.setattr("http_facade.routes.ROUTES", (*ROUTES, Route("POST", "/parrot", Shape.GENERATE, NAME)))
     app = web.Application()
     app.router.add_post("/parrot", answer)
