@@ -15,12 +15,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
-    "FORMATS": ("umg_grpc/wire/formats.py",),
     "EMBEDDING_FORMATS": ("umg_grpc/wire/formats.py",),
     "RERANK_FORMATS": ("umg_grpc/wire/formats.py",),
     "TEXT_PROTOCOLS": ("umg_grpc/wire/protocols.py",),
-    "KEY_HEADERS": ("umg_grpc/wire/protocols.py",),
-    "WITH_CACHE_MARKS": ("umg_grpc/wire/protocols.py",),
     "CATALOGUE": ("umg_grpc/catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in_text.py",),
     "ROUTES": ("http_facade/routes.py",),

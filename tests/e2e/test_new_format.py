@@ -16,7 +16,6 @@ from aiohttp import web
 from http_facade.routes import ROUTES, Route, Shape
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.serving import serving
-from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb, rpc
@@ -26,7 +25,7 @@ from umg_grpc.wire.core.json import parse
 from umg_grpc.wire.core.object_rules import ObjectRules
 from umg_grpc.wire.core.stream_decoder import EventDecoder, FrameDecoder
 from umg_grpc.wire.errors.provider_errors import cut_off, decode_error
-from umg_grpc.wire.protocols import TEXT_PROTOCOLS
+from umg_grpc.wire.protocols import TEXT_PROTOCOLS, TextProtocol
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, TextFormat, UpstreamRequest
@@ -164,7 +163,6 @@ PARROT = TextFormat(
     has_no_output=lambda frames: False,
     objects=ObjectRules(words=frozenset({"model", "prompt"})),
     conversation_field="prompt",
-    key_header="x-seed",
     key_headers=("x-parrot-key",),
     error_paths=("/parrot",),
 )
@@ -184,11 +182,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 async def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncGenerator[Running, None]:
     """Yield a gateway with the format, one channel to a provider of it, and the simulated provider."""
     monkeypatch.setitem(FORMATS, NAME, PARROT)
-    names = (*TEXT_PROTOCOLS, NAME)  # the row in `umg_grpc/wire/protocols.py`, as its readers have it
-    monkeypatch.setattr("umg_grpc.config.channels.TEXT_PROTOCOLS", names)
-    monkeypatch.setattr("umg_grpc.routing.target.TEXT_PROTOCOLS", names)
-    monkeypatch.setitem(PROTOCOLS, pb.MODEL_OPERATION_GENERATE, names)
-    monkeypatch.setitem(PROTOCOLS, pb.MODEL_OPERATION_COUNT_TOKENS, names)
+    monkeypatch.setitem(TEXT_PROTOCOLS, NAME, TextProtocol(f"{__name__}:PARROT", key_header="x-seed"))
     monkeypatch.setattr("http_facade.routes.ROUTES", (*ROUTES, Route("POST", "/parrot", Shape.GENERATE, NAME)))
     app = web.Application()
     app.router.add_post("/parrot", answer)

@@ -6,7 +6,9 @@ from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 
 def test_the_names_are_those_of_the_codecs() -> None:
-    assert tuple(FORMATS) == protocols.TEXT_PROTOCOLS
+    assert [(name, codec.name) for name, codec in FORMATS.items()] == [
+        (name, name) for name in protocols.TEXT_PROTOCOLS
+    ]
     assert tuple(dict.fromkeys(row.protocol for row in EMBEDDING_FORMATS.values())) == protocols.EMBEDDING_PROTOCOLS
     assert tuple(dict.fromkeys(row.protocol for row in RERANK_FORMATS.values())) == protocols.RERANK_PROTOCOLS
     assert tuple(IMAGE_PROTOCOLS) == protocols.IMAGE_PROTOCOLS

@@ -29,15 +29,14 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.call_paths import call_path
 from umg_grpc.wire.protocols import (
-    DEFAULT_KEY_HEADER,
     EMBEDDING_PROTOCOLS,
     IMAGE_PROTOCOLS,
-    KEY_HEADERS,
     OTHER_NAMES,
     RERANK_PROTOCOLS,
     TEXT_PROTOCOLS,
     VIDEO_PROTOCOLS,
-    WITH_CACHE_MARKS,
+    has_cache_marks,
+    key_header,
 )
 from umg_grpc.wire.provider_lists import MODEL_LISTS, model_list
 
@@ -62,11 +61,6 @@ def served_protocols() -> tuple[str, ...]:
     """Return the names of the protocols that the config of a channel may contain."""
     texts = (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS)
     return (*texts, *IMAGE_PROTOCOLS, *VIDEO_PROTOCOLS, *OWN_PROTOCOLS)
-
-
-def key_header(protocol: str) -> str:
-    """Return the header that carries the key to a provider of the protocol without an `auth` in the config."""
-    return KEY_HEADERS.get(protocol, DEFAULT_KEY_HEADER)
 
 
 DISCOVER, ANY_MODEL = "discover", "*"
@@ -179,9 +173,10 @@ def _check_keys(
         document.problem((*path, "pace"), "expected only of a `sandbox` channel")
     if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
         document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
-    if entry.prompt_caching is not None and protocols and set(WITH_CACHE_MARKS).isdisjoint(protocols):
-        document.problem((*path, "prompt_caching"), f"expected only with {any_of(WITH_CACHE_MARKS)}")
-    if entry.quirks != QuirksEntry() and protocols and not set(TEXT_PROTOCOLS) & set(protocols):
+    if entry.prompt_caching is not None and protocols and not any(map(has_cache_marks, protocols)):
+        names = [name for name in TEXT_PROTOCOLS if has_cache_marks(name)]
+        document.problem((*path, "prompt_caching"), f"expected only with {any_of(names)}")
+    if entry.quirks != QuirksEntry() and protocols and TEXT_PROTOCOLS.keys().isdisjoint(protocols):
         document.problem((*path, "quirks"), f"expected only with {any_of(TEXT_PROTOCOLS)}")
 
 

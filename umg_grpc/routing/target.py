@@ -14,7 +14,7 @@ from umg_grpc.image_families import family_row
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks, known
 from umg_grpc.v1 import pb
 from umg_grpc.video_families import video_family
-from umg_grpc.wire.protocols import TEXT_PROTOCOLS, WITH_CACHE_MARKS
+from umg_grpc.wire.protocols import TEXT_PROTOCOLS
 
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
 
@@ -72,7 +72,7 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
                 .over(_limit(model.upstream))
                 .over(known(model.upstream, family, channel.base_url, protocol))
                 .over(_limit(model.id))
-                .over(marks if protocol in WITH_CACHE_MARKS else NO_QUIRKS)
+                .over(marks if TEXT_PROTOCOLS[protocol].has_cache_marks else NO_QUIRKS)
                 for protocol in channel.protocols
                 if protocol in TEXT_PROTOCOLS
             }

@@ -1,18 +1,16 @@
 """Tables of the wire formats, for each operation: a format is one row."""
 
+from pkgutil import resolve_name
 from typing import TypeAlias
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_VARIATIONS, IMAGES
-from umg_grpc.wire.messages import MESSAGES
-from umg_grpc.wire.native import NATIVE
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
+from umg_grpc.wire.protocols import TEXT_PROTOCOLS
 from umg_grpc.wire.rerank import RERANK, RERANK_V2
-from umg_grpc.wire.responses import RESPONSES
 from umg_grpc.wire.text_format import TextFormat
 from umg_grpc.wire.unary_format import UnaryFormat
 from umg_grpc.wire.video import VIDEO_FACES
@@ -25,12 +23,7 @@ AnyFormat: TypeAlias = (
     | ImageFormat
 )
 
-FORMATS: dict[str, TextFormat] = {
-    CHAT.name: CHAT,
-    RESPONSES.name: RESPONSES,
-    MESSAGES.name: MESSAGES,
-    NATIVE.name: NATIVE,
-}
+FORMATS: dict[str, TextFormat] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
 
 
 def all_formats() -> tuple[AnyFormat, ...]:

@@ -3,9 +3,31 @@ config imports no codec. The codecs take the properties from here; a test compar
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
-TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
+DEFAULT_KEY_HEADER = "authorization"
+
+
+@dataclass(frozen=True)
+class TextProtocol:
+    """Row of a text format, which is also the protocol of the providers that speak it."""
+
+    codec: str
+    """Place of the `TextFormat`, as `pkgutil.resolve_name` reads it."""
+    key_header: str = DEFAULT_KEY_HEADER
+    """Header that carries a provider's key."""
+    has_cache_marks: bool = False
+    """Whether a request marks the parts that the provider should cache."""
+
+
+TEXT_PROTOCOLS = {
+    "chat": TextProtocol("umg_grpc.wire.chat:CHAT"),
+    "responses": TextProtocol("umg_grpc.wire.responses:RESPONSES"),
+    "messages": TextProtocol("umg_grpc.wire.messages:MESSAGES", key_header="x-api-key", has_cache_marks=True),
+    "native": TextProtocol("umg_grpc.wire.native:NATIVE", key_header="x-goog-api-key"),
+}
+"""Text format -> its row."""
 EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
 RERANK_PROTOCOLS = ("rerank",)
 IMAGE_PROTOCOLS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")
@@ -24,13 +46,19 @@ OTHER_NAMES: Mapping[str, str] = MappingProxyType(
 )
 """Other name in lower case -> protocol."""
 
-DEFAULT_KEY_HEADER = "authorization"
 KEY_HEADERS: Mapping[str, str] = MappingProxyType(
-    {
-        "messages": "x-api-key",
-        **dict.fromkeys(("native", "native_embeddings", "native_images", "vidB"), "x-goog-api-key"),
-    }
+    dict.fromkeys(("native_embeddings", "native_images", "vidB"), "x-goog-api-key")
 )
-"""Protocol -> header that carries the key; `DEFAULT_KEY_HEADER` for all others."""
-WITH_CACHE_MARKS = ("messages",)
-"""Text protocols in which a request marks the parts that the provider should cache."""
+"""Protocol of another operation -> header that carries the key; `DEFAULT_KEY_HEADER` for all others."""
+
+
+def key_header(protocol: str) -> str:
+    """Return the header that carries the key to a provider of the protocol without an `auth` in the config."""
+    if protocol in TEXT_PROTOCOLS:
+        return TEXT_PROTOCOLS[protocol].key_header
+    return KEY_HEADERS.get(protocol, DEFAULT_KEY_HEADER)
+
+
+def has_cache_marks(protocol: str) -> bool:
+    """Return whether it is a text format in which a request marks the parts that the provider should cache."""
+    return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].has_cache_marks

@@ -10,7 +10,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER, KEY_HEADERS
+from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER, key_header
 
 Fields = Mapping[str, object]
 PAGE_SIZE = 1000
@@ -224,12 +224,12 @@ _OPENAI = ModelList("/models", decode_openai)
 _ANTHROPIC = ModelList(
     "/models",
     decode_anthropic,
-    KEY_HEADERS["messages"],
+    key_header("messages"),
     MappingProxyType({"anthropic-version": "2023-06-01"}),
     f"?{urlencode({'limit': PAGE_SIZE})}",
 )
 _GEMINI = ModelList(
-    "/models", decode_gemini, KEY_HEADERS["native"], first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}"
+    "/models", decode_gemini, key_header("native"), first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}"
 )
 MODEL_LISTS: Mapping[str, ModelList] = MappingProxyType(
     {

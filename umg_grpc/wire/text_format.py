@@ -1,6 +1,6 @@
 """Interface of a text format to the rest of the gateway: one face and one upstream, as functions without I/O.
 
-A format is one module (or package) with these functions and one row in `wire.FORMATS`.
+A format is one module (or package) with these functions and one row in `wire.protocols.TEXT_PROTOCOLS`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.object_rules import ObjectRules
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
-from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER
+from umg_grpc.wire.protocols import key_header
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
@@ -170,10 +170,6 @@ class TextFormat:
     """Member of a body that holds the conversation."""
     instruction_fields: tuple[str, ...] = ()
     """Members of a body that hold instructions beside the conversation, and are encoded again when it is."""
-    key_header: str = DEFAULT_KEY_HEADER
-    """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
-    """
-
     provider_name: str = ""
     """Name in telemetry (`gen_ai.provider.name`) of providers that speak the format, for hosts that are not well known;
     "" for `umg.<format>`.
@@ -207,6 +203,11 @@ class TextFormat:
     """Decoder of the body of a token counting call: the request whose tokens are counted, with its source."""
     encode_count: Callable[[int], bytes] | None = None
     """Tokens of the prompt -> body."""
+
+    @property
+    def key_header(self) -> str:
+        """Header for a provider's key: `authorization` with a Bearer token, or another one with the bare key."""
+        return key_header(self.name)
 
     def stream_decoder(self, request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
         """Return the decoder of the response to the request: passthrough if `pass_`, else translating."""

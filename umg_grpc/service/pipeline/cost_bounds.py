@@ -33,7 +33,7 @@ from umg_grpc.service.pipeline.token_estimates import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.wire.model_quirks import requests_search
-from umg_grpc.wire.protocols import WITH_CACHE_MARKS
+from umg_grpc.wire.protocols import has_cache_marks
 from umg_grpc.wire.request_notes import DecodedRequest
 
 RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
@@ -156,7 +156,7 @@ def _scan(request: pb.GenerateRequest) -> _Content:
     """Return the content of the request, in one pass over its parts: a conversation may have thousands."""
     media, is_opaque = list[pb.MediaPart](), False
     source_format = request.source.format
-    has_marks = not source_format or source_format in WITH_CACHE_MARKS
+    has_marks = not source_format or has_cache_marks(source_format)
     marked: list[pb.Part | pb.Tool] = [*request.instructions, *request.tools] if has_marks else []
     for message in request.messages:
         for part in message.parts:

@@ -12,7 +12,6 @@ from umg_grpc.wire.messages.response import can_express, decode_response, encode
 from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
 from umg_grpc.wire.messages.unknown_fields import FIELDS
-from umg_grpc.wire.protocols import KEY_HEADERS
 from umg_grpc.wire.text_format import TextFormat
 
 __all__ = ["MESSAGES", "encode_count_error"]
@@ -45,7 +44,6 @@ MESSAGES = TextFormat(
     key_headers=("x-api-key",),
     error_paths=("/v1/messages",),
     has_threads=True,
-    key_header=KEY_HEADERS["messages"],
     decode_count=decode_count,
     encode_count=encode_count,
 )

@@ -13,7 +13,6 @@ from umg_grpc.wire.native.request import decode_count, decode_request, encode_re
 from umg_grpc.wire.native.response import can_express, decode_response, encode_response
 from umg_grpc.wire.native.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.native.stream_encoder import ArrayEncoder, StreamEncoder
-from umg_grpc.wire.protocols import KEY_HEADERS
 from umg_grpc.wire.text_format import TextFormat
 
 
@@ -45,7 +44,6 @@ NATIVE = TextFormat(
     key_headers=("x-vendorg-api-key", "x-goog-api-key"),
     key_parameter="key",
     error_paths=("/v1beta/",),
-    key_header=KEY_HEADERS["native"],
     array_encoder=ArrayEncoder,
     decode_count=decode_count,
     encode_count=encode_count,

@@ -17,7 +17,7 @@ from umg_grpc.wire.native_embeddings.response import (
     encode_pieces_of_batch,
     encode_single,
 )
-from umg_grpc.wire.protocols import KEY_HEADERS
+from umg_grpc.wire.protocols import key_header
 from umg_grpc.wire.unary_format import UnaryFormat
 
 MAX_INPUTS = 100  # inputs of `:batchEmbedContents`, as its provider documents
@@ -36,7 +36,7 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     decode_error=partial(errors.decode_error, too_long=TOO_LONG),
     objects=OBJECTS,
     provider_name="gcp.gemini",
-    key_header=KEY_HEADERS["native_embeddings"],
+    key_header=key_header("native_embeddings"),
     key_headers=("x-vendorg-api-key", "x-goog-api-key"),
     key_parameter="key",
     max_items=MAX_INPUTS,

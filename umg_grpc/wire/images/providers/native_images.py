@@ -28,7 +28,7 @@ from umg_grpc.wire.images.providers.request import (
 from umg_grpc.wire.native.errors import decode_error, stated_error
 from umg_grpc.wire.native.request import GENERATE, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
-from umg_grpc.wire.protocols import KEY_HEADERS
+from umg_grpc.wire.protocols import key_header
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -238,6 +238,6 @@ NATIVE_IMAGES = ImageProtocol(
     takes_urls=takes_urls,
     one_image=True,
     max_file_bytes=MAX_FILE_BYTES,
-    key_header=KEY_HEADERS["native_images"],
+    key_header=key_header("native_images"),
     provider_name="gcp.gemini",
 )

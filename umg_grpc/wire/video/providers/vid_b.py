@@ -12,7 +12,7 @@ from msgspec import Struct
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
-from umg_grpc.wire.protocols import KEY_HEADERS
+from umg_grpc.wire.protocols import key_header
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
@@ -265,7 +265,7 @@ VID_B = VideoProtocol(
     decode_status=decode_status,
     decode_error=decode_error,
     takes_media_urls=False,
-    key_header=KEY_HEADERS["vidB"],
+    key_header=key_header("vidB"),
     max_response_bytes=MAX_RESPONSE_BYTES,
     result_seconds=RESULT_SECONDS,
     first_poll_seconds=10,
