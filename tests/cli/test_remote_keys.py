@@ -1,6 +1,8 @@
 """Commands of `umg keys` on the database and at a gateway: the same output, and errors that name the remedy."""
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -16,6 +18,8 @@ from tests.support.processes import run
 from tests.support.serving import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,9 @@ FAILURES = [
     Failure("no such file", ("--gateway", "{url}", "--api-key-file", "nowhere"), ("--api-key-file: nowhere cannot be read",)),
     Failure("nobody there", ("--gateway", "http://127.0.0.1:1"), ("cannot be reached", "check --gateway")),
     Failure("no URL", ("--gateway", "gateway.example:8080"), ("is no URL, such as",)),
+    Failure("a broken URL", ("--gateway", "http://[::1"), ("is no URL, such as",)),
+    Failure("no name of a domain", ("--gateway", "http://a..b"), ("cannot be reached", "check --gateway")),
+    Failure("a path that is not ASCII", ("--gateway", "{page}/jsön"), ("text/html instead of JSON", "set --gateway")),
     Failure("a web page", ("--gateway", "{page}"), ("text/html instead of JSON", "set --gateway")),
     Failure("another JSON", ("--gateway", "{page}/json"), ("status 404", "set --gateway")),
     Failure("an unreadable answer", ("--gateway", "{page}/odd"), ("cannot be read",)),
@@ -210,7 +217,31 @@ async def test_a_certificate_of_an_authority_of_its_own_is_accepted_by_its_file(
         assert (code, "bootstrap" in out) == (0, True), err
 
 
+async def test_ctrl_c_does_not_wait_for_a_gateway_that_does_not_answer() -> None:
+    called, closed = asyncio.Event(), asyncio.Event()
+
+    async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        called.set()
+        await closed.wait()
+        writer.close()
+
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "umg_grpc.cli", "keys", "list", "--gateway", url),
+        env={**os.environ, "UMG_ADMIN_KEY": KEY},
+    )
+    async with asyncio.timeout(SECONDS):
+        await called.wait()
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 130
+    closed.set()
+    server.close()
+
+
 REMOTE = """
+import os
+import signal
 import sys
 import umg_grpc.cli.keys, umg_grpc.cli.remote_admin
 assert "sqlalchemy" not in sys.modules

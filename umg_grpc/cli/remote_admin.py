@@ -4,8 +4,9 @@ import asyncio
 import re
 import ssl
 import sys
+import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from email.message import Message as Headers
 from http.client import HTTPException
 from typing import IO
@@ -31,6 +32,8 @@ from umg_grpc.config import Address
 from umg_grpc.wire.message_json import from_json, to_query
 
 WAIT_SECONDS = 60.0
+PATH_CHARACTERS = "/%:@!$&'()*+,;="
+"""Characters of a path that are sent as they are, beside letters, digits and `_.-~` (RFC 3986, section 3.3)."""
 
 
 class NoRedirects(HTTPRedirectHandler):
@@ -52,7 +55,10 @@ class RemoteAdmin:
     @asynccontextmanager
     async def opened(cls, gateway: str, key: str) -> "AsyncGenerator[RemoteAdmin, None]":
         """Yield a client of the gateway at a URL. Raise CommandError if it is no URL of HTTP."""
-        parts = urlsplit(gateway)
+        try:
+            parts = urlsplit(gateway)
+        except ValueError:  # brackets without an IPv6 address
+            parts = urlsplit("")
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise CommandError(
                 f"--gateway: {gateway!r} is no URL, such as https://gateway.example or http://127.0.0.1:8080"
@@ -61,7 +67,8 @@ class RemoteAdmin:
         if parts.scheme == "http" and not is_local:
             print("umg: warning: the key is sent unencrypted; use https in --gateway", file=sys.stderr)
         proxies = {} if is_local or proxy_bypass(parts.hostname) else getproxies()
-        yield cls(build_opener(ProxyHandler(proxies), NoRedirects), gateway.rstrip("/"), key)
+        ascii_path = parts._replace(path=quote(parts.path, safe=PATH_CHARACTERS)).geturl()
+        yield cls(build_opener(ProxyHandler(proxies), NoRedirects), ascii_path.rstrip("/"), key)
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Return the response, see `AdminClient`."""
@@ -85,8 +92,8 @@ class RemoteAdmin:
         headers = {**self._headers, "content-type": "application/json"} if body is not None else self._headers
         request = Request(f"{url}?{urlencode(query)}" if query else url, data, headers, method=method)  # noqa: S310  checked
         try:
-            status, kind, text = await asyncio.to_thread(self._exchange, request)
-        except (HTTPException, OSError) as error:  # URLError and TimeoutError are OSErrors
+            status, kind, text = await self._answer(request)
+        except (HTTPException, OSError, UnicodeError) as error:  # UnicodeError: a host that is no name of a domain
             cause = error.reason if isinstance(error, URLError) else error
             if isinstance(cause, ssl.SSLError):
                 remedy = "set SSL_CERT_FILE to a file with its authority, or correct --gateway"
@@ -102,6 +109,33 @@ class RemoteAdmin:
         if status != 200:
             raise CommandError(_explained(status, found, self._gateway))
         return found
+
+    async def _answer(self, request: Request) -> tuple[int, str, bytes]:
+        """Return the result of `_exchange`, called in a daemon thread: Ctrl-C ends the command without waiting for the
+        gateway.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
+
+        def finish(result: tuple[int, str, bytes] | Exception) -> None:
+            if answer.done():  # cancelled
+                return
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)
+
+        def exchange() -> None:
+            result: tuple[int, str, bytes] | Exception
+            try:
+                result = self._exchange(request)
+            except Exception as failure:  # passed on to the call
+                result = failure
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(finish, result)
+
+        threading.Thread(target=exchange, name="call of the gateway", daemon=True).start()
+        return await answer
 
     def _exchange(self, request: Request) -> tuple[int, str, bytes]:
         """Return the status, the content type and the body of an answer. Raise OSError or HTTPException without one."""
