@@ -141,7 +141,7 @@ async def upgrade(plan: Plan, folder: Path) -> Outcome:
                 await outcome.tally.until_more(plan.calls)
                 for _ in range(plan.rounds):
                     for replica in replicas:
-                        await _replace(replica, plan, outcome)
+                        await _replace(replica, plan, outcome, log)
         _read_log(log, places, outcome)
     finally:
         for replica in replicas:
@@ -150,21 +150,43 @@ async def upgrade(plan: Plan, folder: Path) -> Outcome:
     return outcome
 
 
-async def _replace(replica: Replica, plan: Plan, outcome: Outcome) -> None:
-    """Replace one gateway by the new version, and wait until both versions, or the new one alone, served calls."""
+async def _replace(replica: Replica, plan: Plan, outcome: Outcome, log: Path) -> None:
+    """Replace one gateway by the new version. Wait until the proxy, which avoids a replica for `fail_timeout` after a
+    refused connection, sends requests of both kinds to the new one, and until both served calls.
+    """
     stopped = time.monotonic()
     outcome.exits.append(await replica.stop())
     outcome.drain_seconds.append(time.monotonic() - stopped)
     await outcome.tally.until_more(plan.calls)  # on the other gateway alone
+    before = len(_lines(log))
     await replica.start(plan.new)
+    addresses = {f"127.0.0.1:{port}" for port in replica.ports}
+    async with asyncio.timeout(START_SECONDS):
+        while not outcome.tally.lost and not addresses <= _answering(_lines(log)[before:]):
+            await outcome.tally.until_more(1)
     await outcome.tally.until_more(plan.calls)
+
+
+def _lines(log: Path) -> list[str]:
+    """Return the lines of the proxy's log."""
+    return log.read_text().splitlines()
+
+
+def _addresses(line: str) -> list[str]:
+    """Return the addresses of the gateways that the proxy tried for a request; the last one answered."""
+    return [part.rstrip(",") for part in line.split()[5:] if part.startswith("127.0.0.1:")]
+
+
+def _answering(lines: Sequence[str]) -> set[str]:
+    """Return the addresses that answered a request."""
+    return {address for line in lines for address in _addresses(line)[-1:]}
 
 
 def _read_log(log: Path, places: Sequence[tuple[int, int]], outcome: Outcome) -> None:
     """Count the requests of the proxy's log by the gateway that answered."""
     names = {f"127.0.0.1:{port}": f"gateway {n}" for n, place in enumerate(places, start=1) for port in place}
-    for line in log.read_text().splitlines():
-        addresses = [part.rstrip(",") for part in line.split() if part.rstrip(",") in names]
+    for line in _lines(log):
+        addresses = [address for address in _addresses(line) if address in names]
         if not addresses and line.split()[3] == CALLER_LEFT:  # at the end of the load, before a gateway was selected
             continue
         outcome.served[names[addresses[-1]] if addresses else f"none: {line}"] += 1
