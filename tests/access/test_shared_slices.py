@@ -156,7 +156,7 @@ async def test_no_window_has_more_requests_than_the_limit(
         while (began_at := time.monotonic()) < end:
             if not await limits.hit(KEY, limit):
                 calls.append((began_at, time.monotonic()))
-            await asyncio.sleep(random.random() * pause)
+            await asyncio.sleep(random.random() * pause)  # spreads the calls, more thinly in slower processes
 
     async def process(pause: float) -> None:
         async with opened(redis_server) as redis, requests(redis) as limits:
@@ -179,12 +179,12 @@ async def test_no_more_calls_run_than_the_limit(redis_server: RedisServer) -> No
             if await limits.acquire(KEY, limit):
                 running += 1
                 most = max(most, running)
-                await asyncio.sleep(random.random() * 0.01)
+                await asyncio.sleep(random.random() * 0.01)  # the call runs
                 running -= 1
                 limits.release(KEY)
             else:
                 refused += 1
-            await asyncio.sleep(random.random() * pause)
+            await asyncio.sleep(random.random() * pause)  # spreads the calls, more thinly in slower processes
 
     async def process(pause: float) -> None:
         async with opened(redis_server) as redis, concurrency(redis) as limits:
@@ -215,7 +215,7 @@ async def test_calls_that_are_cancelled_while_they_wait_leave_no_permit(
     async with concurrency(redis) as limits, concurrency(redis) as other:
         with redis_server.silent():
             waiting = [asyncio.create_task(limits.acquire(KEY, 2)) for _ in range(4)]
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the calls begin to wait
             for each in waiting:
                 each.cancel()
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):

@@ -94,7 +94,7 @@ async def _until_healthy(url: str, process: asyncio.subprocess.Process, log: Pat
                 async with session.get(url) as answer:
                     if answer.status == 200:
                         return
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # leaves the processor to the server, which starts
     raise RuntimeError(f"{NAME} ended with {process.returncode}: {await asyncio.to_thread(log.read_text)}")
 
 
