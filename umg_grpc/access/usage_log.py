@@ -70,6 +70,8 @@ class UsageLog:
         """Ids for records, unique among all processes, in ascending order."""
         self._completed = list[tuple[bytes, int]]()  # records that are not in the journal yet, with their slots
         self._encoder = msgspec.json.Encoder()
+        self._late = False
+        """Whether a write to the database runs, or the last one failed."""
         self._writer: Background | None = None
         self._sweeper: Background | None = None
 
@@ -96,8 +98,10 @@ class UsageLog:
 
     @property
     def waiting_writes(self) -> int:
-        """Number of records that the database did not take when they were written last."""
-        return self._journal.waiting_records
+        """Number of records that the database does not have, while a write runs or after one has failed; else 0: the
+        records since the last write are not late.
+        """
+        return len(self._completed) + self._journal.waiting_records if self._late else 0
 
     def open(self, record: UsageRecord) -> int:
         """Keep the record of a call in flight, which is charged if this process is killed before `add`. Return the slot
@@ -131,6 +135,7 @@ class UsageLog:
                 self._open.delete(slot)
 
     async def _write(self) -> None:
+        self._late = True
         holders, ended = set[str](), set[str]()
         if returns := time.monotonic() >= self._return_at:
             holders = await self.budgets.holders()
@@ -147,6 +152,7 @@ class UsageLog:
                 forget(self._directory, holder)
                 self._processes.forget(holder)
             self._return_at = time.monotonic() + RETURN_SECONDS
+        self._late = False
 
     async def _sweep(self) -> None:
         await self._records.sweep(self._now() - timedelta(seconds=self._retention.ttl), self._retention.max_bytes)

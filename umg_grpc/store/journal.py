@@ -80,10 +80,8 @@ class Journal:
 
     @property
     def waiting_records(self) -> int:
-        """Number of records of this process that are not delivered yet, while a delivery runs or after one has failed;
-        else 0: the records since the last delivery are not late.
-        """
-        return self._records + sum(segment.records for segment in self._closed.values()) if self._closed else 0
+        """Number of records of this process that are not delivered yet."""
+        return self._records + sum(segment.records for segment in self._closed.values())
 
     def append(self, *records: bytes) -> bool:
         """Append records, which contain no line end, by one system call. Return False if the journal or the disk is
