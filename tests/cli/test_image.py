@@ -113,6 +113,7 @@ FAILURES = [
     (("a kite", "--model", "imgC-1", "-n", "11"), 1, "umg: `n`: this model makes 1 to 10 images"),
     (("a kite [[fail]]", *SMALL), 1, "umg: the provider failed"),
     (("a kite", "-i", "missing.png"), 2, "missing.png: No such file or directory"),
+    (("a kite", "--mask", "hole.png"), 2, "Invalid value for --mask: hole.png: No such file or directory"),
     (("a kite", *SMALL, "-o", "no/folder.png"), 1, "umg: no/folder.png: No such file or directory"),
 ]
 

@@ -64,9 +64,14 @@ def conformance(
         raise typer.Exit(2) from None
     print(report.table(results), end="")
     if junit is not None:
-        try:
-            junit.write_bytes(report.junit(results))
-        except OSError as error:
-            print(f"umg: {error.filename}: {error.strerror}", file=sys.stderr)
-            raise typer.Exit(2) from None
+        _write(junit, report.junit(results))
     raise typer.Exit(1 if any(result.fails_run for result in results) else 0)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file. End the command if that fails."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        print(f"umg: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise typer.Exit(2) from None

@@ -3,13 +3,16 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from umg_grpc.cli.command_run import run_async
 from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+
+if TYPE_CHECKING:
+    from umg_grpc.v1 import pb
 
 
 class FileType(StrEnum):
@@ -59,17 +62,12 @@ def image(
     from umg_grpc.v1 import pb
 
     target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
-    try:
-        images = [commands.input_image(text) for text in inputs or ()]
-        masked = commands.input_image(mask) if mask is not None else None
-    except OSError as error:
-        raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="--input") from None
     request = pb.GenerateImageRequest(
         model=model or "",
-        operation=pb.IMAGE_OPERATION_EDIT if masked is not None else pb.IMAGE_OPERATION_UNSPECIFIED,
+        operation=pb.IMAGE_OPERATION_EDIT if mask is not None else pb.IMAGE_OPERATION_UNSPECIFIED,
         prompt=prompt or None,
-        inputs=images,
-        mask=masked,
+        inputs=[_input_image("--input", text) for text in inputs or ()],
+        mask=_input_image("--mask", mask) if mask is not None else None,
         size=size,
         quality=quality,
         n=count,
@@ -84,3 +82,13 @@ def image(
     except OSError as error:
         print(f"umg: {error.filename}: {error.strerror}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def _input_image(flag: str, text: str) -> "pb.ImageInput":
+    """Return the image of a flag. Raise typer.BadParameter for a file that cannot be read."""
+    from umg_grpc.cli.image import input_image
+
+    try:
+        return input_image(text)
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint=flag) from None
