@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import grpc
 from google.rpc.status_pb2 import Status
 
+from http_facade.connect_envelopes import Pairs
 from http_facade.connect_protocol import CONNECT, http_status
-from http_facade.envelopes import Pairs
 from http_facade.errors import error_response, explain
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import keyless_metadata, metadata, response_headers

@@ -15,11 +15,11 @@ from http_facade.exchange import Exchange
 from http_facade.grpc_calls import response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.handlers import MakeHandler, handler
-from http_facade.response_start import SentResponse, begin_response
+from http_facade.json_response import WholeResponse
+from http_facade.response_head import SentResponse, begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from http_facade.whole_response import WholeResponse
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.v1 import pb

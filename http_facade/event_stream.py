@@ -9,7 +9,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
 from http_facade.exchange import Exchange
-from http_facade.response_start import SENT_LAST, encode_head
+from http_facade.response_head import SENT_LAST, encode_head
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError, shutting_down
 

@@ -17,8 +17,8 @@ from http_facade.exchange import Exchange
 from http_facade.file_handlers import FileHandlers
 from http_facade.grpc_calls import attach, call_unary, initial_headers, metadata, opened
 from http_facade.image_handler import GenerateImage
+from http_facade.json_response import WholeResponse
 from http_facade.model_handlers import ModelHandlers
-from http_facade.page_handlers import PageHandlers
 from http_facade.readiness import readiness_response
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Route, Shape
@@ -26,7 +26,7 @@ from http_facade.settings import Settings
 from http_facade.stored_responses import StoredResponseHandlers
 from http_facade.unary_handler import UnaryHandler
 from http_facade.video_handlers import VideoHandlers
-from http_facade.whole_response import WholeResponse
+from http_facade.web_page_handlers import PageHandlers
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS

@@ -14,11 +14,11 @@ from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
 from http_facade.grpc_calls import attach, call_unary, initial_headers, metadata, opened
+from http_facade.json_response import WholeResponse
+from http_facade.large_response import answer_in_pieces
 from http_facade.request_bodies import BodyReader
-from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
 from http_facade.settings import Settings
-from http_facade.whole_response import WholeResponse
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import IMAGE_FORMATS

@@ -12,8 +12,8 @@ from http_facade.decompression import WINDOWS, decompress, too_large
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import FORM
 from http_facade.key_check import KeyCheck
-from http_facade.large_work import run_large
 from http_facade.settings import Settings
+from http_facade.thread_offload import run_large
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import source_headers

@@ -9,11 +9,11 @@ from google.protobuf.message import Message
 
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import call_unary
+from http_facade.json_response import WholeResponse
+from http_facade.large_response import answer_in_pieces
 from http_facade.request_bodies import BodyReader
-from http_facade.response_pieces import answer_in_pieces
 from http_facade.routes import Route
 from http_facade.settings import Settings
-from http_facade.whole_response import WholeResponse
 from umg_grpc.wire.core.client_shape import client_shape
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import UnaryFormat

@@ -9,9 +9,9 @@ import msgspec
 from http_facade.credentials import key_headers, key_parameter
 from http_facade.openapi.answers import Answers
 from http_facade.openapi.errors import ErrorAnswers
-from http_facade.openapi.methods import Methods, methods_of
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.openapi.parameters import parameters
+from http_facade.openapi.rpc_methods import Methods, methods_of
 from http_facade.routes import PAGE_SHAPES, ROUTES, Route, Shape
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject

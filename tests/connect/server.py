@@ -13,9 +13,9 @@ from google.rpc.status_pb2 import Status
 
 from http_facade.app import make_app, make_runner
 from http_facade.call_metadata import CallMetadata, FailedCall, RpcMetadata
+from http_facade.connect_envelopes import Pairs
 from http_facade.connect_handler import STREAM_TYPES, ConnectHandler
 from http_facade.connect_protocol import code_status
-from http_facade.envelopes import Pairs
 from http_facade.exchange import Exchange
 from http_facade.handlers import Handler
 from http_facade.readiness import Readiness

@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from http_facade.large_work import run_large
+from http_facade.thread_offload import run_large
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.request_bodies import decode_body

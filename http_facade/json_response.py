@@ -5,7 +5,7 @@ from typing import NamedTuple
 from aiohttp import hdrs
 
 from http_facade.exchange import Exchange
-from http_facade.response_start import SentResponse, encode_head
+from http_facade.response_head import SentResponse, encode_head
 
 JSON = "application/json"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from aiohttp import hdrs, web
 
 from http_facade.exchange import Exchange
-from http_facade.response_start import begin_response
-from http_facade.whole_response import JSON, WholeResponse
+from http_facade.json_response import JSON, WholeResponse
+from http_facade.response_head import begin_response
 from umg_grpc.wire.core.encoded_files import TURN_ITERATIONS
 
 
