@@ -21,7 +21,7 @@ from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.service.tasks.metrics import TaskMetrics
 from umg_grpc.service.tasks.outcomes import Outcomes

@@ -22,7 +22,7 @@ from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher

@@ -42,11 +42,11 @@ from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.opening import closed, open_blob_store, open_memory, open_usage_log, started
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.images import ImagePipeline
-from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.service.resilience.overload import LoadShedder

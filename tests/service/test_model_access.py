@@ -8,7 +8,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import EMBED, GENERATE, Router
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import MAX_RESOLVED, ModelAccess
 from umg_grpc.v1 import pb
 

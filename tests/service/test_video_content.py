@@ -16,7 +16,7 @@ from umg_grpc.config import built_in
 from umg_grpc.egress import EgressRules, parse_place
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.tasks.content import MAX_CHUNK, TaskContent, range_header
 from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blobs import BlobStore

@@ -12,7 +12,7 @@ from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metric_levels import BLOB_STORE
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.memory import Memory
+from umg_grpc.service.pipeline.conversation_stores import Memory
 from umg_grpc.store import Store
 from umg_grpc.store.blob_places import blob_place
 from umg_grpc.store.blobs import BlobStore

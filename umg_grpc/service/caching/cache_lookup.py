@@ -12,7 +12,7 @@ from umg_grpc.service.caching.cache_key import CacheableRequest, key_of
 from umg_grpc.service.caching.response_cache import MAX_BYTES, CacheFill, ResponseCache
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import CACHE, DROPPED, ROUTE, cache_seconds
 from umg_grpc.wire.request_notes import RequestNotes

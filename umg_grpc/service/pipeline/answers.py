@@ -12,8 +12,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.threads import Thread
+from umg_grpc.service.pipeline.conversation_stores import Memory
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
-from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.v1 import pb

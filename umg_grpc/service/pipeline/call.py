@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from umg_grpc.access.caller import Caller, KeyReference
     from umg_grpc.access.key_limits import Admission
     from umg_grpc.prices import Prices, Quantities
-    from umg_grpc.service.pipeline.usage import UsageInFlight
+    from umg_grpc.service.pipeline.usage_record import UsageInFlight
     from umg_grpc.service.resilience.overload import LoadShedder
     from umg_grpc.service.telemetry.interface import CallSpan
     from umg_grpc.store.usage_records import AttemptRecord

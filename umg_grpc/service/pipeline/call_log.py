@@ -12,7 +12,7 @@ from umg_grpc.inprocess import Context, InProcessContext
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
-from umg_grpc.service.pipeline.usage import settle_usage
+from umg_grpc.service.pipeline.usage_record import settle_usage
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.service.telemetry.interface import Attribute, Telemetry
 from umg_grpc.trace_context import OUTGOING, TRACEPARENT, TRACESTATE, read_trace_context

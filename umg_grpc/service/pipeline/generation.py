@@ -17,6 +17,8 @@ from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import THREADED, Thread, unsupported
 from umg_grpc.service.pipeline.answers import Answer
 from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.first_output import is_without_output
 from umg_grpc.service.pipeline.generation_encoder import (
     NO_ORIGIN,
     GenerationAttempt,
@@ -25,10 +27,8 @@ from umg_grpc.service.pipeline.generation_encoder import (
     find_origin,
 )
 from umg_grpc.service.pipeline.hedging import first_stream
-from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.stream_output import is_without_output
 from umg_grpc.service.pipeline.streamed_answers import StreamedAnswer
 from umg_grpc.service.pipeline.tool_choice import check_tool_choice
 from umg_grpc.v1 import pb

@@ -15,7 +15,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import FREE
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, Target, letters_of, model_not_found
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 
 MAX_RESOLVED = 4096
 """Most pairs of a key and a name whose model is remembered."""

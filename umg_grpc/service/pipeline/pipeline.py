@@ -17,14 +17,14 @@ from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.cost_bounds import cost_bound
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedging import first_to_answer
-from umg_grpc.service.pipeline.limits import acquire_limits, reserve_budget
+from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
-from umg_grpc.service.pipeline.usage import UsageInFlight
+from umg_grpc.service.pipeline.usage_record import UsageInFlight
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.v1 import pb

@@ -12,9 +12,9 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer
+from umg_grpc.service.pipeline.conversation_stores import Memory
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
-from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

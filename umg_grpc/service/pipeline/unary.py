@@ -9,7 +9,7 @@ from umg_grpc.routing import VERBS, Operation, RoutePreferences, Target
 from umg_grpc.service.conversations.upstream_objects import AccountObject, check_ownership
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.pipeline import Admitted, Pipeline, PipelineContext, RequestT, ResponseT
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.upstream.interface import PreparedCall, UnaryUpstream

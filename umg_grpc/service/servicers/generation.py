@@ -7,9 +7,9 @@ from contextlib import aclosing
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
-from umg_grpc.service.pipeline.memory import Memory
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc

@@ -12,7 +12,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.routing import CREATE_VIDEO, REMIX_VIDEO, PublicModel
 from umg_grpc.service.pipeline.call import Call, current
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model
 from umg_grpc.service.pipeline.model_access import not_found as model_not_found
 from umg_grpc.service.pipeline.validation import check

@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.byte_ranges import selected_bytes
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.tasks.poller import provider_task_of
 from umg_grpc.service.tasks.view import now_micros
 from umg_grpc.store.blobs import EXTENSIONS, BlobStore

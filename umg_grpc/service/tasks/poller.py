@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.service.tasks.outcomes import Outcomes
 from umg_grpc.store.background_tasks import Background, reason_of

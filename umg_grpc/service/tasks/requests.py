@@ -8,7 +8,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.usage import GRPC_FACE, MAX_FACE_CHARACTERS
+from umg_grpc.service.pipeline.usage_record import GRPC_FACE, MAX_FACE_CHARACTERS
 from umg_grpc.service.tasks.costs import stored_prices
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import SUBMITTING

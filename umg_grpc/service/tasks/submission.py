@@ -21,7 +21,7 @@ from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
-from umg_grpc.service.pipeline.limits import acquire_limits, reserve_budget
+from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.store.tables import MediaTask
