@@ -15,7 +15,7 @@ def check_files(channel: Channel) -> None:
     if isinstance(channel.auth, ServiceAccountAuth):
         service_account(channel, channel.auth.file)
     if isinstance(channel.auth, CommandAuth):
-        from umg_grpc.upstream.http.signing.command import find_program  # here: slow to import
+        from umg_grpc.upstream.http.signing.token_command import find_program  # here: slow to import
 
         try:
             find_program(channel.auth.command)

@@ -37,7 +37,7 @@ from umg_grpc.service.telemetry import content, exporting
 from umg_grpc.store import blobs, redis
 from umg_grpc.store.journal import FULL
 from umg_grpc.upstream import fetching
-from umg_grpc.upstream.http import keys
+from umg_grpc.upstream.http import key_rotation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import MAX_CACHE_SECONDS, MAX_TIMEOUT_SECONDS
 
@@ -228,10 +228,10 @@ DOCUMENTED_NUMBERS = [
     ),
     DocumentedNumber("({} second where it does not, at most 60)", circuit_breaker.OVERLOADED_SECONDS),
     DocumentedNumber("(1 second where it does not, at most {})", circuit_breaker.LONGEST_OVERLOADED_SECONDS),
-    DocumentedNumber("an exhausted quota) is paused for {} seconds", keys.FIRST_SUSPENSION_SECONDS),
-    DocumentedNumber("states ({} second without one, at most 60)", keys.RATE_LIMIT_SUSPENSION_SECONDS),
-    DocumentedNumber("states (1 second without one, at most {})", keys.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
-    DocumentedNumber("at most {} minutes; one that is rate limited", keys.MAX_SUSPENSION_SECONDS / 60),
+    DocumentedNumber("an exhausted quota) is paused for {} seconds", key_rotation.FIRST_SUSPENSION_SECONDS),
+    DocumentedNumber("states ({} second without one, at most 60)", key_rotation.RATE_LIMIT_SUSPENSION_SECONDS),
+    DocumentedNumber("states (1 second without one, at most {})", key_rotation.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
+    DocumentedNumber("at most {} minutes; one that is rate limited", key_rotation.MAX_SUSPENSION_SECONDS / 60),
     DocumentedNumber("held back for up to {} seconds", generation.HOLD_SECONDS),
     DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
     DocumentedNumber("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),

@@ -22,7 +22,7 @@ from tests.support.videos import TASK_ID, image, opened_videos, submission
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
-from umg_grpc.upstream.http.signing.short_token import ShortTokenSigner
+from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner
 from umg_grpc.upstream.http.video import HttpVideo
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from tests.support.providers.raw import PATIENT, failed
 from umg_grpc.errors import Failure
-from umg_grpc.upstream.http.signing.command import RETRY_SECONDS, CommandSigner, token_in
+from umg_grpc.upstream.http.signing.token_command import RETRY_SECONDS, CommandSigner, token_in
 from umg_grpc.upstream.http1.request import Outgoing
 
 NOW = 1_767_323_645.0

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from tests.support.gateways import channel, running
 from tests.support.serving import serving
-from umg_grpc.upstream.http.decoding import refusal
+from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 

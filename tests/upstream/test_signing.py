@@ -25,8 +25,8 @@ from umg_grpc.errors import Failure
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner, canonical_request
+from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner, short_token
 from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner, read_service_account
-from umg_grpc.upstream.http.signing.short_token import ShortTokenSigner, short_token
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.v1 import pb

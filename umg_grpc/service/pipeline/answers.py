@@ -15,7 +15,7 @@ from umg_grpc.service.conversations.threads import Thread
 from umg_grpc.service.pipeline.conversation_stores import Memory
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.tokens import TokenCounter
-from umg_grpc.upstream.http.decoding import guarded
+from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.aggregate import read_answer

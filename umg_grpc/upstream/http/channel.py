@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.failure_facts import add_facts, request_id_of
-from umg_grpc.upstream.http.keys import Keys
+from umg_grpc.upstream.http.key_rotation import Keys
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines

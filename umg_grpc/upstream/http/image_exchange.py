@@ -10,10 +10,10 @@ from typing import NamedTuple, Self, TypeVar
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded_body, decoded_parts, refusal
-from umg_grpc.upstream.http.whole_bodies import read_rest
+from umg_grpc.upstream.http.large_bodies import read_rest
+from umg_grpc.upstream.http.response_decoding import decoded_body, decoded_parts, refusal
 from umg_grpc.upstream.http1.connection import Exchange
-from umg_grpc.upstream.http1.faults import too_large
+from umg_grpc.upstream.http1.connection_errors import too_large
 from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.v1 import pb

@@ -12,10 +12,10 @@ from umg_grpc.image_families import has_images
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.upstream.http.image_exchange import STEP_BYTES, CallEnd, Held, ImageExchanges
 from umg_grpc.upstream.http.image_inputs import addresses, with_inline_images, with_placeholders
 from umg_grpc.upstream.http.image_tasks import TaskRunner
+from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded_body, refusal
 from umg_grpc.upstream.http.failure_facts import add_facts
+from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.provider_errors import decode_error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.upstream.http1.faults import refused_by_proxy
+from umg_grpc.upstream.http1.connection_errors import refused_by_proxy
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider
 

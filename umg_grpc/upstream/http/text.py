@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import decoded_parts, guarded, refusal
+from umg_grpc.upstream.http.large_bodies import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
-from umg_grpc.upstream.http.whole_bodies import read_rest
+from umg_grpc.upstream.http.response_decoding import decoded_parts, guarded, refusal
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb

@@ -10,8 +10,8 @@ from typing import TypeVar
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.decoding import guarded
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
+from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.upstream.http.video_content import open_content
 from umg_grpc.upstream.http.video_inputs import with_inline_media
 from umg_grpc.upstream.http1.response import NO_HEADERS

@@ -13,9 +13,9 @@ import aiohappyeyeballs
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.connection import PART_BYTES, Connection, Exchange
+from umg_grpc.upstream.http1.connection_errors import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
 from umg_grpc.upstream.http1.dns import Addresses, DnsCache
-from umg_grpc.upstream.http1.faults import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.inflate import inflate
 from umg_grpc.upstream.http1.proxy import TunnelProtocol
 from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to

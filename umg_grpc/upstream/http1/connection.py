@@ -8,8 +8,8 @@ from math import inf
 from typing import Protocol, runtime_checkable
 
 from umg_grpc.errors import UmgError
+from umg_grpc.upstream.http1.connection_errors import broken, unreachable
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline
-from umg_grpc.upstream.http1.faults import broken, unreachable
 from umg_grpc.upstream.http1.inflate import Inflater, inflate
 from umg_grpc.upstream.http1.request import Origin
 from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Response, ResponseParser

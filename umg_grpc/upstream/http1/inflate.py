@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.http1.faults import broken, too_large
+from umg_grpc.upstream.http1.connection_errors import broken, too_large
 from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Fetched, Response
 
 STEP_BYTES = 256 << 10

@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from umg_grpc.upstream.http1.faults import refused_by_proxy, unreachable
+from umg_grpc.upstream.http1.connection_errors import refused_by_proxy, unreachable
 from umg_grpc.upstream.http1.response import MAX_HEAD_BYTES
 from umg_grpc.wire.errors.failure_kinds import PROXY
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar, overload
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from umg_grpc.upstream.http1.faults import broken, disconnected, head_too_large, too_large
+from umg_grpc.upstream.http1.connection_errors import broken, disconnected, head_too_large, too_large
 
 MAX_RESPONSE_BYTES = 64 << 20
 """Maximum size of a response, decompressed. A text response with several large images in base64 is half as large."""
