@@ -42,7 +42,7 @@ from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.opening import closed, open_blob_store, open_memory, open_usage_log, started
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
-from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
@@ -125,7 +125,7 @@ class Service:
         store: Store,
         authenticator: Authenticator,
         channel_factory: ChannelFactory,
-        memory: Memory,
+        memory: ConversationStores,
         local: LocalSource | None,
         process: ProcessContext,
     ) -> None:
@@ -167,7 +167,7 @@ class Service:
         self._watch()
         self._watch_stores(memory, process)
 
-    def _watch_stores(self, memory: Memory, process: ProcessContext) -> None:
+    def _watch_stores(self, memory: ConversationStores, process: ProcessContext) -> None:
         """Register the gauges of the database and of Redis."""
         levels = {DATABASE: DATABASE_UP, REDIS: REDIS_UP}
         for each in process.dependencies:

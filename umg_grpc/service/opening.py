@@ -12,7 +12,7 @@ from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metric_levels import BLOB_STORE
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.store import Store
 from umg_grpc.store.blob_places import blob_place
 from umg_grpc.store.blobs import BlobStore
@@ -48,7 +48,7 @@ def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
     return closed(part, stack)
 
 
-async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
+async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> ConversationStores:
     """Open the stores of conversations and reasoning. A key may use at most half of each limit of the config."""
     storage = config.responses
     conversations = threads = None
@@ -60,14 +60,14 @@ async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> Me
     # an answer larger than the storage limit is not aggregated at all
     budget = Budget(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
     if not reasoning_config.enabled:
-        return Memory(conversations, threads, budget=budget)
+        return ConversationStores(conversations, threads, budget=budget)
     reasoning = ReasoningStore(
         store,
         lifetime=timedelta(seconds=reasoning_config.ttl),
         memory_bytes=reasoning_config.max_bytes,
         bounds=Bounds(owner_bytes=reasoning_config.max_bytes // 2, total_bytes=reasoning_config.max_bytes),
     )
-    return Memory(conversations, threads, started(reasoning, stack), budget)
+    return ConversationStores(conversations, threads, started(reasoning, stack), budget)
 
 
 def open_usage_log(

@@ -12,7 +12,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.threads import Thread
-from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.response_decoding import guarded
@@ -48,7 +48,7 @@ class Answer:
     reasoning_mark = b""
     """In a body passed through: mark of reasoning that clients do not send back."""
 
-    def __init__(self, admitted: GenerationCall, attempt: GenerationAttempt, memory: Memory) -> None:
+    def __init__(self, admitted: GenerationCall, attempt: GenerationAttempt, memory: ConversationStores) -> None:
         self.admitted = admitted
         self._attempt = attempt
         self._memory = memory

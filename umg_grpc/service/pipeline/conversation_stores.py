@@ -13,7 +13,7 @@ from umg_grpc.wire.core.stream_memory import Budget
 
 
 @dataclass(frozen=True)
-class Memory:
+class ConversationStores:
     """Stores that outlive a call; None for a store that the operator disabled."""
 
     conversations: Conversations | None = None

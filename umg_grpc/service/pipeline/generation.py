@@ -17,7 +17,7 @@ from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import THREADED, Thread, unsupported
 from umg_grpc.service.pipeline.answers import Answer
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.first_output import is_without_output
 from umg_grpc.service.pipeline.generation_encoder import (
     NO_ORIGIN,
@@ -44,7 +44,7 @@ HOLD_SECONDS = 2.0
 class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
     """Pipeline of text generation."""
 
-    def __init__(self, context: PipelineContext, memory: Memory) -> None:
+    def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
         super().__init__(context, GENERATE, pb.GenerateResponse)
         self._memory = memory
         self._prompt_cache_affinity = PromptCacheAffinity()

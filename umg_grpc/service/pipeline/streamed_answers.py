@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer
-from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.upstream.http.response_decoding import guarded
@@ -47,7 +47,7 @@ class StreamedAnswer:
         admitted: GenerationCall,
         attempts: FailoverLoop[GenerationAttempt],
         messages: AsyncGenerator[pb.StreamGenerateResponse, None],
-        memory: Memory,
+        memory: ConversationStores,
     ) -> None:
         """Create the answer of the current attempt. `messages`: its stream, which is closed at the end."""
         self._answer = Answer(admitted, attempts.attempt, memory)

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.conversation_stores import Memory
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.validation import check
@@ -20,7 +20,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 class GenerationServicer(rpc.GenerationServiceServicer):
     """Servicer of `umg.v1.GenerationService`."""
 
-    def __init__(self, pipeline: GenerationPipeline, channels: Channels, memory: Memory) -> None:
+    def __init__(self, pipeline: GenerationPipeline, channels: Channels, memory: ConversationStores) -> None:
         self._pipeline = pipeline
         self._channels = channels
         self._memory = memory
