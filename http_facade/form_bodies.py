@@ -5,7 +5,7 @@ from email.message import Message
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.forms import FormPart
+from umg_grpc.wire.core.multipart_forms import FormPart
 
 FORM = "multipart/form-data"
 MAX_PARTS = 256

@@ -14,7 +14,7 @@ from http_facade.large_response import answer_in_pieces
 from http_facade.request_bodies import BodyReader
 from http_facade.routes import Route
 from http_facade.settings import Settings
-from umg_grpc.wire.core.client_shape import client_shape
+from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import UnaryFormat
 

@@ -12,9 +12,9 @@ from http_facade.video_content import VARIANTS
 from http_facade.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire import face_of
-from umg_grpc.wire.core.client_shape import HEADER as SHAPE_HEADER
 from umg_grpc.wire.core.headers import CACHE, STRICT, TIMEOUT
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.response_shape import HEADER as SHAPE_HEADER
 from umg_grpc.wire.message_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
 from umg_grpc.wire.video import entry_f, video_object

@@ -13,7 +13,7 @@ from bench.samples import REPLY, THEIRS, TOOLS, TURNS, samples, words
 from bench.translate import ANSWER, BATCH, QUICK, WORKS, Amount, Cost, Work, canonical, measured, rounds
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.aggregate import StreamAggregator
+from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,7 +19,7 @@ from tests.docs.flat import changed, covers, leaves, set_fields
 from tests.schema.test_fields import BY_FORMAT, FACES, HOMES, VALUES, Row, fields_on, names
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
-from umg_grpc.wire.core.vectors import pack
+from umg_grpc.wire.core.embedding_vectors import pack
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody
 from umg_grpc.wire.models import MODEL_LISTS
 from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody

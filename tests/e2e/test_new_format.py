@@ -22,8 +22,8 @@ from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import parse
-from umg_grpc.wire.core.object_rules import ObjectRules
 from umg_grpc.wire.core.stream_decoder import EventDecoder, FrameDecoder
+from umg_grpc.wire.core.upstream_objects import ObjectRules
 from umg_grpc.wire.errors.provider_errors import cut_off, decode_error
 from umg_grpc.wire.protocols import TEXT_PROTOCOLS, TextProtocol
 from umg_grpc.wire.report import Report

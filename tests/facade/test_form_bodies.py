@@ -5,7 +5,7 @@ import pytest
 from http_facade.form_bodies import MAX_PARTS, parse_form
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.forms import FormPart
+from umg_grpc.wire.core.multipart_forms import FormPart
 
 TYPE = "multipart/form-data; boundary=b"
 DISPOSITION = 'Content-Disposition: form-data; name="a"\r\n'

@@ -7,7 +7,7 @@ from tests.linear.cost import Work
 from tests.wire.streams import decoded
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.aggregate import FrameAggregator, StreamAggregator
+from umg_grpc.wire.core.stream_aggregator import FrameAggregator, StreamAggregator
 from umg_grpc.wire.text_format import StreamEncoder, TextFormat
 
 MODEL = "gemini-3-pro"

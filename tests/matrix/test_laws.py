@@ -24,8 +24,8 @@ from tests.wire.responses import strategies as responses
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.aggregate import StreamAggregator
 from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 SOME: dict[str, Any] = {"chat": chat, "responses": responses, "messages": messages, "native": native}
 UNSAYABLE = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)

@@ -23,7 +23,7 @@ from umg_grpc.service.conversations.upstream_objects import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.object_rules import (
+from umg_grpc.wire.core.upstream_objects import (
     PLAIN_OTHERS,
     PLAIN_TEXTS,
     UNKNOWN,

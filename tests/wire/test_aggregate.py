@@ -11,14 +11,14 @@ from tests.wire.streams import decoded
 from tests.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.core.aggregate import (
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.stream_aggregator import (
     MAX_SKIPPED,
     AnswerAggregator,
     FrameAggregator,
     StreamAggregator,
     read_answer,
 )
-from umg_grpc.wire.core.response_to_events import response_to_events
 
 words = some.words
 states = st.builds(pb.ReasoningState, data=words, format=st.sampled_from(["native", "messages", "responses"]))

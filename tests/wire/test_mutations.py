@@ -13,7 +13,7 @@ from tests.wire.test_golden import CASES, STREAMED, Case
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
-from umg_grpc.wire.core.client_shape import client_shape
+from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.text_format import TextFormat
 from umg_grpc.wire.unary_format import UnaryFormat
 

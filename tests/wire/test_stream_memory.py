@@ -1,9 +1,9 @@
 """Limits of the memory of streamed answers."""
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.aggregate import StreamAggregator
+from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget, Reservation
-from umg_grpc.wire.core.text_pieces import JOINED_PIECES, Pieces
+from umg_grpc.wire.core.text_buffers import JOINED_PIECES, Pieces
 
 
 def test_the_aggregate_of_one_answer_and_of_all_answers_is_bounded() -> None:

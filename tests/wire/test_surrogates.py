@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.wire.core.surrogates import SurrogateJoiner, decode, escape_halves, replace_halves
+from umg_grpc.wire.core.split_characters import SurrogateJoiner, decode, escape_halves, replace_halves
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.wire.responses import strategies as responses
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.field_paths import BODY
+from umg_grpc.wire.core.error_field_paths import BODY
 from umg_grpc.wire.core.unknown_fields import note_nested
 from umg_grpc.wire.report import Report, header_name
 

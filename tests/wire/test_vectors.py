@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.wire.core.vectors import (
+from umg_grpc.wire.core.embedding_vectors import (
     PIECE_BYTES,
     SLICE_BYTES,
     are_whole,

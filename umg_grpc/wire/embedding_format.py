@@ -9,8 +9,8 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.numbers import Count, as_number, count
-from umg_grpc.wire.core.vectors import ELEMENT_BYTES, are_whole
+from umg_grpc.wire.core.embedding_vectors import ELEMENT_BYTES, are_whole
+from umg_grpc.wire.core.lenient_numbers import Count, as_number, count
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 
 TOO_LONG = "inputs"

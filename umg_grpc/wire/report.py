@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import body_path
+from umg_grpc.wire.core.error_field_paths import body_path
 from umg_grpc.wire.core.json import echo
 
 MAX_HEADER_BYTES = 1024

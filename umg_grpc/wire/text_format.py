@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol, TypeVar
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.object_rules import ObjectRules
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
+from umg_grpc.wire.core.upstream_objects import ObjectRules
 from umg_grpc.wire.protocols import key_header
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes

@@ -13,7 +13,7 @@ from tests.support.callers.requests import Json, Request, Turn
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.aggregate import StreamAggregator
+from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 
 @dataclass(frozen=True)

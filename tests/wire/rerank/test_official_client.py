@@ -12,7 +12,7 @@ from cohere.v2.types.v2rerank_response import V2RerankResponse
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.client_shape import client_shape
+from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.rerank import RERANK, RERANK_V2
 from umg_grpc.wire.unary_format import ClientShape
 

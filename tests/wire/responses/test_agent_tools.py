@@ -13,7 +13,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.core.tool_names import name_of
+from umg_grpc.wire.core.tool_name_conversion import name_of
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import RESPONSES
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS

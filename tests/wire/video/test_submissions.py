@@ -9,7 +9,7 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline import validation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.forms import FormPart
+from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.video import ENTRIES
 
 UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(ENTRIES)

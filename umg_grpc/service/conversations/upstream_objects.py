@@ -12,7 +12,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.object_rules import UNKNOWN, is_public
+from umg_grpc.wire.core.upstream_objects import UNKNOWN, is_public
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 

@@ -18,8 +18,8 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.aggregate import read_answer
 from umg_grpc.wire.core.headers import DROPPED
+from umg_grpc.wire.core.stream_aggregator import read_answer
 from umg_grpc.wire.text_format import BIG_BYTES
 
 MANY_BYTES = 32 * 2**10

@@ -18,8 +18,8 @@ from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, Gene
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.aggregate import AnswerAggregator, FrameAggregator, StreamAggregator
-from umg_grpc.wire.core.numbers import count
+from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.stream_aggregator import AnswerAggregator, FrameAggregator, StreamAggregator
 from umg_grpc.wire.core.stream_memory import FREE_BYTES, Reservation
 
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage

@@ -11,7 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.telemetry.attributes import Attributes, finish_reason
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.aggregate import AnswerAggregator, FrameAggregator, StreamAggregator, read_answer
+from umg_grpc.wire.core.stream_aggregator import AnswerAggregator, FrameAggregator, StreamAggregator, read_answer
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """Variable of OpenTelemetry that enables the content of spans."""

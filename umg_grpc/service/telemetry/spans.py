@@ -28,7 +28,7 @@ from umg_grpc.service.telemetry.interface import Attribute, Request, Response
 from umg_grpc.status import STATUS
 from umg_grpc.trace_context import OUTGOING, TraceContext
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.aggregate import AnswerAggregator
+from umg_grpc.wire.core.stream_aggregator import AnswerAggregator
 
 SCOPE = "unified-model-gateway"
 BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)

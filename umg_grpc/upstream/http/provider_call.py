@@ -10,8 +10,8 @@ from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.response_decoding import guarded, refusal
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.split_characters import replace_invalid_utf8
 from umg_grpc.wire.core.sse import BOM
-from umg_grpc.wire.core.surrogates import replace_invalid_utf8
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 

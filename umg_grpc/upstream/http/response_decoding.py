@@ -9,8 +9,8 @@ import structlog
 from umg_grpc.errors import Failure, UmgError, place_of
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.split_characters import replace_invalid_utf8
 from umg_grpc.wire.core.sse import BOM
-from umg_grpc.wire.core.surrogates import replace_invalid_utf8
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider, unreadable
 from umg_grpc.wire.text_format import BIG_BYTES

@@ -10,7 +10,7 @@ from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.provider_call import HasSource, HttpCall
 from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.numbers import count
+from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.embedding_format import other_length, own_length
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

@@ -4,7 +4,7 @@ from umg_grpc.image_families import ImageRules
 from umg_grpc.upstream.sandbox.answer_images import TOKENS
 from umg_grpc.upstream.sandbox.image_drawing import Drawing
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.numbers import count
+from umg_grpc.wire.core.lenient_numbers import count
 
 QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 """Tokens of a square image of family C by its quality; others have half as many more."""

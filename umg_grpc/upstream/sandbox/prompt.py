@@ -9,7 +9,7 @@ from umg_grpc.upstream.sandbox.media_inspection import FIRST_WORDS, MediaDescrip
 from umg_grpc.upstream.sandbox.vocabulary import digest
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.opaque import omits_turn
+from umg_grpc.wire.core.opaque_turns import omits_turn
 from umg_grpc.wire.core.unknown_fields import note_nested, source_path
 from umg_grpc.wire.report import Report, foreign, omits, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes

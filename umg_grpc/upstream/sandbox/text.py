@@ -18,7 +18,7 @@ from umg_grpc.upstream.sandbox.prompt import Count, Prompt, read_prompt
 from umg_grpc.upstream.sandbox.reasoning import check_states
 from umg_grpc.upstream.sandbox.streaming import Step, stream_steps
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core import numbers
+from umg_grpc.wire.core import lenient_numbers
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
@@ -146,10 +146,10 @@ class SandboxCall:
         request, response = self.request, self.draft.response
         use = self.upstream.cache.use(self.upstream.owner(), request, self.model, self.prompt.blocks)
         referenced = cache.CACHED_CONTENT_TOKENS if request.cached_content else 0
-        response.usage.cache_read_tokens = numbers.count(use.read + referenced)
-        response.usage.cache_write_tokens = numbers.count(use.written)
-        response.usage.long_cache_write_tokens = numbers.count(use.written_1h)
-        response.usage.input_tokens = numbers.count(response.usage.input_tokens + referenced)
+        response.usage.cache_read_tokens = lenient_numbers.count(use.read + referenced)
+        response.usage.cache_write_tokens = lenient_numbers.count(use.written)
+        response.usage.long_cache_write_tokens = lenient_numbers.count(use.written_1h)
+        response.usage.input_tokens = lenient_numbers.count(response.usage.input_tokens + referenced)
         return response
 
 

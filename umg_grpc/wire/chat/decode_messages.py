@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
 from umg_grpc.wire.core.media import decode_image, decode_input_audio
-from umg_grpc.wire.core.opaque import RawTurns, append_opaque_turn
+from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn
 from umg_grpc.wire.core.reasoning_state import is_placeholder
 from umg_grpc.wire.request_notes import RequestNotes
 

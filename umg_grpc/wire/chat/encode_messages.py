@@ -11,9 +11,9 @@ from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES, encode_call,
 from umg_grpc.wire.chat.tool_names import shortened_id, tool_names
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, sniff
-from umg_grpc.wire.core.opaque import omits_turn, opaque_turn
+from umg_grpc.wire.core.opaque_turns import omits_turn, opaque_turn
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE
-from umg_grpc.wire.core.tool_names import OpenCalls
+from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
 
 RESULT_IN_NEXT_MESSAGE = "The result is shown in the next message."

@@ -1,6 +1,6 @@
 """Paths of canonical fields in the spelling of chat callers, for error messages only."""
 
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 
 wire_path = wire_paths(
     [

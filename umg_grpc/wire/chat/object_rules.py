@@ -1,6 +1,6 @@
 """Rules for the members of a chat body that may name objects in a provider's account."""
 
-from umg_grpc.wire.core.object_rules import WORDS, Members, ObjectRules
+from umg_grpc.wire.core.upstream_objects import WORDS, Members, ObjectRules
 
 # Members whose elements have an id that is only a label: a tool call, a message or a document that the caller sends in
 # full, a public plugin of a gateway, and an adapter that a server of the operator has loaded.

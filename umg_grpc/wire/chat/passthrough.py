@@ -10,8 +10,8 @@ from umg_grpc.wire.chat.response_parts import Head, Index, decode_finish, starte
 from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
-from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import cut_off
 
 CALLED, CALLS = b'"tool_calls"', (b'"tool_calls":[{', b'"tool_calls": [{')

@@ -39,7 +39,7 @@ from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
-from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.tool_arguments import free_text
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 

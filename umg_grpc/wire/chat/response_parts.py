@@ -15,9 +15,9 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.decode_messages import thought_signature
 from umg_grpc.wire.chat.usage import ProviderUsage, decode_usage
 from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, data_url, decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.core.numbers import Count, set_time
 from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
 from umg_grpc.wire.errors.provider_errors import unreadable
 

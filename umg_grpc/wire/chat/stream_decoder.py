@@ -31,11 +31,11 @@ from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
 from umg_grpc.wire.core.part_emitter import PartEmitter
+from umg_grpc.wire.core.split_characters import SurrogateJoiner
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.surrogates import SurrogateJoiner
-from umg_grpc.wire.core.text_pieces import Pieces, ToolInputs
+from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs
 from umg_grpc.wire.core.tool_arguments import arguments_text, free_text
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, from_provider, is_error
 
 

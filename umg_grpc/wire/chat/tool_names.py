@@ -4,7 +4,7 @@ import hashlib
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_names import NameRules, ToolNames
+from umg_grpc.wire.core.tool_name_conversion import NameRules, ToolNames
 
 MAX_CHARACTERS = 64
 

@@ -18,7 +18,7 @@ from umg_grpc.wire.core.function_tools import (
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.model_quirks import supports_search
 from umg_grpc.wire.report import Report, foreign, omits
 

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.numbers import Count, count
+from umg_grpc.wire.core.lenient_numbers import Count, count
 
 
 class TokenDetails(Struct):

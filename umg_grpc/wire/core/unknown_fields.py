@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import body_path
+from umg_grpc.wire.core.error_field_paths import body_path
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.core.object_rules import WORDS, ObjectRules
+from umg_grpc.wire.core.upstream_objects import WORDS, ObjectRules
 from umg_grpc.wire.embedding_format import TOO_LONG
 from umg_grpc.wire.embeddings.request import NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response

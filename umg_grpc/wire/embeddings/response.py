@@ -6,9 +6,16 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.embedding_vectors import (
+    count_either,
+    elements,
+    from_either,
+    json_pieces,
+    json_with_numbers,
+    slices,
+)
 from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
-from umg_grpc.wire.core.surrogates import decode
-from umg_grpc.wire.core.vectors import count_either, elements, from_either, json_pieces, json_with_numbers, slices
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.embedding_format import (
     ProviderUsage,
     check_count,

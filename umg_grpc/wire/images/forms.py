@@ -7,8 +7,8 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.forms import FormPart
 from umg_grpc.wire.core.json import JsonObject, echo, invalid, parse
+from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.image_format import DecodedForm
 from umg_grpc.wire.images.inputs import decode_input, fill_bytes
 from umg_grpc.wire.images.request import check_operation_inputs, decode_flat

@@ -10,7 +10,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.core.unknown_fields import Fields
 from umg_grpc.wire.images.inputs import ACCEPTED, decode_input

@@ -8,9 +8,9 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.opaque import omits_turn, opaque_turn
+from umg_grpc.wire.core.opaque_turns import omits_turn, opaque_turn
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.messages.blocks import (
     encode_document,
     encode_image,

@@ -1,6 +1,6 @@
 """Conversion of canonical field paths to the paths of the messages format, for error messages only."""
 
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 
 _BLOCK = r"^messages\[(\d+)\]\.parts\[(\d+)\]"
 _RESULT = _BLOCK + r"\.tool_result\.parts\[(\d+)\]"

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
-from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.messages.decode_messages import decode_answer
 from umg_grpc.wire.messages.errors import stated_error

@@ -8,9 +8,9 @@ from msgspec import Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text
 from umg_grpc.wire.core.reasoning_state import show
-from umg_grpc.wire.core.surrogates import replace_halves
+from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.messages.blocks import encode_server_result
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.decode_messages import OUR_CALL, UNSIGNED, queries_of

@@ -9,11 +9,11 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.split_characters import SurrogateJoiner
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.surrogates import SurrogateJoiner
-from umg_grpc.wire.core.text_pieces import Pieces, ToolInputs
+from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs
 from umg_grpc.wire.core.tool_arguments import free_text
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error, unreadable
 from umg_grpc.wire.messages.citations import decode_citation
 from umg_grpc.wire.messages.decode_messages import decode_answer, provider_state

@@ -3,7 +3,7 @@
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_names import NameRules, OpenCalls, ToolNames
+from umg_grpc.wire.core.tool_name_conversion import NameRules, OpenCalls, ToolNames
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, max_characters=128)

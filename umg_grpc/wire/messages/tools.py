@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.decode_messages import TTL_NAMES, decode_cache
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search

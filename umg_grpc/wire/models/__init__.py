@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.models import chat, messages, native
 from umg_grpc.wire.models.query_parameters import Query

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.surrogates import replace_halves
+from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.native.text_offsets import Offsets
 
 SEARCH = "web_search"

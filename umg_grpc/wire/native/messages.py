@@ -11,9 +11,9 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text, missing
 from umg_grpc.wire.core.media import check_address
-from umg_grpc.wire.core.opaque import RawTurns, append_opaque_turn, omits_turn, opaque_turn
+from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn, omits_turn, opaque_turn
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.parts import (
     ERROR,

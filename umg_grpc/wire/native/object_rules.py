@@ -1,6 +1,6 @@
 """Rules for the members of a native body that may name objects in a provider's account."""
 
-from umg_grpc.wire.core.object_rules import WORDS, Members, ObjectRules
+from umg_grpc.wire.core.upstream_objects import WORDS, Members, ObjectRules
 
 # Members with an id that pairs a call with its result.
 LABELLED = frozenset(

@@ -8,8 +8,8 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
-from umg_grpc.wire.core.surrogates import decode, replace_invalid_utf8
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
 from umg_grpc.wire.native.errors import stated_error
 from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding

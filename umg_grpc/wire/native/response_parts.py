@@ -15,7 +15,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.tool_arguments import free_text
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.grounding import SEARCH, Cited, encode_grounding

@@ -10,10 +10,10 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT, is_present
 from umg_grpc.wire.core.part_emitter import PartEmitter
 from umg_grpc.wire.core.reasoning_state import read
+from umg_grpc.wire.core.split_characters import unescape_halves
 from umg_grpc.wire.core.stream_decoder import EventDecoder
-from umg_grpc.wire.core.surrogates import unescape_halves
-from umg_grpc.wire.core.text_pieces import Pieces
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.text_buffers import Pieces
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 from umg_grpc.wire.native.errors import stated_error
 from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, SEARCH, Text, decode_grounding

@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.reasoning_state import show
-from umg_grpc.wire.core.text_pieces import Pieces
+from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.native.errors import error_body, error_frame
 from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, Cited
 from umg_grpc.wire.native.line_ends import escaped

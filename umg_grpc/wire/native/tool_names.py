@@ -3,7 +3,7 @@
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_names import NameRules, ToolNames
+from umg_grpc.wire.core.tool_name_conversion import NameRules, ToolNames
 
 _NAME_RULES = NameRules(
     re.compile(r"[A-Za-z_][\w.:-]{0,63}", re.ASCII), illegal=re.compile(r"[^\w.:-]", re.ASCII), max_characters=64

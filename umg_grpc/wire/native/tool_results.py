@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.tool_names import OpenCalls
+from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 
 
 def pair_results(messages: Iterable[pb.Message]) -> None:

@@ -1,6 +1,6 @@
 """Conversion of canonical field paths to the paths of the two native embedding APIs, for errors and reports only."""
 
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 
 _ITEM = r"^inputs\[(\d+)\]"
 

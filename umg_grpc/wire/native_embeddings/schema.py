@@ -10,7 +10,7 @@ from typing import Annotated, Generic, TypeVar
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.core.json import ABSENT, NonEmpty
-from umg_grpc.wire.core.numbers import Count
+from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.embedding_format import Dimensions
 
 # --- structs of a caller's body

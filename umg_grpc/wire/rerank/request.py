@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import INT64_MAX, JsonObject, check_utf8, invalid, parse, whole
 from umg_grpc.wire.core.unknown_fields import Fields
 from umg_grpc.wire.report import Report

@@ -7,8 +7,8 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
-from umg_grpc.wire.core.numbers import Count, count
-from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.scores import in_unit

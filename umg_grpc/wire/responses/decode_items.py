@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.json import is_present, missing, parse
 from umg_grpc.wire.core.media import decode_base64, sniff
-from umg_grpc.wire.core.opaque import append_opaque_turn
+from umg_grpc.wire.core.opaque_turns import append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import client_tools, schema
 from umg_grpc.wire.responses.content_parts import decode_content, decode_part

@@ -9,8 +9,8 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
-from umg_grpc.wire.core.numbers import Count, set_time
 from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
 from umg_grpc.wire.errors.provider_errors import as_error, is_error, unreadable
 from umg_grpc.wire.responses import client_tools, schema

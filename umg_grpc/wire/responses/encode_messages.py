@@ -6,8 +6,8 @@ from typing import assert_never
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.tool_names import shortened_id, tool_names
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.opaque import omits_turn
-from umg_grpc.wire.core.tool_names import OpenCalls
+from umg_grpc.wire.core.opaque_turns import omits_turn
+from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS, call_item, output_item
 from umg_grpc.wire.responses.content_parts import (

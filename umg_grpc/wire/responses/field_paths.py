@@ -1,6 +1,6 @@
 """Paths of canonical fields in the spelling of responses callers, for error messages only."""
 
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 
 # An input given as one string, and bare parts, which are grouped into turns, are counted as if they were items.
 wire_path = wire_paths(

@@ -5,8 +5,8 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import is_present
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
-from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.responses.decode_output import (
     CALLS,

@@ -7,10 +7,10 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
-from umg_grpc.wire.core.numbers import set_time
+from umg_grpc.wire.core.lenient_numbers import set_time
 from umg_grpc.wire.core.reasoning_state import PREFIX
-from umg_grpc.wire.core.surrogates import decode
-from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.responses.decode_output import (
     CALLS,

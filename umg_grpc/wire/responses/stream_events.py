@@ -7,8 +7,8 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.logprobs import Logprob
-from umg_grpc.wire.core.numbers import Count
 from umg_grpc.wire.core.tool_arguments import Arguments
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, is_error

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT, is_present
-from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.stream_events import ENDS
 

@@ -7,7 +7,7 @@ import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.text_pieces import Pieces
+from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
 from umg_grpc.wire.responses.content_parts import encode_citation, encode_logprob
 from umg_grpc.wire.responses.decode_items import image_item, shown_state

@@ -13,7 +13,7 @@ from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
-from umg_grpc.wire.core.tool_names import ToolName, ToolNames, name_of
+from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, name_of
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.report import Report, foreign, omits
 from umg_grpc.wire.request_notes import RequestNotes

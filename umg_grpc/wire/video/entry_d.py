@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, is_present, parse
 from umg_grpc.wire.video.content_items import ROLES_D, read_content
 from umg_grpc.wire.video.create_request import CreateBody, Member, WholeNumber

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
 from umg_grpc.wire.video.create_request import CreateBody, Member, Members, WholeNumber, begins
 from umg_grpc.wire.video.entry_format import EntryFormat

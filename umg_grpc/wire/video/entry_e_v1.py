@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import wire_paths
-from umg_grpc.wire.core.forms import FormPart, form_object
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.create_request import CreateBody, JsonText, Member, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, echo, invalid, missing
 from umg_grpc.wire.video.create_request import CreateBody, Member, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat

@@ -7,9 +7,9 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.video_families import DOCUMENTED, RULES, video_family
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.core.field_paths import wire_paths
-from umg_grpc.wire.core.forms import FormPart, form_object
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid, missing
+from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.content_items import KINDS, ROLES_D_1, read_content
 from umg_grpc.wire.video.create_request import CreateBody, Member, Members, Seconds, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat

@@ -6,9 +6,9 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.core.field_paths import wire_paths
-from umg_grpc.wire.core.forms import FormPart, form_object
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.create_request import CreateBody, Member, Seconds
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.task_views import FAILED, SUCCEEDED, code_and_message, seconds, states, task_query

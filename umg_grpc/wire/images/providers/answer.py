@@ -10,8 +10,8 @@ from msgspec import Raw
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
+from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.media import decode_base64
-from umg_grpc.wire.core.numbers import count
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 NO_IMAGES = ": it has no images"

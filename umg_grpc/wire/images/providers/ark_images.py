@@ -12,9 +12,9 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.image_families import MAX_GROUP, family_row, is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject
-from umg_grpc.wire.core.numbers import Count, count
+from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
-from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, LIMITED, Row, Table
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable

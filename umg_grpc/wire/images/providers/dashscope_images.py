@@ -13,8 +13,8 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.image_families import family_row, has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.numbers import Count, count
-from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ProviderError, Row, Table
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, from_provider, unreadable

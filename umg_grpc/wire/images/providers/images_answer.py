@@ -9,9 +9,9 @@ from umg_grpc.errors import UmgError
 from umg_grpc.image_families import is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT
-from umg_grpc.wire.core.numbers import Count, count
+from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
-from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.classification import FILTERED
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.long_strings import LongStrings

@@ -13,8 +13,8 @@ from umg_grpc.image_families import PlacedImage, placed_images, ratio_of, tier_o
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG
 from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid
-from umg_grpc.wire.core.numbers import count
-from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.images.provider_protocol import ImageProtocol

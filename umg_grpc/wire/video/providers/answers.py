@@ -12,7 +12,7 @@ from msgspec import Raw
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.numbers import LAST_SECOND
+from umg_grpc.wire.core.lenient_numbers import LAST_SECOND
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import public_message

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.numbers import count
+from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
 from umg_grpc.wire.report import Report

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.text_pieces import Pieces
+from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.text_format import TextFormat
 
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
