@@ -144,7 +144,7 @@ class Conversations(RetainedStore[ResponseRow]):
         end of the response is sent to the caller.
 
         `request` is as its caller sent it, `continued` the result of `continue_` for it. `response` contains its
-        candidates, also after passthrough (see `wire/core/aggregate.py`); the first one becomes part of the
+        candidates, also after passthrough (see `wire/core/stream_aggregator.py`); the first one becomes part of the
         conversation. Return False, and log a warning, if the response could not be stored; the response is valid all
         the same.
         """

@@ -36,7 +36,7 @@ def account_objects(
     """Return all objects that the request names to a channel of these protocols, in no particular order.
 
     A body that goes to an upstream of its own format is searched by the rules of that format
-    (`wire/core/object_rules.py`), since it contains members that have no canonical form.
+    (`wire/core/upstream_objects.py`), since it contains members that have no canonical form.
     """
     source = request.source
     own = FORMATS.get(source.format) if source.format in protocols else None

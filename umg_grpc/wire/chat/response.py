@@ -35,7 +35,7 @@ from umg_grpc.wire.chat.response_parts import (
     finish_name,
     reasoning_text,
 )
-from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob

@@ -27,7 +27,7 @@ from umg_grpc.wire.chat.response_parts import (
     started_event,
     usage_event,
 )
-from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
 from umg_grpc.wire.core.part_emitter import PartEmitter

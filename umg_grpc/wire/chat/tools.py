@@ -7,7 +7,7 @@ import msgspec
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core.function_tools import (
     CHOICES,
     FunctionDefinition,

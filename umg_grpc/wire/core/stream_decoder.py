@@ -83,7 +83,7 @@ class EventDecoder(_Decoder, ABC):
 
     def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
         """Return the decoded JSON of an event, and its text, in which placeholders stand for halves of split characters
-        (see `surrogates`).
+        (see `split_characters.py`).
         """
         try:
             return decoder.decode(data), data

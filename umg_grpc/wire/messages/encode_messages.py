@@ -17,7 +17,7 @@ from umg_grpc.wire.messages.blocks import (
     encode_server_result,
 )
 from umg_grpc.wire.messages.citations import encode_citation
-from umg_grpc.wire.messages.tool_names import CallIds
+from umg_grpc.wire.messages.tool_name_rules import CallIds
 from umg_grpc.wire.messages.tools import encode_cache
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 

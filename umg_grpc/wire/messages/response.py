@@ -21,7 +21,7 @@ from umg_grpc.wire.messages.response_parts import (
     encode_server_tool_result,
     rename_call,
 )
-from umg_grpc.wire.messages.tool_names import tool_names
+from umg_grpc.wire.messages.tool_name_rules import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
 
 # --- canonical -> caller

@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.native.generation_config import encode_config
 from umg_grpc.wire.native.messages import ContentEncoder
-from umg_grpc.wire.native.tool_names import tool_names
+from umg_grpc.wire.native.tool_name_rules import tool_names
 from umg_grpc.wire.native.tools import encode_tools
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes

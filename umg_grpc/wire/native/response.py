@@ -38,7 +38,7 @@ from umg_grpc.wire.native.response_parts import (
     queries_of,
 )
 from umg_grpc.wire.native.schema import ProviderPart
-from umg_grpc.wire.native.tool_names import tool_names
+from umg_grpc.wire.native.tool_name_rules import tool_names
 from umg_grpc.wire.native.usage import decode_usage, encode_usage
 
 # --- canonical -> caller

@@ -31,7 +31,7 @@ from umg_grpc.wire.native.response_parts import (
     decode_ratings,
     is_known,
 )
-from umg_grpc.wire.native.tool_names import tool_names
+from umg_grpc.wire.native.tool_name_rules import tool_names
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
 
 _CHUNK = msgspec.json.Decoder(ProviderAnswer)

@@ -8,8 +8,8 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embedding_format import TOO_LONG
 from umg_grpc.wire.native import errors
-from umg_grpc.wire.native.object_rules import OBJECTS
-from umg_grpc.wire.native_embeddings.field_paths import wire_path_of_batch, wire_path_of_single
+from umg_grpc.wire.native.upstream_objects import OBJECTS
+from umg_grpc.wire.native_embeddings.error_field_paths import wire_path_of_batch, wire_path_of_single
 from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE, decode_request, encode_request
 from umg_grpc.wire.native_embeddings.response import (
     decode_response,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_names import shortened_id, tool_names
+from umg_grpc.wire.chat.tool_name_rules import shortened_id, tool_names
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.opaque_turns import omits_turn
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls

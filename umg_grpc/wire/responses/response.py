@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_numbers import set_time
 from umg_grpc.wire.core.reasoning_state import PREFIX

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
