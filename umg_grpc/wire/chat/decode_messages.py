@@ -1,14 +1,15 @@
-"""Messages and their parts in a caller's body, and the elements that requests and responses share."""
+"""Decoding of messages and their parts: a caller's `messages`. Their tool calls are in `tool_calls.py`."""
 
 import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
+from umg_grpc.wire.chat.thought_signatures import thought_signature
+from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
+from umg_grpc.wire.core.json import invalid, missing, parse
 from umg_grpc.wire.core.media import decode_image, decode_input_audio
 from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn
-from umg_grpc.wire.core.reasoning_state import is_placeholder
 from umg_grpc.wire.request_notes import RequestNotes
 
 ROLES = {
@@ -22,9 +23,6 @@ ROLES = {
 ROLE_NAMES = {value: name for name, value in ROLES.items() if name != "function"}
 MAX_PARTS = 5000  # parts of one message: the schema's limit
 DETAILS = ("auto", "low", "high", "original")
-
-
-# --- caller -> canonical
 
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
@@ -66,9 +64,12 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
     count = len(target.parts)
     for index, raw in enumerate(message.tool_calls or ()):
         path = f"{at}.tool_calls[{index}]"
-        _decode_call(raw, target, path)
-        if target.parts[-1].HasField("opaque"):
-            notes.opaque_paths[f"{at}.parts[{len(target.parts) - 1}]"] = path
+        kind = parse(schema.Kind, raw, path).type or "function"
+        if decode := CALL_DECODERS.get(kind):
+            decode(raw, target.parts.add(), path)
+        else:  # types grow with the format: an unknown one is kept as raw JSON
+            notes.opaque_paths[f"{at}.parts[{len(target.parts)}]"] = path
+            _add_opaque(raw, kind, target)
     if len(target.parts) > MAX_PARTS:
         raise invalid(f"{at}.tool_calls", f"the message has more than {MAX_PARTS} parts with them; split it")
     if message.function_call and not message.tool_calls:
@@ -76,31 +77,6 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
         call.name, call.arguments_json = message.function_call.name, message.function_call.arguments or ""
     if (signature := thought_signature(message.extra_content)) and target.parts:
         target.parts[max(count - 1, 0)].state.MergeFrom(signature)
-
-
-def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Return vendor G's reasoning state, which has the native format; None without one."""
-    signature = extra.google.thought_signature if extra and extra.google else None
-    if not signature or is_placeholder(signature):
-        return None
-    return pb.ReasoningState(data=signature, format="native")
-
-
-def _decode_call(raw: msgspec.Raw, target: pb.Message, at: str) -> None:
-    kind = parse(schema.Kind, raw, at).type or "function"
-    if kind == "function":
-        function = parse(schema.FunctionToolCall, raw, at)
-        part = target.parts.add()
-        part.tool_call.call_id = function.id
-        part.tool_call.name, part.tool_call.arguments_json = function.function.name, function.function.arguments or ""
-        if signature := thought_signature(function.extra_content):
-            part.state.MergeFrom(signature)
-    elif kind == "custom":
-        custom = parse(schema.CustomToolCall, raw, at)
-        call = target.parts.add().tool_call
-        call.call_id, call.name, call.text = custom.id, custom.custom.name, custom.custom.input or ""
-    else:
-        _add_opaque(raw, kind, target)
 
 
 def _decode_result(message: schema.ChatMessage, target: pb.Message, at: str) -> None:
@@ -157,31 +133,3 @@ def _decode_image(image: schema.ImageUrl | str, media: pb.MediaPart, at: str) ->
 def _add_opaque(raw: msgspec.Raw, kind: str, target: pb.Message | pb.ToolResult) -> None:
     opaque = target.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "chat", kind, str(raw, "utf-8")
-
-
-# --- canonical -> either side
-
-
-def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
-    """Encode a tool call of a message. `call_id` and `name`: in the spelling for the receiver of the message."""
-    call = part.tool_call
-    if call.HasField("text"):
-        return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.text}}
-    encoded: JsonObject = {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": call.arguments_json or "{}"},
-    }
-    if is_signed(part):
-        encoded["extra_content"] = encode_signature(part.state)
-    return encoded
-
-
-def is_signed(part: pb.Part) -> bool:
-    """Return whether the part has vendor G's reasoning state."""
-    return part.HasField("state") and part.state.format == "native" and not is_placeholder(part.state.data)
-
-
-def encode_signature(state: pb.ReasoningState) -> JsonObject:
-    """Encode vendor G's reasoning state as `extra_content`."""
-    return {"google": {"thought_signature": state.data}}

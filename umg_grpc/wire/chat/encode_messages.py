@@ -7,7 +7,9 @@ import msgspec
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES, encode_call, encode_signature, is_signed
+from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
+from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
+from umg_grpc.wire.chat.tool_calls import encode_call
 from umg_grpc.wire.chat.tool_name_rules import shortened_id, tool_names
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, sniff

@@ -8,22 +8,18 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.decode_messages import encode_call, encode_signature, thought_signature
 from umg_grpc.wire.chat.response_parts import (
     REASONING_BEGIN,
     REASONING_END,
     REASONING_SEPARATOR,
     Head,
     Index,
-    ProviderCall,
     ProviderChoice,
     ProviderMessage,
-    call_id,
     content_text,
     correct_finish_reason,
     decode_annotation,
     decode_audio,
-    decode_call,
     decode_finish,
     decode_head,
     decode_image,
@@ -35,6 +31,8 @@ from umg_grpc.wire.chat.response_parts import (
     finish_name,
     reasoning_text,
 )
+from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
+from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
 from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
@@ -110,7 +108,7 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
         message["reasoning_content"] = thoughts
     message |= _encode_media(parts)
     if calls:
-        message |= _encode_calls(calls, legacy, response_id)
+        message |= encode_calls(calls, legacy, response_id)
     if not has_text and (calls or refusals or "audio" in message):
         message["content"] = None
     if states:
@@ -139,18 +137,6 @@ def join_reasoning(parts: Iterable[pb.ReasoningPart]) -> str:
     return REASONING_SEPARATOR.join(
         text for part in parts for text in (part.texts if any(part.texts) else part.summaries) if text
     )
-
-
-def _encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
-    if legacy:
-        call = calls[0].tool_call
-        return {"function_call": {"name": call.name, "arguments": call.arguments_json or call.text or "{}"}}
-    return {
-        "tool_calls": [
-            encode_call(part, call_id(part.tool_call, response_id, index), part.tool_call.name)
-            for index, part in enumerate(calls)
-        ]
-    }
 
 
 def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:

@@ -12,13 +12,12 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.decode_messages import thought_signature
+from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
 from umg_grpc.wire.chat.usage import ProviderUsage, decode_usage
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, data_url, decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 FINISH_REASONS = {
@@ -87,30 +86,6 @@ class Logprobs(Struct):
     refusal: list[Logprob] | None = None
 
 
-class ProviderFunction(Struct):
-    """Member `function` of a tool call."""
-
-    name: str | None = None
-    arguments: Arguments = None
-
-
-class ProviderCustom(Struct):
-    """Member `custom` of a tool call."""
-
-    name: str | None = None
-    input: str | None = None
-
-
-class ProviderCall(Struct):
-    """Tool call: complete, or one piece of it in a stream."""
-
-    index: int | None = None
-    id: str | None = None
-    function: ProviderFunction | None = None
-    custom: ProviderCustom | None = None
-    extra_content: schema.ExtraContent | None = None
-
-
 class ProviderAudio(Struct):
     """Member `audio`: complete, or one piece of it in a stream."""
 
@@ -176,11 +151,6 @@ def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool,
     if refused and reason == pb.FINISH_REASON_REFUSAL:
         return "stop"
     return FINISH_NAMES.get(reason, "stop")
-
-
-def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return the id of a call, or a generated id, unique in a conversation, where the provider sent none."""
-    return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def encode_audio(media: pb.MediaPart) -> JsonObject:
@@ -294,21 +264,6 @@ def reasoning_text(message: ProviderMessage) -> str:
     if isinstance(message.content, list) and (thoughts := _reasoning_in_content(message.content)):
         return thoughts
     return message.reasoning if isinstance(message.reasoning, str) else ""
-
-
-def decode_call(call: ProviderCall, target: pb.Part) -> None:
-    """Decode a complete tool call."""
-    target.tool_call.call_id = call.id or ""
-    if call.custom:
-        target.tool_call.name, target.tool_call.text = call.custom.name or "", call.custom.input or ""
-    else:
-        function = call.function or ProviderFunction()
-        target.tool_call.name, target.tool_call.arguments_json = (
-            function.name or "",
-            arguments_text(function.arguments) or "{}",
-        )
-    if signature := thought_signature(call.extra_content):
-        target.state.MergeFrom(signature)
 
 
 def decode_annotation(raw: Raw) -> pb.Citation:

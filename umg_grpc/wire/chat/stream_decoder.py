@@ -7,14 +7,11 @@ from msgspec import Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.decode_messages import thought_signature
 from umg_grpc.wire.chat.response_parts import (
     Head,
     Index,
     Logprobs,
     ProviderAudio,
-    ProviderCall,
-    ProviderFunction,
     ProviderMessage,
     content_text,
     correct_finish_reason,
@@ -27,6 +24,8 @@ from umg_grpc.wire.chat.response_parts import (
     started_event,
     usage_event,
 )
+from umg_grpc.wire.chat.thought_signatures import thought_signature
+from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
 from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob

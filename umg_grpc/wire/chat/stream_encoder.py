@@ -7,19 +7,19 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.decode_messages import encode_signature
 from umg_grpc.wire.chat.errors import error_frame
 from umg_grpc.wire.chat.response_parts import (
     REASONING_BEGIN,
     REASONING_END,
     REASONING_SEPARATOR,
-    call_id,
     encode_audio,
     encode_citation,
     encode_image,
     encode_logprob,
     finish_name,
 )
+from umg_grpc.wire.chat.thought_signatures import encode_signature
+from umg_grpc.wire.chat.tool_calls import call_id
 from umg_grpc.wire.chat.usage import encode_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import JsonObject

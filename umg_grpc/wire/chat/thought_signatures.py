@@ -1,0 +1,24 @@
+"""Reasoning state of the native format in chat (`extra_content.google.thought_signature`), in both directions."""
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import schema
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.reasoning_state import is_placeholder
+
+
+def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
+    """Return vendor G's reasoning state, which has the native format; None without one."""
+    signature = extra.google.thought_signature if extra and extra.google else None
+    if not signature or is_placeholder(signature):
+        return None
+    return pb.ReasoningState(data=signature, format="native")
+
+
+def is_signed(part: pb.Part) -> bool:
+    """Return whether the part has vendor G's reasoning state."""
+    return part.HasField("state") and part.state.format == "native" and not is_placeholder(part.state.data)
+
+
+def encode_signature(state: pb.ReasoningState) -> JsonObject:
+    """Encode vendor G's reasoning state as `extra_content`."""
+    return {"google": {"thought_signature": state.data}}

@@ -1,0 +1,113 @@
+"""Tool calls of chat messages (`tool_calls`, `function_call`), in both directions."""
+
+from collections.abc import Callable
+
+from msgspec import Raw, Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed, thought_signature
+from umg_grpc.wire.core.json import JsonObject, parse
+from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
+
+# --- caller -> canonical
+
+
+def _decode_function_call(raw: Raw, part: pb.Part, at: str) -> None:
+    call = parse(schema.FunctionToolCall, raw, at)
+    part.tool_call.call_id = call.id
+    part.tool_call.name, part.tool_call.arguments_json = call.function.name, call.function.arguments or ""
+    if signature := thought_signature(call.extra_content):
+        part.state.MergeFrom(signature)
+
+
+def _decode_custom_call(raw: Raw, part: pb.Part, at: str) -> None:
+    call, target = parse(schema.CustomToolCall, raw, at), part.tool_call
+    target.call_id, target.name, target.text = call.id, call.custom.name, call.custom.input or ""
+
+
+CALL_DECODERS: dict[str, Callable[[Raw, pb.Part, str], None]] = {
+    "function": _decode_function_call,
+    "custom": _decode_custom_call,
+}
+"""Type of a call in a caller's message -> its decoder. Each raises UmgError naming the field."""
+
+# --- canonical -> either side
+
+
+def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
+    """Encode a tool call of a message. `call_id` and `name`: in the spelling for the receiver of the message."""
+    call = part.tool_call
+    if call.HasField("text"):
+        return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.text}}
+    encoded: JsonObject = {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": call.arguments_json or "{}"},
+    }
+    if is_signed(part):
+        encoded["extra_content"] = encode_signature(part.state)
+    return encoded
+
+
+# --- canonical -> caller
+
+
+def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
+    """Return the id of a call, or a generated id, unique in a conversation, where the provider sent none."""
+    return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
+
+
+def encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
+    """Encode the calls of a complete response as `tool_calls`, or the first one as `function_call` if `legacy`."""
+    if legacy:
+        call = calls[0].tool_call
+        return {"function_call": {"name": call.name, "arguments": call.arguments_json or call.text or "{}"}}
+    return {
+        "tool_calls": [
+            encode_call(part, call_id(part.tool_call, response_id, index), part.tool_call.name)
+            for index, part in enumerate(calls)
+        ]
+    }
+
+
+# --- provider -> canonical
+
+
+class ProviderFunction(Struct):
+    """Member `function` of a tool call."""
+
+    name: str | None = None
+    arguments: Arguments = None
+
+
+class ProviderCustom(Struct):
+    """Member `custom` of a tool call."""
+
+    name: str | None = None
+    input: str | None = None
+
+
+class ProviderCall(Struct):
+    """Tool call: complete, or one piece of it in a stream."""
+
+    index: int | None = None
+    id: str | None = None
+    function: ProviderFunction | None = None
+    custom: ProviderCustom | None = None
+    extra_content: schema.ExtraContent | None = None
+
+
+def decode_call(call: ProviderCall, target: pb.Part) -> None:
+    """Decode a complete tool call of a provider's response."""
+    target.tool_call.call_id = call.id or ""
+    if call.custom:
+        target.tool_call.name, target.tool_call.text = call.custom.name or "", call.custom.input or ""
+    else:
+        function = call.function or ProviderFunction()
+        target.tool_call.name, target.tool_call.arguments_json = (
+            function.name or "",
+            arguments_text(function.arguments) or "{}",
+        )
+    if signature := thought_signature(call.extra_content):
+        target.state.MergeFrom(signature)
