@@ -7,7 +7,7 @@ from hypothesis.strategies import DrawFn
 from tests.wire.chat.strategies import counts, flags, images, json_objects, names, optional, set_fields
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.messages.decode_messages import OUR_CALL
+from umg_grpc.wire.messages.server_tools import OUR_CALL
 
 __all__ = ["requests", "responses"]
 

@@ -8,38 +8,13 @@ from typing import assert_never
 import pybase64
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.media import sniff
-from umg_grpc.wire.messages.tools import encode_cache
+from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.report import Report, untranslatable
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})  # and text/*
-
-
-def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObject | None:
-    """Return the block of a result of a provider's own tool; None for a result that only another format can express."""
-    if result.output_json:
-        if result.format != "messages":
-            return None
-        content: object = json_text(result.output_json, "server_tool_result.output_json")
-        return {"type": f"{result.name}_tool_result", "tool_use_id": call_id, "content": content}
-    if result.name != "web_search":
-        return None
-    if result.error_code:
-        content = {"type": "web_search_tool_result_error", "error_code": result.error_code}
-    else:
-        content = [
-            {
-                "type": "web_search_result",
-                "url": found.url,
-                "title": found.title,
-                "encrypted_content": found.encrypted_content,
-                "page_age": found.page_age or None,
-            }
-            for found in result.results
-        ]
-    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": content}
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject | None:

@@ -1,8 +1,5 @@
-"""Decoding of messages and their content blocks, tool calls included: a caller's `messages`, and the content of a
-provider's response.
-"""
+"""Decoding of messages and their content blocks: a caller's `messages`, and the content of a provider's response."""
 
-import re
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -11,28 +8,29 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, invalid, is_present, json_object, missing, parse
+from umg_grpc.wire.core.json import ABSENT, invalid, is_present, missing, parse
 from umg_grpc.wire.core.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.messages import schema
+from umg_grpc.wire.messages.cache_control import decode_mark
 from umg_grpc.wire.messages.citations import decode_citation
+from umg_grpc.wire.messages.server_tools import (
+    RESULT_OF,
+    decode_search_result,
+    decode_server_call,
+    decode_server_result,
+    has_content,
+)
+from umg_grpc.wire.messages.tool_calls import decode_call
 from umg_grpc.wire.request_notes import RequestNotes
 
 # `system` gives instructions in the middle of a conversation (beta `mid-conversation-system-2026-04-07`).
 ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}
 
-TTLS = {"5m": pb.CACHE_TTL_FIVE_MINUTES, "1h": pb.CACHE_TTL_ONE_HOUR}
-TTL_NAMES = {value: name for name, value in TTLS.items()}
-
 UNSIGNED = "umg.unsigned"
 """Signature of reasoning that came without one. No provider of the format accepts it."""
-
-OUR_CALL = "srvtoolu_umg_"
-"""Prefix of the id of a search that a provider of another format ran. Providers of this format reject the id."""
-
-RESULT_OF = re.compile(r"(?!mcp_)(\w+)_tool_result")
 
 Owner: TypeAlias = pb.Message | pb.ToolResult | pb.DocumentBlocks
 ReadState: TypeAlias = Callable[[str], pb.ReasoningState]
@@ -80,7 +78,7 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
         block = parse(schema.TextBlock, raw, at)
         part = request.instructions.add()
         part.text.text = block.text
-        _mark(part, block, at)
+        decode_mark(part, block, at)
 
 
 def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
@@ -121,8 +119,8 @@ def decode_blocks(
                 held = None
         elif kind is None:
             raise missing(f"{path}.type")
-        elif (result := RESULT_OF.fullmatch(kind)) and _has_content(raw):
-            _server_result(raw, message, path, result[1])
+        elif (result := RESULT_OF.fullmatch(kind)) and has_content(raw):
+            decode_server_result(raw, message, path, result[1])
         else:
             append_opaque(raw, kind, message)
     if held is not None:
@@ -133,27 +131,6 @@ def append_opaque(raw: Raw, kind: str, owner: Owner) -> None:
     """Append a block of an unknown type to the parts as raw JSON."""
     opaque = owner.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "messages", kind, str(raw, "utf-8")
-
-
-def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
-    """Set the cache mark of a tool or part. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
-    if mark.type == "persistent" and mark.ttl == "5m":
-        raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
-    target.SetInParent()
-    if mark.type == "persistent" or mark.ttl:
-        target.ttl = TTLS[mark.ttl or "1h"]
-
-
-def _mark(part: pb.Part, block: schema.Marked, at: str) -> None:
-    if block.cache_control is not None:
-        decode_cache(block.cache_control, part.cache_control, f"{at}.cache_control")
-
-
-def _has_content(raw: Raw) -> bool:
-    try:
-        return is_present(msgspec.json.decode(raw, type=schema.ServerToolResultBlock).content)
-    except msgspec.ValidationError:
-        return False
 
 
 # --- one function for each type of block
@@ -167,7 +144,7 @@ def _text(raw: Raw, owner: Owner, at: str) -> None:
         # raises for JSON that is no object; any other citation is kept
         parse(schema.Kind, citation, f"{at}.citations[{index}]")
         part.text.citations.append(decode_citation(citation))
-    _mark(part, block, at)
+    decode_mark(part, block, at)
 
 
 def _thinking(block: schema.ThinkingBlock, message: pb.Message, read_state: ReadState) -> None:
@@ -190,7 +167,7 @@ def _image(raw: Raw, owner: Owner, at: str) -> None:
     part = owner.parts.add()
     part.media.kind = pb.MEDIA_KIND_IMAGE
     _source(block.source, part.media, f"{at}.source")
-    _mark(part, block, at)
+    decode_mark(part, block, at)
 
 
 def _document(raw: Raw, owner: Owner, at: str) -> None:
@@ -201,7 +178,7 @@ def _document(raw: Raw, owner: Owner, at: str) -> None:
     if block.citations is not None and block.citations.enabled is not None:
         media.citable = block.citations.enabled
     _source(block.source, media, f"{at}.source")
-    _mark(part, block, at)
+    decode_mark(part, block, at)
 
 
 def _search_result(raw: Raw, owner: Owner, at: str) -> None:
@@ -212,7 +189,7 @@ def _search_result(raw: Raw, owner: Owner, at: str) -> None:
     if block.citations is not None and block.citations.enabled is not None:
         media.citable = block.citations.enabled
     _pieces(block.content, media, f"{at}.content")
-    _mark(part, block, at)
+    decode_mark(part, block, at)
 
 
 def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
@@ -272,14 +249,6 @@ def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
                 raise invalid(f"{at}[{index}].type", "expected `text` or `image`; send one of them")
 
 
-def _tool_use(raw: Raw, owner: Owner, at: str) -> None:
-    block = parse(schema.ToolUseBlock, raw, at)
-    part = owner.parts.add()
-    part.tool_call.call_id, part.tool_call.name = block.id, block.name
-    part.tool_call.arguments_json = json_object(block.input, f"{at}.input")
-    _mark(part, block, at)
-
-
 def _tool_result(raw: Raw, owner: Owner, at: str) -> None:
     block = parse(schema.ToolResultBlock, raw, at)
     part = owner.parts.add()
@@ -300,62 +269,13 @@ def _tool_result(raw: Raw, owner: Owner, at: str) -> None:
                 BLOCKS[kind](inner, result, path)
             else:
                 append_opaque(inner, kind, result)
-    _mark(part, block, at)
+    decode_mark(part, block, at)
 
 
 def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
     block = parse(schema.ToolReferenceBlock, raw, at)
     append_opaque(raw, "tool_reference", owner)
     owner.parts[-1].opaque.text = f"loaded: {block.tool_name}"
-
-
-def _server_tool_use(raw: Raw, owner: Owner, at: str) -> None:
-    block = parse(schema.ServerToolUseBlock, raw, at)
-    part = owner.parts.add()
-    call, text = part.server_tool_call, json_object(block.input, f"{at}.input")
-    call.call_id, call.name = block.id, block.name
-    if block.id.startswith(OUR_CALL):
-        call.call_id = block.id.removeprefix(OUR_CALL)
-    else:
-        call.input_json, call.format = text, "messages"
-    call.queries.extend(queries_of(text))
-    _mark(part, block, at)
-
-
-def queries_of(input_json: str) -> list[str]:
-    """Return the member `query` in the input of a search as a list, empty without one."""
-    try:
-        query = msgspec.json.decode(input_json, type=schema.Query).query
-    except (ValueError, RecursionError):
-        return []
-    return [query] if query else []
-
-
-def _web_search_result(raw: Raw, owner: Owner, at: str) -> None:
-    block = parse(schema.ServerToolResultBlock, raw, at)
-    part = owner.parts.add()
-    result = part.server_tool_result
-    result.call_id, result.name = block.tool_use_id.removeprefix(OUR_CALL), "web_search"
-    if bytes(block.content).startswith(b"{"):
-        result.error_code = parse(schema.WebSearchError, block.content, f"{at}.content").error_code
-    else:
-        for found in parse(list[schema.WebSearchResult], block.content, f"{at}.content"):
-            result.results.add(
-                url=found.url,
-                title=found.title or "",
-                page_age=found.page_age or "",
-                encrypted_content=found.encrypted_content or "",
-            )
-    _mark(part, block, at)
-
-
-def _server_result(raw: Raw, owner: Owner, at: str, name: str) -> None:
-    block = parse(schema.ServerToolResultBlock, raw, at)
-    part = owner.parts.add()
-    result = part.server_tool_result
-    result.call_id, result.name = block.tool_use_id, name
-    result.output_json, result.format = str(block.content, "utf-8"), "messages"
-    _mark(part, block, at)
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
@@ -375,14 +295,14 @@ BLOCKS: dict[str, ReadBlock] = {
     "image": _image,
     "document": _document,
     "search_result": _search_result,
-    "tool_use": _tool_use,
+    "tool_use": decode_call,
     "tool_result": _tool_result,
     "tool_reference": _tool_reference,
-    "server_tool_use": _server_tool_use,
-    "web_search_tool_result": _web_search_result,
+    "server_tool_use": decode_server_call,
+    "web_search_tool_result": decode_search_result,
 }
 ANSWER_BLOCKS = BLOCKS | {
-    "tool_use": _with_input(_tool_use),
-    "server_tool_use": _with_input(_server_tool_use),
+    "tool_use": _with_input(decode_call),
+    "server_tool_use": _with_input(decode_server_call),
 }
 RESULT_BLOCKS = frozenset({"text", "image", "document", "search_result", "tool_reference"})

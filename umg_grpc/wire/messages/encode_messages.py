@@ -11,14 +11,12 @@ from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.opaque_turns import omits_turn, opaque_turn
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.messages.blocks import (
-    encode_document,
-    encode_image,
-    encode_server_result,
-)
+from umg_grpc.wire.messages.blocks import encode_document, encode_image
+from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.citations import encode_citation
+from umg_grpc.wire.messages.server_tools import encode_server_result
+from umg_grpc.wire.messages.tool_calls import encode_call
 from umg_grpc.wire.messages.tool_name_rules import CallIds
-from umg_grpc.wire.messages.tools import encode_cache
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
@@ -284,12 +282,7 @@ class MessageEncoder:
         arguments = call_arguments(call)
         if isinstance(arguments, dict) and RAW_ARGUMENTS in arguments:
             self._report.drop("arguments", RAW_ARGUMENTS)
-        return {
-            "type": "tool_use",
-            "id": self._ids.of_call(call, own_id),
-            "name": self._names.of_call(call),
-            "input": arguments,
-        }
+        return encode_call(self._ids.of_call(call, own_id), self._names.of_call(call), arguments)
 
     def _result(self, result: pb.ToolResult, at: str) -> JsonObject:
         block: JsonObject = {"type": "tool_result", "tool_use_id": self._ids.of_result(result)}

@@ -9,11 +9,15 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.split_characters import replace_halves
-from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
-from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.messages.blocks import encode_server_result
+from umg_grpc.wire.core.tool_arguments import call_arguments
 from umg_grpc.wire.messages.citations import encode_citation
-from umg_grpc.wire.messages.decode_messages import OUR_CALL, UNSIGNED, queries_of
+from umg_grpc.wire.messages.decode_messages import UNSIGNED
+from umg_grpc.wire.messages.server_tools import (
+    encode_server_call,
+    encode_server_tool_result,
+    server_input,
+)
+from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call
 from umg_grpc.wire.messages.usage import ProviderUsage
 
 FINISH_REASONS = {
@@ -35,18 +39,6 @@ FINISH_NAMES = {value: name for name, value in FINISH_REASONS.items()} | {
 OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 REASONING_SEPARATOR = "\n\n"
-SEARCH_ERRORS = frozenset(
-    {
-        "invalid_tool_input",
-        "unavailable",
-        "max_uses_exceeded",
-        "too_many_requests",
-        "query_too_long",
-        "request_too_large",
-    }
-)
-
-
 # --- provider's structs
 
 
@@ -102,22 +94,6 @@ def signature(part: pb.Part) -> str:
     return show(part.state, "messages") if part.HasField("state") else UNSIGNED
 
 
-def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """Return the block that carries a call's reasoning state before the call, or None. This format has no place for
-    state in a call; None also for state of this format.
-    """
-    if not state.data or state.format == "messages":
-        return None
-    return {"type": "redacted_thinking", "data": show(state, "messages")}
-
-
-def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return the call's id, or one made of `response_id` and `index` (unique in a conversation) if the provider sent
-    none.
-    """
-    return call.call_id or f"toolu_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
-
-
 def reasoning_text(reasoning: pb.ReasoningPart) -> str:
     """Return all reasoning as one text: the reasoning texts, or the summaries where there are no texts."""
     return REASONING_SEPARATOR.join(
@@ -132,8 +108,8 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
     match part.WhichOneof("kind"):
         case "text":
             for text, citations in split_text(part.text):
-                block: JsonObject = {"type": "text", "text": text}
-                yield block | {"citations": citations} if citations else block
+                encoded: JsonObject = {"type": "text", "text": text}
+                yield encoded | {"citations": citations} if citations else encoded
         case "refusal" if part.refusal.text:
             yield {"type": "text", "text": part.refusal.text}
         case "reasoning" if part.reasoning.redacted and part.state.format == "messages":
@@ -144,11 +120,11 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
         case "tool_call":
             if (state := call_state(part.state)) is not None:
                 yield state
-            named = {"id": call_id(part.tool_call, response_id, index), "name": part.tool_call.name}
-            yield {"type": "tool_use", **named, "input": call_arguments(part.tool_call)}
+            call = part.tool_call
+            yield encode_call(call_id(call, response_id, index), call.name, call_arguments(call))
         case "server_tool_call":
-            if (call := encode_server_call(part.server_tool_call, response_id)) is not None:
-                yield call | {"input": server_input(part.server_tool_call)}
+            if (block := encode_server_call(part.server_tool_call, response_id)) is not None:
+                yield block | {"input": server_input(part.server_tool_call)}
         case "server_tool_result":
             if (result := encode_server_tool_result(part.server_tool_result, response_id)) is not None:
                 yield result
@@ -188,40 +164,6 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
     return ((piece, citations) for piece, citations in pieces if piece)
 
 
-def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """Return a `server_tool_use` block without its input; None for a tool that only another format has."""
-    if call.format == "messages":
-        return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
-    if call.name != "web_search":
-        return None
-    return {"type": "server_tool_use", "id": _our_id(call.call_id, response_id), "name": call.name}
-
-
-def server_input(call: pb.ServerToolCall) -> object:
-    """Return the `input` of a `server_tool_use` block. Text that is no JSON object is wrapped in an object."""
-    if call.format == "messages" and call.input_json:
-        return call_arguments(pb.ToolCall(arguments_json=call.input_json))
-    return {"query": "; ".join(call.queries)}
-
-
-def encode_server_tool_result(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
-    """Return a `web_search_tool_result` block, or the result block of another tool; None for a tool that only another
-    format has.
-    """
-    from_provider = result.format == "messages" or any(found.encrypted_content for found in result.results)
-    from_provider = from_provider or result.call_id.startswith("srvtoolu_")  # a search that failed or found nothing
-    encoded = encode_server_result(result, result.call_id if from_provider else _our_id(result.call_id, response_id))
-    if encoded is not None and result.error_code and result.error_code not in SEARCH_ERRORS:
-        encoded["content"] = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
-    return encoded
-
-
-def _our_id(call_id: str, response_id: str) -> str:
-    return OUR_CALL + "".join(
-        letter if letter.isascii() and letter.isalnum() else "_" for letter in call_id or response_id
-    )
-
-
 def media_note(media: pb.MediaPart, size: int) -> str:
     """Return the text that replaces media made by the model: answers of this format are text."""
     if media.transcript:
@@ -255,18 +197,3 @@ def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> 
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:
         target.finish_reason = pb.FINISH_REASON_STOP
-
-
-def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the tool name in a provider's call by the name that the caller declared. For a custom tool, set the
-    call's text too.
-    """
-    if names.resolve(call):
-        call.text = free_text(call.arguments_json)
-
-
-def update_search(call: pb.ServerToolCall, arguments: str) -> None:
-    """Set the input of a provider's own call, which a stream sends only after the call."""
-    call.queries[:] = queries_of(arguments)
-    if call.format:
-        call.input_json = arguments

@@ -16,15 +16,13 @@ from umg_grpc.wire.messages.errors import error_frame
 from umg_grpc.wire.messages.open_parts import OpenPart
 from umg_grpc.wire.messages.response_parts import (
     REASONING_SEPARATOR,
-    call_id,
-    call_state,
     encode_blocks,
     encode_finish,
-    encode_server_call,
     media_note,
-    server_input,
     signature,
 )
+from umg_grpc.wire.messages.server_tools import encode_server_call, server_input
+from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call
 from umg_grpc.wire.messages.usage import encode_usage
 
 CHARACTERS_PER_TOKEN = 4  # for the estimate at the start of a stream
@@ -332,8 +330,8 @@ class StreamEncoder:
         call, state = current.part.tool_call, self._states.pop(current.index, current.part.state)
         if (shown := call_state(state)) is not None:
             yield from self._write_block(current, shown)
-        named = {"id": call_id(call, self._response_id, current.index), "name": call.name}
-        yield from self._open_block(current, {"type": "tool_use", **named, "input": {}})
+        own_id = call_id(call, self._response_id, current.index)
+        yield from self._open_block(current, encode_call(own_id, call.name, {}))
         if call.WhichOneof("input") == "text":
             yield from self._write_arguments(current, call.text)
         elif call.arguments_json:

@@ -11,7 +11,7 @@ from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.messages import schema
-from umg_grpc.wire.messages.decode_messages import TTL_NAMES, decode_cache
+from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.report import Report, foreign, omits
 from umg_grpc.wire.request_notes import RequestNotes
@@ -141,11 +141,6 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
         report.drop("tool_choice.mode", "auto")
     return fields
-
-
-def encode_cache(mark: pb.CacheControl) -> JsonObject:
-    """Return the member `cache_control` for a cache mark."""
-    return {"type": "ephemeral", "ttl": TTL_NAMES[mark.ttl]} if mark.ttl else {"type": "ephemeral"}
 
 
 def _offered_names(request: pb.GenerateRequest) -> set[str]:
