@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.native.encode_messages import ContentEncoder
 from umg_grpc.wire.native.generation_config import encode_config
-from umg_grpc.wire.native.messages import ContentEncoder
 from umg_grpc.wire.native.tool_name_rules import tool_names
 from umg_grpc.wire.native.tools import encode_tools
 from umg_grpc.wire.report import Report

@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import INT64_MAX, JsonObject, is_present, json_object, json_text, whole
 from umg_grpc.wire.model_quirks import SAMPLING, output_limit, supports_reasoning, supports_sampling
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.messages import generation
+from umg_grpc.wire.native.encode_messages import generation
 from umg_grpc.wire.native.parts import RESOLUTION, resolution
 from umg_grpc.wire.native.proto_json import Notes, read
 from umg_grpc.wire.report import Report

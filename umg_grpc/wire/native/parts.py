@@ -8,26 +8,16 @@ import pybase64
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
+from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, missing
 from umg_grpc.wire.core.media import decode_base64, normal_mime, sniff
 from umg_grpc.wire.core.reasoning_state import is_placeholder, read
-from umg_grpc.wire.core.tool_arguments import call_arguments
 from umg_grpc.wire.native import schema
+from umg_grpc.wire.native.server_tools import decode_server_tool
+from umg_grpc.wire.native.tool_calls import decode_call
 
 RESOLUTION = "MEDIA_RESOLUTION_"
 OUTPUT, ERROR = "output", "error"  # keys of a result
 REASONING_SEPARATOR = "\n\n"
-
-CODE = "code_execution"
-# The format's names of its own tools (SDK types `ToolType`) -> ours.
-TOOL_TYPES = {
-    "GOOGLE_SEARCH_WEB": "web_search",
-    "GOOGLE_SEARCH_IMAGE": "image_search",
-    "GOOGLE_MAPS": "maps",
-    "URL_CONTEXT": "url_context",
-    "FILE_SEARCH": "file_search",
-}
-TOOL_TYPE_NAMES = {ours: name for name, ours in TOOL_TYPES.items()}
 
 MEDIA_KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO, "video": pb.MEDIA_KIND_VIDEO}
 # Media types of bytes whose type is neither given nor detected.
@@ -73,14 +63,14 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
         else:
             target.text.text = part.text
     elif part.function_call is not None:
-        _decode_call(part.function_call, target.tool_call, f"{at}.functionCall")
+        decode_call(part.function_call, target.tool_call, f"{at}.functionCall")
     elif part.function_response is not None:
         _decode_result(part.function_response, target.tool_result, f"{at}.functionResponse")
     elif part.inline_data is not None:
         _decode_blob(part.inline_data, target.media, f"{at}.inlineData")
     elif part.file_data is not None:
         _decode_file(part.file_data, target.media, f"{at}.fileData")
-    elif not _decode_server_tool(part, target, at):
+    elif not decode_server_tool(part, target, at):
         _decode_rest(part, target, at)
     if part.thought and target.WhichOneof("kind") != "reasoning":
         target.thought = True
@@ -112,13 +102,6 @@ def kind_of(part: Raw) -> str:
     """Return the name of an unknown part's kind: its first key that is not common to all parts."""
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
-
-
-def _decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None:
-    if not call.name:
-        raise missing(f"{at}.name")
-    target.name, target.call_id = call.name, call.id or ""
-    target.arguments_json = json_object(call.args, f"{at}.args") if is_present(call.args) else ""
 
 
 def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: str) -> None:
@@ -200,41 +183,6 @@ def _by_suffix(address: str) -> str:
     return SUFFIXES.get(suffix[1].lower(), "") if suffix else ""
 
 
-class _Id(msgspec.Struct):
-    id: str | None = None
-
-
-def _decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> bool:
-    """Decode a call or a result of one of the provider's own tools. Return whether the part is one."""
-    if is_present(part.executable_code):
-        target.server_tool_call.name, target.server_tool_call.format = CODE, "native"
-        target.server_tool_call.input_json = str(part.executable_code, "utf-8")
-        target.server_tool_call.call_id = parse(_Id, part.executable_code, f"{at}.executableCode").id or ""
-    elif is_present(part.code_execution_result):
-        target.server_tool_result.name, target.server_tool_result.format = CODE, "native"
-        target.server_tool_result.output_json = str(part.code_execution_result, "utf-8")
-        path = f"{at}.codeExecutionResult"
-        target.server_tool_result.call_id = parse(_Id, part.code_execution_result, path).id or ""
-    elif part.tool_call is not None:
-        call, used = target.server_tool_call, part.tool_call
-        call.name, call.call_id = _tool_name(used), used.id or ""
-        call.format = "native"
-        call.input_json = str(used.args, "utf-8") if is_present(used.args) else "{}"
-    elif part.tool_response is not None:
-        result, used = target.server_tool_result, part.tool_response
-        result.name, result.call_id = _tool_name(used), used.id or ""
-        result.format = "native"
-        result.output_json = str(used.response, "utf-8") if is_present(used.response) else "{}"
-    else:
-        return False
-    return True
-
-
-def _tool_name(used: schema.ServerTool) -> str:
-    word = (used.tool_type or "").upper()
-    return TOOL_TYPES.get(word, word.lower())
-
-
 # --- canonical -> wire
 
 
@@ -245,38 +193,6 @@ def encode_reasoning(part: pb.Part) -> JsonObject:
         return {"thought": True}
     texts = reasoning.texts if any(reasoning.texts) else reasoning.summaries
     return {"text": REASONING_SEPARATOR.join(text for text in texts if text), "thought": True}
-
-
-def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
-    """Return the part of a tool call: the member `functionCall`."""
-    called: JsonObject = {"id": call.call_id} if call.call_id else {}
-    return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}
-
-
-def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
-    """Return a call or a result of one of the format's own tools; None for another format's, which native cannot
-    express.
-
-    Raise UmgError(INVALID_FIELD) for JSON that cannot be read.
-    """
-    if part.HasField("server_tool_call"):
-        call = part.server_tool_call
-        if call.format != "native":
-            return None
-        args = json_text(call.input_json, f"{at}.server_tool_call.input_json")
-        return {"executableCode": args} if call.name == CODE else {"toolCall": _server_tool_members(call, "args", args)}
-    result = part.server_tool_result
-    if result.format != "native":
-        return None
-    output = json_text(result.output_json, f"{at}.server_tool_result.output_json")
-    if result.name == CODE:
-        return {"codeExecutionResult": output}
-    return {"toolResponse": _server_tool_members(result, "response", output)}
-
-
-def _server_tool_members(tool: pb.ServerToolCall | pb.ServerToolResult, name: str, value: Raw) -> JsonObject:
-    used: JsonObject = {"id": tool.call_id} if tool.call_id else {}
-    return {**used, "toolType": TOOL_TYPE_NAMES.get(tool.name, tool.name.upper()), name: value}
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:

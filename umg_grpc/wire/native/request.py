@@ -11,9 +11,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.native import passthrough_request, schema
+from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
 from umg_grpc.wire.native.encode_canonical import encode_body
 from umg_grpc.wire.native.generation_config import decode_config
-from umg_grpc.wire.native.messages import decode_contents, decode_instructions
 from umg_grpc.wire.native.proto_json import Notes, read
 from umg_grpc.wire.native.tools import decode_tools
 from umg_grpc.wire.report import Report

@@ -14,19 +14,13 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
 from umg_grpc.wire.core.reasoning_state import show
-from umg_grpc.wire.core.tool_arguments import free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.grounding import SEARCH, Cited, encode_grounding
-from umg_grpc.wire.native.parts import (
-    decode_part,
-    encode_call,
-    encode_media,
-    encode_reasoning,
-    encode_server_tool,
-    kind_of,
-)
+from umg_grpc.wire.native.parts import decode_part, encode_media, encode_reasoning, kind_of
+from umg_grpc.wire.native.server_tools import encode_server_tool
+from umg_grpc.wire.native.tool_calls import encode_call, rename_call
 from umg_grpc.wire.native.usage import UsageMetadata
 
 FINISH_REASONS = {
@@ -239,11 +233,7 @@ def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNa
     except UmgError:
         raise unreadable() from None  # the field is the provider's, not the caller's
     if target.HasField("tool_call"):
-        call = target.tool_call
-        if names.resolve(call):
-            call.text = free_text(call.arguments_json)
-        elif not call.arguments_json:
-            call.arguments_json = "{}"
+        rename_call(target.tool_call, names)
     return target
 
 

@@ -1,0 +1,73 @@
+"""Decoding of the turns of a conversation: a caller's `contents` and `systemInstruction`."""
+
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import invalid, missing
+from umg_grpc.wire.core.media import check_address
+from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn
+from umg_grpc.wire.native import schema
+from umg_grpc.wire.native.parts import decode_part, is_own_file
+from umg_grpc.wire.native.proto_json import Notes
+from umg_grpc.wire.native.tool_results import pair_results
+
+ROLES = {
+    "user": pb.ROLE_USER,
+    "model": pb.ROLE_ASSISTANT,
+    "function": pb.ROLE_TOOL,
+    "tool": pb.ROLE_TOOL,
+}
+
+
+def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
+    """Decode the turns of a body into `request.messages`, one message per turn. Raise UmgError naming the field.
+
+    Only turns of the model may be empty: its answers may lack parts, and clients send them back.
+    """
+    raw_turns: RawTurns | None = None
+    for index, content in enumerate(contents):
+        role = ROLES.get((content.role or "user").lower())
+        if role is None:
+            raw_turns = raw_turns or RawTurns(request.source, "contents")
+            append_opaque_turn(request, notes.request, raw_turns[index], content.role or "", f"contents[{index}].role")
+            continue
+        if not content.parts and role != pb.ROLE_ASSISTANT:
+            raise missing(f"contents[{index}].parts")
+        message = request.messages.add(role=role)
+        for position, part in enumerate(content.parts or ()):
+            _decode(part, message.parts.add(), f"contents[{index}].parts[{position}]", notes)
+    pair_results(request.messages)
+
+
+def decode_instructions(content: schema.Content, request: pb.GenerateRequest, notes: Notes) -> None:
+    """Decode `systemInstruction` into the instructions of the request."""
+    for position, part in enumerate(content.parts or ()):
+        _decode(part, request.instructions.add(), f"systemInstruction.parts[{position}]", notes)
+
+
+def _decode(part: schema.Part, target: pb.Part, at: str, notes: Notes) -> None:
+    kinds = [name for name in schema.KINDS if _is_given(getattr(part, name))]
+    if len(kinds) > 1:
+        raise invalid(at, f"one part is one thing, this is {' and '.join(kinds)}; make them several parts")
+    decode_part(part, target, at)
+    if _is_given(part.video_metadata):
+        notes.record_uncarried("videoMetadata")
+    _check_file(part.file_data, f"{at}.fileData")
+    if part.function_response is not None:
+        for index, shown in enumerate(part.function_response.parts or ()):
+            _check_file(shown.file_data, f"{at}.functionResponse.parts[{index}].fileData")
+        for name in ("will_continue", "scheduling"):
+            if _is_given(getattr(part.function_response, name)):
+                notes.record_uncarried(f"functionResponse.{'willContinue' if name == 'will_continue' else name}")
+
+
+def _check_file(file: schema.ProviderFile | None, at: str) -> None:
+    """Raise UmgError for an address that no provider may fetch. A file of the provider's own may be named without
+    address.
+    """
+    if file is not None and file.file_uri and ("://" in file.file_uri or not is_own_file(file.file_uri)):
+        check_address(file.file_uri, f"{at}.fileUri", "bytes go into `inlineData`")
+
+
+def _is_given(value: object) -> bool:
+    return bytes(value) not in (b"", b"null") if isinstance(value, Raw) else value is not None

@@ -1,0 +1,38 @@
+"""Tool calls of the native format (the member `functionCall` of a part), in both directions. Calls of tools that the
+provider runs itself are in `server_tools.py`.
+"""
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, is_present, json_object, missing
+from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.native import schema
+
+# --- caller or provider -> canonical
+
+
+def decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None:
+    """Decode the member `functionCall` of a part. Raise UmgError naming the field."""
+    if not call.name:
+        raise missing(f"{at}.name")
+    target.name, target.call_id = call.name, call.id or ""
+    target.arguments_json = json_object(call.args, f"{at}.args") if is_present(call.args) else ""
+
+
+def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
+    """Replace the tool name in a provider's call by the name that the caller declared, and set the arguments of a call
+    without any. For a custom tool, set the call's text too.
+    """
+    if names.resolve(call):
+        call.text = free_text(call.arguments_json)
+    elif not call.arguments_json:
+        call.arguments_json = "{}"
+
+
+# --- canonical -> caller or provider
+
+
+def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
+    """Return the part of a tool call: the member `functionCall`."""
+    called: JsonObject = {"id": call.call_id} if call.call_id else {}
+    return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}
