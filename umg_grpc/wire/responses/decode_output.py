@@ -11,17 +11,15 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
-from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
 from umg_grpc.wire.errors.provider_errors import as_error, is_error, unreadable
-from umg_grpc.wire.responses import client_tools, schema
+from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import decode_annotation
-from umg_grpc.wire.responses.decode_items import decode_item, decode_reasoning
+from umg_grpc.wire.responses.decode_messages import decode_item, decode_reasoning
 from umg_grpc.wire.responses.errors import failure
+from umg_grpc.wire.responses.tool_calls import FUNCTION_CALLS, decode_provider_call
 from umg_grpc.wire.responses.usage import ProviderUsage, decode_usage
 
 INCOMPLETE = {"max_output_tokens": pb.FINISH_REASON_LENGTH, "content_filter": pb.FINISH_REASON_CONTENT_FILTER}
-FUNCTION_CALLS = ("function_call", "custom_tool_call")
-CALLS = (*FUNCTION_CALLS, *client_tools.CALLS)
 
 
 class IncompleteDetails(Struct):
@@ -87,18 +85,6 @@ class ProviderMessage(Struct):
     content: list[ContentPart] | None = None
 
 
-class ProviderCall(Struct):
-    """Item of type `function_call` or `custom_tool_call`."""
-
-    id: str | None = None
-    call_id: str | None = None
-    name: str | None = None
-    namespace: str | None = None
-    arguments: Arguments = None
-    input: str | None = None
-
-
-CALL = msgspec.json.Decoder(ProviderCall)
 MESSAGE = msgspec.json.Decoder(ProviderMessage)
 REASONING = msgspec.json.Decoder(schema.ReasoningItem)
 KIND = msgspec.json.Decoder(schema.Kind)
@@ -149,7 +135,7 @@ def decode_output_item(raw: Raw, message: pb.Message) -> None:
     elif kind == "reasoning":
         decode_reasoning(REASONING.decode(raw), message.parts.add(), shown=False)
     elif kind in FUNCTION_CALLS:
-        _decode_call(CALL.decode(raw), message.parts.add().tool_call, custom=kind == "custom_tool_call")
+        decode_provider_call(raw, message.parts.add().tool_call, custom=kind == "custom_tool_call")
     else:
         try:
             decode_item(raw, kind, message, "output")
@@ -166,12 +152,3 @@ def _decode_message(item: ProviderMessage, message: pb.Message) -> None:
             part.text.text = content.text or ""
             part.text.citations.extend(map(decode_annotation, content.annotations or ()))
             part.text.logprobs.extend(map(decode_logprob, content.logprobs or ()))
-
-
-def _decode_call(item: ProviderCall, call: pb.ToolCall, *, custom: bool) -> None:
-    call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
-    call.namespace = item.namespace or ""
-    if custom:
-        call.text = item.input or ""
-    else:
-        call.arguments_json = arguments_text(item.arguments)

@@ -17,7 +17,7 @@ from umg_grpc.wire.responses.content_parts import (
     encode_annotations,
     encode_part,
 )
-from umg_grpc.wire.responses.decode_items import OURS, ROLE_NAMES, image_item, reasoning_item
+from umg_grpc.wire.responses.decode_messages import OURS, ROLE_NAMES, image_item, reasoning_item
 
 NO_RESULT = "No result."
 Placed = tuple[pb.Part, str]  # a part and its canonical path

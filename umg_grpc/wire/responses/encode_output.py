@@ -8,20 +8,15 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.responses import client_tools
 from umg_grpc.wire.responses.content_parts import encode_annotations, encode_logprob
-from umg_grpc.wire.responses.decode_items import OURS, image_item, shown_state
+from umg_grpc.wire.responses.decode_messages import OURS, image_item, shown_state
 from umg_grpc.wire.responses.encode_options import ENCRYPTED
 from umg_grpc.wire.responses.request_echo import service_tier
+from umg_grpc.wire.responses.server_tools import SERVER_ITEMS, server_item
+from umg_grpc.wire.responses.tool_calls import call_item, call_prefix
 from umg_grpc.wire.responses.usage import encode_usage
 
 SOURCES = "web_search_call.action.sources"
-SERVER_ITEMS = {
-    "web_search": ("web_search_call", "ws_"),
-    "file_search": ("file_search_call", "fs_"),
-    "code_execution": ("code_interpreter_call", "ci_"),
-}
-
 INCOMPLETE_NAMES = {
     pb.FINISH_REASON_LENGTH: "max_output_tokens",
     pb.FINISH_REASON_CONTEXT_FULL: "max_output_tokens",
@@ -131,33 +126,6 @@ def message_item(item_id: str, status: str, phase: str, content: list[JsonObject
     return item
 
 
-def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """Encode an item of type `function_call` or `custom_tool_call`. `text`: its arguments, or the input of a custom
-    tool.
-    """
-    if call.tool_type in client_tools.CLIENT_TOOLS:
-        return client_tools.call_item(item_id, call_id, status, call, text)
-    custom = call.HasField("text")
-    item: JsonObject = {
-        "id": item_id,
-        "type": "custom_tool_call" if custom else "function_call",
-        "status": status,
-        "call_id": call_id,
-        "name": call.name,
-        "input" if custom else "arguments": text,
-    }
-    if call.namespace:
-        item["namespace"] = call.namespace
-    return item
-
-
-def call_prefix(call: pb.ToolCall) -> str:
-    """Return the prefix of generated item ids for a call of this kind."""
-    if call.tool_type in client_tools.CLIENT_TOOLS:
-        return client_tools.CLIENT_TOOLS[call.tool_type].prefix
-    return "ctc_" if call.HasField("text") else "fc_"
-
-
 def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObject:
     """Encode reasoning with all texts as summaries, which clients of this format display."""
     item: JsonObject = {
@@ -168,58 +136,6 @@ def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObj
     if state:
         item["encrypted_content"] = state
     return item
-
-
-def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> JsonObject:
-    """Encode the item for a call of a tool that the provider ran."""
-    failed = result is not None and result.error_code
-    kind, _ = SERVER_ITEMS[call.name]
-    item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
-    output = result.output_json if result is not None and result.format == "responses" else ""
-    match call.name:
-        case "web_search":
-            item["action"] = action_of(call, result, shown)
-        case "file_search":
-            item["queries"] = list(call.queries)
-            item["results"] = json_text(output, "output_json") if output else None
-        case _:  # code_execution
-            item |= {"code": code_of(call), "container_id": call.container_id, "outputs": None}
-            if output:
-                item["outputs"] = json_text(output, "output_json")
-            elif result is not None and (logs := _text_of(result.output_json, "output", "stdout")):
-                item["outputs"] = [{"type": "logs", "logs": logs}]
-    return item
-
-
-def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> object:
-    """Return the member `action` of a web search: the provider's own, or one made from the queries."""
-    if call.format == "responses" and call.input_json:
-        return json_text(call.input_json, "input_json")
-    queries = list(call.queries)
-    action: JsonObject = {"type": "search", "query": queries[0] if queries else "", "queries": queries}
-    if shown.sources and result is not None:
-        action["sources"] = [{"type": "url", "url": page.url} for page in result.results]
-    return action
-
-
-def code_of(call: pb.ServerToolCall) -> str:
-    """Return the code that the provider's code interpreter ran: a text in this format, a member `code` in
-    the others.
-    """
-    return _text_of(call.input_json, "code")
-
-
-def _text_of(json: str, *names: str) -> str:
-    """Return the text of the JSON: the JSON is a string, or an object with one of these members as a string; "" for
-    neither.
-    """
-    try:
-        value: object = msgspec.json.decode(json)
-    except (ValueError, RecursionError):
-        return ""
-    if isinstance(value, dict):
-        value = next((value[name] for name in names if isinstance(value.get(name), str)), "")
-    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True)
@@ -296,7 +212,7 @@ def _item(
         case "server":
             tool = part.server_tool_call
             item_id = ids.item(SERVER_ITEMS[tool.name][1], tool.call_id, index)
-            return server_item(item_id, tool, results.get(tool.call_id), shown)
+            return server_item(item_id, tool, results.get(tool.call_id), sources=shown.sources)
         case "image":
             return image_item(part.media, ids.item("ig_", part.media.media_id, index))
         case _:  # opaque

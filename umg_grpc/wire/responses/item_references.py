@@ -9,7 +9,7 @@ from msgspec import Raw, Struct, json
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.responses.decode_items import OURS, InputDecoder
+from umg_grpc.wire.responses.decode_messages import OURS, InputDecoder
 from umg_grpc.wire.responses.encode_options import ENCRYPTED
 from umg_grpc.wire.responses.response import encode_response
 

@@ -9,7 +9,6 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.responses.decode_output import (
-    CALLS,
     Head,
     PassedResponse,
     SeenItem,
@@ -20,6 +19,7 @@ from umg_grpc.wire.responses.decode_output import (
 )
 from umg_grpc.wire.responses.response import mark_states
 from umg_grpc.wire.responses.stream_events import BEGINNINGS, ENDS, HEAD, AnyEvent, stated_error
+from umg_grpc.wire.responses.tool_calls import CALLS
 
 EVENT, DELTA, BLANK = b"event: response.", b".delta\ndata: {", b"\n\n"
 

@@ -26,7 +26,7 @@ from umg_grpc.wire.model_quirks import changed_fields
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
-from umg_grpc.wire.responses.decode_items import InputDecoder
+from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
 from umg_grpc.wire.responses.encode_options import LOGPROBS, TRUNCATIONS, encode_options, report_unsupported_fields
 from umg_grpc.wire.responses.tool_choice import decode_choice

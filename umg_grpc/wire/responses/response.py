@@ -5,15 +5,12 @@ import re
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_numbers import set_time
 from umg_grpc.wire.core.reasoning_state import PREFIX
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.responses.decode_output import (
-    CALLS,
     PassedResponse,
     ProviderResponse,
     SeenItem,
@@ -24,7 +21,6 @@ from umg_grpc.wire.responses.decode_output import (
     decode_used,
 )
 from umg_grpc.wire.responses.encode_output import (
-    SERVER_ITEMS,
     completed_at,
     encode_output,
     ending_of_response,
@@ -32,6 +28,8 @@ from umg_grpc.wire.responses.encode_output import (
     response_object,
 )
 from umg_grpc.wire.responses.request_echo import encode_echo
+from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
+from umg_grpc.wire.responses.tool_calls import CALLS, rename_calls
 
 # --- canonical -> caller
 
@@ -94,28 +92,12 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             candidate.message.role = pb.ROLE_ASSISTANT
             for item in raw:
                 decode_output_item(item, candidate.message)
-            rename(candidate.message, request)
+            rename_calls(candidate.message, request)
         decode_finish(answer, _has_calls(seen), _has_refusal(seen), candidate)
         decode_used(answer, sum(item.type == "web_search_call" for item in seen), response)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
-
-
-def rename(message: pb.Message, request: pb.GenerateRequest) -> None:
-    """Replace the provider's tool names in all calls of the message by the names that the caller gave the tools."""
-    if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
-        names = tool_names(request)
-        for call in calls:
-            rename_call(call, names)
-
-
-def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the name of a call by the caller's name of the tool, unless it has a namespace or a type of
-    this format.
-    """
-    if not call.namespace and not call.tool_type:
-        names.resolve(call)
 
 
 def _has_calls(items: list[SeenItem]) -> bool:

@@ -13,7 +13,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.sse import split
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.responses.content_parts import compact_output, encode_part
-from umg_grpc.wire.responses.decode_items import ROLE_NAMES
+from umg_grpc.wire.responses.decode_messages import ROLE_NAMES
 from umg_grpc.wire.responses.encode_output import completed_at, encode_output, ending_of_response
 from umg_grpc.wire.responses.response import encode_response
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder

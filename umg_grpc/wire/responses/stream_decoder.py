@@ -17,9 +17,7 @@ from umg_grpc.wire.core.tool_arguments import arguments_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
 from umg_grpc.wire.responses.content_parts import decode_annotation
-from umg_grpc.wire.responses.decode_items import SERVER_TOOLS
 from umg_grpc.wire.responses.decode_output import (
-    CALLS,
     ContentPart,
     Head,
     ProviderResponse,
@@ -30,7 +28,7 @@ from umg_grpc.wire.responses.decode_output import (
     decode_used,
 )
 from umg_grpc.wire.responses.part_events import ARGUMENTS, REFUSAL, TEXT, Key, PartEmitter, Streamed
-from umg_grpc.wire.responses.response import rename, rename_call
+from umg_grpc.wire.responses.server_tools import SERVER_TOOLS
 from umg_grpc.wire.responses.stream_events import (
     ARGUMENTS_DELTA,
     BEGINNINGS,
@@ -48,6 +46,7 @@ from umg_grpc.wire.responses.stream_events import (
     StreamedItem,
     stated_error,
 )
+from umg_grpc.wire.responses.tool_calls import CALLS, rename_call, rename_calls
 
 
 class _Item:
@@ -362,7 +361,7 @@ class TranslatingDecoder(EventDecoder):
         item.done = True
         whole = pb.Message()
         decode_output_item(event.item, whole)
-        rename(whole, self._request)
+        rename_calls(whole, self._request)
         for content_index, part in enumerate(whole.parts):
             if content_index not in item.parts:
                 self._refused = self._refused or part.HasField("refusal")

@@ -6,7 +6,6 @@ from typing import assert_never
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses.encode_output import (
-    SERVER_ITEMS,
     Ending,
     Ids,
     Shown,
@@ -19,6 +18,7 @@ from umg_grpc.wire.responses.encode_output import (
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.event_writer import Writer
 from umg_grpc.wire.responses.request_echo import encode_echo
+from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
 from umg_grpc.wire.responses.stream_failure import PassedFrames
 from umg_grpc.wire.responses.stream_items import (
     Audio,

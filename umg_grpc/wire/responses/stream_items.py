@@ -10,22 +10,18 @@ from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
 from umg_grpc.wire.responses.content_parts import encode_citation, encode_logprob
-from umg_grpc.wire.responses.decode_items import image_item, shown_state
+from umg_grpc.wire.responses.decode_messages import image_item, shown_state
 from umg_grpc.wire.responses.encode_output import (
-    SERVER_ITEMS,
     Ids,
     Shown,
-    action_of,
-    call_item,
-    call_prefix,
-    code_of,
     message_item,
     reasoning_item,
     refusal_content,
-    server_item,
     text_content,
 )
 from umg_grpc.wire.responses.event_writer import Delta, Writer
+from umg_grpc.wire.responses.server_tools import SERVER_ITEMS, action_of, code_of, server_item
+from umg_grpc.wire.responses.tool_calls import call_item, call_prefix
 
 ITEM_BYTES, ENTRY_BYTES = 2048, 512
 """Approximate memory of an item, and of an annotation or a log probability, beside its text."""
@@ -303,7 +299,7 @@ class Server(Item):
         started: JsonObject = {"id": item_id, "type": self._kind, "status": "in_progress"}
         if self._kind == "web_search_call":
             # with the queries known so far: the SDK types require an action
-            started["action"] = action_of(call, None, shown)
+            started["action"] = action_of(call, None, sources=shown.sources)
         elif self._kind == "file_search_call":
             started |= {"queries": list(call.queries), "results": None}
         elif self._kind == "code_interpreter_call":
@@ -332,7 +328,8 @@ class Server(Item):
             self.writer.event("response.code_interpreter_call_code.done", self.location | {"code": code})
             self._write_state("interpreting")
         self._write_state("completed")
-        return server_item(self.item_id, self._call, self._result if self._has_result else None, self._shown)
+        result = self._result if self._has_result else None
+        return server_item(self.item_id, self._call, result, sources=self._shown.sources)
 
 
 class Image(Item):

@@ -1,7 +1,7 @@
 """Rules for the members of a responses body that may name objects in a provider's account."""
 
 from umg_grpc.wire.core.upstream_objects import WORDS, Members, ObjectRules
-from umg_grpc.wire.responses.decode_items import OURS
+from umg_grpc.wire.responses.decode_messages import OURS
 
 WHOLE_ITEMS = frozenset(
     {

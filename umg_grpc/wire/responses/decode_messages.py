@@ -1,17 +1,18 @@
-"""Decoding of the items of an input or an output into parts and messages."""
+"""Decoding of the items of an input or an output into messages and their parts."""
 
-import msgspec
 import pybase64
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
-from umg_grpc.wire.core.json import is_present, missing, parse
+from umg_grpc.wire.core.json import missing, parse
 from umg_grpc.wire.core.media import decode_base64, sniff
 from umg_grpc.wire.core.opaque_turns import append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import client_tools, schema
 from umg_grpc.wire.responses.content_parts import decode_content, decode_part
+from umg_grpc.wire.responses.server_tools import decode_server_tool
+from umg_grpc.wire.responses.tool_calls import decode_custom_call, decode_function_call
 
 ROLES = {
     "system": pb.ROLE_SYSTEM,
@@ -21,12 +22,6 @@ ROLES = {
 }
 ROLE_NAMES = {value: name for name, value in ROLES.items()}
 BARE_PARTS = ("input_text", "input_image", "input_file", "input_audio")
-SERVER_TOOLS = {
-    "web_search_call": "web_search",
-    "file_search_call": "file_search",
-    "code_interpreter_call": "code_execution",
-}
-
 DECLARING = ("additional_tools", "tool_search_output", "tool_search_call")
 """Types of items that declare tools, and of the items of the provider's own search among tools."""
 
@@ -207,19 +202,13 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
     """
     match kind:
         case "function_call":
-            call = parse(schema.FunctionCall, raw, at)
-            target = message.parts.add().tool_call
-            target.call_id, target.name, target.item_id = call.call_id, call.name, call.id or ""
-            target.arguments_json, target.namespace = call.arguments or "", call.namespace or ""
+            decode_function_call(raw, message, at)
         case "custom_tool_call":
-            custom = parse(schema.CustomCall, raw, at)
-            target = message.parts.add().tool_call
-            target.call_id, target.name, target.item_id = custom.call_id, custom.name, custom.id or ""
-            target.text, target.namespace = custom.input or "", custom.namespace or ""
+            decode_custom_call(raw, message, at)
         case _ if kind in client_tools.CALLS and client_tools.decode_call(raw, kind, part := pb.Part(), at):
             message.parts.append(part)
         case "web_search_call" | "file_search_call" | "code_interpreter_call":
-            _decode_server_tool(parse(schema.ToolItem, raw, at), SERVER_TOOLS[kind], message, at)
+            decode_server_tool(raw, kind, message, at)
         case "image_generation_call":
             image = parse(schema.ImageItem, raw, at)
             if image.result:
@@ -254,30 +243,6 @@ def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) 
     foreign = ours or part.state.format not in ("", "responses")
     summary = [piece.text for piece in item.summary or ()]
     (thoughts.texts if shown and foreign else thoughts.summaries).extend(summary)
-
-
-def _decode_server_tool(item: schema.ToolItem, name: str, message: pb.Message, at: str) -> None:
-    call = message.parts.add().server_tool_call
-    call.call_id, call.name = item.id or "", name
-    call.status = "" if item.status in (None, "completed") else item.status or ""
-    call.container_id = item.container_id or ""
-    call.queries.extend(item.queries or ())
-    sources: list[schema.SearchSource] = []
-    if is_present(item.action):
-        action = parse(schema.SearchAction, item.action, f"{at}.action")
-        call.input_json, call.format = str(item.action, "utf-8"), "responses"
-        call.queries.extend(action.queries or ([action.query] if action.query else ()))
-        sources = action.sources or []
-    elif item.code is not None:
-        call.input_json, call.format = msgspec.json.encode(item.code).decode(), "responses"
-    output = item.outputs if is_present(item.outputs) else item.results
-    if not sources and not is_present(output):
-        return
-    result = message.parts.add().server_tool_result
-    result.call_id, result.name = call.call_id, name
-    result.results.extend(pb.SearchResult(url=source.url) for source in sources if source.url)
-    if is_present(output):
-        result.output_json, result.format = str(output, "utf-8"), "responses"
 
 
 def _add_opaque(raw: Raw, kind: str, message: pb.Message) -> None:

@@ -1,0 +1,106 @@
+"""Tools that the provider runs itself, for example web search: the items of their calls, in both directions."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, is_present, json_text, parse
+from umg_grpc.wire.responses import schema
+
+# Type of an item -> canonical name of the tool, and the name -> type and prefix of ids.
+SERVER_TOOLS = {
+    "web_search_call": "web_search",
+    "file_search_call": "file_search",
+    "code_interpreter_call": "code_execution",
+}
+SERVER_ITEMS = {
+    "web_search": ("web_search_call", "ws_"),
+    "file_search": ("file_search_call", "fs_"),
+    "code_execution": ("code_interpreter_call", "ci_"),
+}
+
+
+# --- caller or provider -> canonical
+
+
+def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
+    """Decode the item of a call as a part of the message, and its results as a second part. Raises UmgError."""
+    item = parse(schema.ToolItem, raw, at)
+    call = message.parts.add().server_tool_call
+    call.call_id, call.name = item.id or "", SERVER_TOOLS[kind]
+    call.status = "" if item.status in (None, "completed") else item.status or ""
+    call.container_id = item.container_id or ""
+    call.queries.extend(item.queries or ())
+    sources: list[schema.SearchSource] = []
+    if is_present(item.action):
+        action = parse(schema.SearchAction, item.action, f"{at}.action")
+        call.input_json, call.format = str(item.action, "utf-8"), "responses"
+        call.queries.extend(action.queries or ([action.query] if action.query else ()))
+        sources = action.sources or []
+    elif item.code is not None:
+        call.input_json, call.format = msgspec.json.encode(item.code).decode(), "responses"
+    output = item.outputs if is_present(item.outputs) else item.results
+    if not sources and not is_present(output):
+        return
+    result = message.parts.add().server_tool_result
+    result.call_id, result.name = call.call_id, call.name
+    result.results.extend(pb.SearchResult(url=source.url) for source in sources if source.url)
+    if is_present(output):
+        result.output_json, result.format = str(output, "utf-8"), "responses"
+
+
+# --- canonical -> caller
+
+
+def server_item(
+    item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool
+) -> JsonObject:
+    """Encode the item for a call of a tool that the provider ran. `sources`: whether with the sources of a search."""
+    failed = result is not None and result.error_code
+    kind, _ = SERVER_ITEMS[call.name]
+    item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
+    output = result.output_json if result is not None and result.format == "responses" else ""
+    match call.name:
+        case "web_search":
+            item["action"] = action_of(call, result, sources=sources)
+        case "file_search":
+            item["queries"] = list(call.queries)
+            item["results"] = json_text(output, "output_json") if output else None
+        case _:  # code_execution
+            item |= {"code": code_of(call), "container_id": call.container_id, "outputs": None}
+            if output:
+                item["outputs"] = json_text(output, "output_json")
+            elif result is not None and (logs := _text_of(result.output_json, "output", "stdout")):
+                item["outputs"] = [{"type": "logs", "logs": logs}]
+    return item
+
+
+def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool) -> object:
+    """Return the member `action` of a web search: the provider's own, or one made from the queries."""
+    if call.format == "responses" and call.input_json:
+        return json_text(call.input_json, "input_json")
+    queries = list(call.queries)
+    action: JsonObject = {"type": "search", "query": queries[0] if queries else "", "queries": queries}
+    if sources and result is not None:
+        action["sources"] = [{"type": "url", "url": page.url} for page in result.results]
+    return action
+
+
+def code_of(call: pb.ServerToolCall) -> str:
+    """Return the code that the provider's code interpreter ran: a text in this format, a member `code` in
+    the others.
+    """
+    return _text_of(call.input_json, "code")
+
+
+def _text_of(json: str, *names: str) -> str:
+    """Return the text of the JSON: the JSON is a string, or an object with one of these members as a string; "" for
+    neither.
+    """
+    try:
+        value: object = msgspec.json.decode(json)
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(value, dict):
+        value = next((value[name] for name in names if isinstance(value.get(name), str)), "")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,107 @@
+"""Tool calls of the responses format (items of type `function_call` and `custom_tool_call`), in both directions. The
+calls of tools that have a type instead of a name are in `client_tools.py`; those of tools that the provider runs itself
+are in `server_tools.py`.
+"""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.tool_name_rules import tool_names
+from umg_grpc.wire.core.json import JsonObject, parse
+from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.responses import client_tools, schema
+
+FUNCTION_CALLS = ("function_call", "custom_tool_call")
+CALLS = (*FUNCTION_CALLS, *client_tools.CALLS)
+
+# --- caller -> canonical
+
+
+def decode_function_call(raw: Raw, message: pb.Message, at: str) -> None:
+    """Decode an item of type `function_call` as a part of the message. Raises UmgError naming the field."""
+    item, call = parse(schema.FunctionCall, raw, at), message.parts.add().tool_call
+    call.call_id, call.name, call.item_id = item.call_id, item.name, item.id or ""
+    call.arguments_json, call.namespace = item.arguments or "", item.namespace or ""
+
+
+def decode_custom_call(raw: Raw, message: pb.Message, at: str) -> None:
+    """Decode an item of type `custom_tool_call` as a part of the message. Raises UmgError naming the field."""
+    item, call = parse(schema.CustomCall, raw, at), message.parts.add().tool_call
+    call.call_id, call.name, call.item_id = item.call_id, item.name, item.id or ""
+    call.text, call.namespace = item.input or "", item.namespace or ""
+
+
+# --- provider -> canonical
+
+
+class ProviderCall(Struct):
+    """Item of type `function_call` or `custom_tool_call`."""
+
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    arguments: Arguments = None
+    input: str | None = None
+
+
+CALL = msgspec.json.Decoder(ProviderCall)
+
+
+def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
+    """Decode the item of a call in a provider's output. `custom`: whether it has free text. Raises ValueError."""
+    item = CALL.decode(raw)
+    call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
+    call.namespace = item.namespace or ""
+    if custom:
+        call.text = item.input or ""
+    else:
+        call.arguments_json = arguments_text(item.arguments)
+
+
+def rename_calls(message: pb.Message, request: pb.GenerateRequest) -> None:
+    """Replace the provider's tool names in all calls of the message by the names that the caller gave the tools."""
+    if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
+        names = tool_names(request)
+        for call in calls:
+            rename_call(call, names)
+
+
+def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
+    """Replace the name of a call by the caller's name of the tool, unless it has a namespace or a type of
+    this format.
+    """
+    if not call.namespace and not call.tool_type:
+        names.resolve(call)
+
+
+# --- canonical -> caller
+
+
+def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
+    """Encode an item of type `function_call` or `custom_tool_call`. `text`: its arguments, or the input of a custom
+    tool.
+    """
+    if call.tool_type in client_tools.CLIENT_TOOLS:
+        return client_tools.call_item(item_id, call_id, status, call, text)
+    custom = call.HasField("text")
+    item: JsonObject = {
+        "id": item_id,
+        "type": "custom_tool_call" if custom else "function_call",
+        "status": status,
+        "call_id": call_id,
+        "name": call.name,
+        "input" if custom else "arguments": text,
+    }
+    if call.namespace:
+        item["namespace"] = call.namespace
+    return item
+
+
+def call_prefix(call: pb.ToolCall) -> str:
+    """Return the prefix of generated item ids for a call of this kind."""
+    if call.tool_type in client_tools.CLIENT_TOOLS:
+        return client_tools.CLIENT_TOOLS[call.tool_type].prefix
+    return "ctc_" if call.HasField("text") else "fc_"
