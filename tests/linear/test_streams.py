@@ -1,6 +1,6 @@
 """Streams and whole answers are encoded, decoded and aggregated in linear time, in every text format."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -19,8 +19,13 @@ REQUEST = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=Tr
 Operation = Callable[[TextFormat, EventGrowth, int], Work]
 
 
+@lru_cache(maxsize=8)  # the operations of a case use the same streams
+def _messages(growth: EventGrowth, size: int) -> Sequence[pb.StreamGenerateResponse]:
+    return growth.messages(size, apart=False)
+
+
 def encoding(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
-    messages = growth.messages(size, apart=False)
+    messages = _messages(growth, size)
     return accepting(lambda: encode(codec.stream_encoder, REQUEST, messages))
 
 
@@ -29,14 +34,14 @@ def encoding_apart(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
     return accepting(lambda: encode(codec.array_encoder or codec.stream_encoder, REQUEST, messages))
 
 
-@lru_cache(maxsize=8)  # the operations of a case use the same streams
+@lru_cache(maxsize=8)
 def _frames(codec: TextFormat, growth: EventGrowth, size: int) -> bytes:
-    return encode(codec.stream_encoder, REQUEST, growth.messages(size, apart=False))
+    return encode(codec.stream_encoder, REQUEST, _messages(growth, size))
 
 
 @lru_cache(maxsize=8)
 def _answer(growth: EventGrowth, size: int) -> pb.GenerateResponse:
-    return gather(growth.messages(size, apart=False))
+    return gather(_messages(growth, size))
 
 
 @lru_cache(maxsize=8)
