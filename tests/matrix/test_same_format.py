@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Iterator
+from itertools import cycle
 from typing import Any
 
 import msgspec
@@ -133,10 +134,14 @@ def objects(value: Any) -> Iterator[Json]:
             yield from objects(each)
 
 
-def sprinkle(document: Json, data: st.DataObject) -> None:
-    """Add unknown members at every level."""
-    for each in list(objects(document)):
-        each.update(data.draw(st.dictionaries(names, json_values, max_size=1)))
+def sprinkle(document: Json | list[Json], data: st.DataObject) -> None:
+    """Add unknown members at every level.
+
+    The levels take turns with a few members, as many draws take long; the names differ at each level.
+    """
+    members = cycle(data.draw(st.lists(st.dictionaries(names, json_values, max_size=1), min_size=2, max_size=8)))
+    for level, (each, added) in enumerate(zip(list(objects(document)), members, strict=False)):
+        each.update({f"{name}_{level}": value for name, value in added.items()})
 
 
 def written(document: Json, data: st.DataObject) -> bytes:
@@ -184,15 +189,12 @@ async def test_unknown_fields_of_a_response_are_passed_through_at_every_level(
 async def test_unknown_fields_of_a_stream_are_passed_through_at_every_level(
     gateway: RecordedGateway, face: str, data: st.DataObject
 ) -> None:
-    frames = []
-    for frame in streamed(face).decode().split("\n\n"):
-        head, mark, payload = frame.partition("data: ")
-        if payload and payload != "[DONE]":
-            document = json.loads(payload)
-            sprinkle(document, data)
-            payload = written(document, data).decode()
-        frames.append(head + mark + payload)
-    provided = "\n\n".join(frames).encode()
+    frames = [frame.partition("data: ") for frame in streamed(face).decode().split("\n\n")]
+    documents = {at: json.loads(payload) for at, (_, _, payload) in enumerate(frames) if payload not in ("", "[DONE]")}
+    sprinkle(list(documents.values()), data)
+    payloads = {at: written(document, data).decode() for at, document in documents.items()}
+    stream = "\n\n".join(f"{head}{mark}{payloads.get(at, rest)}" for at, (head, mark, rest) in enumerate(frames))
+    provided = stream.encode()
     gateway.set_answer(provided)
     body = FACES[face].body(Request("hi"), f"m-{face}", stream=True)
     got = await gateway.caller.send(face, f"m-{face}", body, stream=True)

@@ -1,6 +1,7 @@
 """Settings, strategies and readers that the laws of every format share."""
 
 from collections.abc import Sequence
+from itertools import cycle
 
 import msgspec
 from hypothesis import HealthCheck, settings
@@ -22,13 +23,23 @@ def cuts(draw: DrawFn, data: bytes) -> Sequence[bytes]:
     return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
 
 
-def sprinkled(value: object, data: st.DataObject) -> object:
-    """Return the document with unknown fields at every level."""
-    if isinstance(value, list):
-        return [sprinkled(item, data) for item in value]
-    if isinstance(value, dict):
-        return {name: sprinkled(item, data) for name, item in value.items()} | data.draw(additions)
-    return value
+def sprinkled(document: object, data: st.DataObject) -> object:
+    """Return the JSON document, or the list of them, with unknown fields at every level.
+
+    The levels take turns with a few objects of fields, as many draws take long; the names differ at each level.
+    """
+    turns = enumerate(cycle(data.draw(st.lists(additions, min_size=2, max_size=8))))
+
+    def grown(value: object) -> object:
+        if isinstance(value, list):
+            return [grown(item) for item in value]
+        if isinstance(value, dict):
+            level, added = next(turns)
+            unknown = {f"{name}_{level}": inner for name, inner in added.items()}
+            return {name: grown(item) for name, item in value.items()} | unknown
+        return value
+
+    return grown(document)
 
 
 def members(document: bytes) -> dict[str, bytes]:

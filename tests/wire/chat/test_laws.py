@@ -53,7 +53,7 @@ def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     events = encoded(CHAT, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-2]
-    chunks = [sprinkled(msgspec.json.decode(event[6:]) | {"model": theirs}, data) for event in events]
+    chunks = sprinkled([msgspec.json.decode(event[6:]) | {"model": theirs} for event in events], data)
     stream = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
     messages = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=True)
     passed = frames_of(messages).split(b"\n\n")

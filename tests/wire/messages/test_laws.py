@@ -54,9 +54,9 @@ def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     sent, expected = list[bytes](), list[bytes]()
-    for frame in encoded([response_to_events(response)]).split(b"\n\n")[:-1]:
-        name, event = frame.split(b"\ndata: ")
-        fields = sprinkled(msgspec.json.decode(event), data)
+    events = [frame.split(b"\ndata: ") for frame in encoded([response_to_events(response)]).split(b"\n\n")[:-1]]
+    documents = sprinkled([msgspec.json.decode(event) for _, event in events], data)
+    for (name, _), fields in zip(events, documents, strict=True):
         for model, frames in ((theirs, sent), ("m", expected)):
             if "message" in fields:
                 fields["message"]["model"] = model

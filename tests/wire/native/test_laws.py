@@ -63,7 +63,7 @@ def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     events = encoded(NATIVE, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-1]
-    chunks = [sprinkled(msgspec.json.decode(event[6:]) | {"modelVersion": theirs}, data) for event in events]
+    chunks = sprinkled([msgspec.json.decode(event[6:]) | {"modelVersion": theirs} for event in events], data)
     stream = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
     messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=True)
     passed = frames_of(messages)

@@ -66,7 +66,7 @@ def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     for payload in payloads:
         if isinstance(inner := payload.get("response"), dict):
             inner["model"] = theirs
-    sent = [sprinkled(payload, data) for payload in payloads]
+    sent = sprinkled(payloads, data)
     stream = b"".join(
         f"event: {payload['type']}\ndata: ".encode() + msgspec.json.encode(more) + b"\n\n"
         for payload, more in zip(payloads, sent, strict=True)
