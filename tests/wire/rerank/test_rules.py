@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
+from tests.wire.bodies import Bodies
 from tests.wire.rerank.strategies import Format
-from tests.wire.test_rules import Bodies
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.wire.rerank import RERANK, RERANK_V2, ranked_texts
@@ -19,18 +18,12 @@ BODIES = Bodies(RerankBody, {"model": "m", "query": "q", "documents": ["a", {"te
 @pytest.mark.parametrize("codec", [RERANK, RERANK_V2], ids=lambda codec: codec.name)
 def test_an_accepted_body_satisfies_the_rules_and_can_be_ranked(codec: Format) -> None:
     accepted = 0
-
-    @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(BODIES.some())
-    def try_one(body: object) -> None:
-        nonlocal accepted
+    for body in BODIES.some():
         try:
             request = codec.decode_request(json.dumps(body).encode(), {}).canonical
         except UmgError:
-            return
+            continue
         accepted += 1
         check(request)
         assert len(ranked_texts(request)) == len(request.documents)
-
-    try_one()
-    assert accepted > 10  # otherwise nothing was tested
+    assert accepted > 100  # otherwise nothing was tested
