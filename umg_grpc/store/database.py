@@ -4,20 +4,18 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, event, make_url, text
-from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
 
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
+from umg_grpc.store.sqlite_connection import BUSY_SECONDS, connect
 
-STATEMENTS = 32  # compiled statements cached by a connection to SQLite; a large one takes 100 KB
-BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
 WAL_RETRY_SECONDS = 0.02  # interval of retries for the only lock for which SQLite's own timeout has no effect
 CONNECT_SECONDS = 5
 # Time after which a connection without acknowledgement from the server is closed; the kernel's default is 15 minutes.
@@ -147,18 +145,7 @@ def _sqlite_engine(data_dir: Path) -> AsyncEngine:
     except OSError as error:
         raise StoreError(f"cannot make the database in {data_dir}: {error.strerror}") from None
     url = URL.create("sqlite+aiosqlite", database=str(data_dir / SQLITE_FILE))
-    # The driver begins transactions by its own rules, and none for DDL: that is turned off, and `begin` below does it.
-    connect_args = {"isolation_level": None, "timeout": BUSY_SECONDS, "cached_statements": STATEMENTS}
-    engine = create_async_engine(url, connect_args=connect_args, hide_parameters=True)
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute(
-            "PRAGMA synchronous=NORMAL"
-        )  # with WAL: no loss if the process dies, no corruption after a power cut
-        cursor.close()
+    engine = create_async_engine(url, async_creator=partial(connect, data_dir / SQLITE_FILE), hide_parameters=True)
 
     @event.listens_for(engine.sync_engine, "begin")
     def begin(connection: Connection) -> None:

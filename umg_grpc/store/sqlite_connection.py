@@ -1,0 +1,117 @@
+"""Connections to SQLite, each with a thread of its own, in which a statement is one step."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeAlias, TypeVar
+
+import aiosqlite
+
+T = TypeVar("T")
+Description: TypeAlias = tuple[tuple[str, None, None, None, None, None, None], ...]
+"""Names of the columns, as the database API of Python describes them."""
+Result: TypeAlias = tuple[Description | None, list[Any], int, int | None]
+"""Description (None for a statement without rows), rows, number of changed rows and last row id of a statement."""
+
+STATEMENTS = 32  # compiled statements cached by a connection; a large one takes 100 KB
+BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
+SETTINGS = (
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA synchronous=NORMAL",  # with WAL: no loss if the process dies, no corruption after a power cut
+)
+
+
+class Cursor:
+    """Cursor that executes a statement and reads its rows in one step of the connection's thread.
+
+    Those of aiosqlite take a step to be made, one to execute, one to read the rows and one to be closed, and a step
+    takes longer than most statements. SQLAlchemy uses no more of a cursor than this, except for results that are read
+    in parts, which no query of the gateway needs.
+    """
+
+    def __init__(self, run: Callable[[Callable[[sqlite3.Connection], Result]], Awaitable[Result]]) -> None:
+        """Take the function that runs a step in the thread of the connection."""
+        self._run = run
+        self._rows: list[Any] = []
+        self.description: Description | None = None
+        self.rowcount = -1
+        self.lastrowid: int | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def execute(self, sql: str, parameters: Iterable[Any] | None = None) -> Self:
+        """Execute a statement, and read its rows."""
+        return await self._step(sqlite3.Cursor.execute, sql, parameters or ())
+
+    async def executemany(self, sql: str, parameters: Iterable[Iterable[Any]]) -> Self:
+        """Execute a statement once for each of the parameters."""
+        return await self._step(sqlite3.Cursor.executemany, sql, parameters)
+
+    async def fetchall(self) -> list[Any]:
+        """Return the rows that were not returned before."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    async def close(self) -> None:
+        """Do nothing: the cursor of SQLite was closed after its statement."""
+
+    async def _step(self, execute: Callable[..., object], sql: str, parameters: Iterable[Any]) -> Self:
+        found = await self._run(partial(_result, execute, sql, parameters))
+        self.description, self._rows, self.rowcount, self.lastrowid = found
+        return self
+
+
+class Connection(aiosqlite.Connection):
+    """Connection to a file. Its transactions begin and end by statements alone."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(partial(_open, file), iter_chunk_size=64)
+        self._thread.daemon = True
+
+    def cursor(self) -> Cursor:  # type: ignore[override]  # SQLAlchemy uses no more of one than this has
+        """Return a cursor, for `async with`."""
+        return Cursor(self.run)
+
+    async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a step in the thread of the connection. Return its result."""
+        result: T = await self._execute(step, self._conn)  # type: ignore[no-untyped-call]
+        return result
+
+
+async def connect(file: Path) -> aiosqlite.Connection:
+    """Connect to a file. Raise sqlite3.Error."""
+    connection = Connection(file)
+    await connection
+    try:
+        await connection.run(_configure)
+    except sqlite3.Error:
+        await connection.close()
+        raise
+    return connection
+
+
+def _open(file: Path) -> sqlite3.Connection:
+    # The driver begins transactions by its own rules, and none for DDL: `isolation_level` turns that off.
+    return sqlite3.connect(file, isolation_level=None, timeout=BUSY_SECONDS, cached_statements=STATEMENTS)
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    for setting in SETTINGS:
+        connection.execute(setting).close()
+
+
+def _result(
+    execute: Callable[..., object], sql: str, parameters: Iterable[Any], connection: sqlite3.Connection
+) -> Result:
+    cursor = connection.cursor()
+    try:
+        execute(cursor, sql, parameters)
+        rows = cursor.fetchall() if cursor.description else []
+        return cursor.description, rows, cursor.rowcount, cursor.lastrowid
+    finally:
+        cursor.close()
