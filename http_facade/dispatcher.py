@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import grpc
 from aiohttp import HttpVersion11, hdrs, web
@@ -14,7 +15,7 @@ from http_facade.errors import error_response, explain, log
 from http_facade.exchange import Exchange
 from http_facade.grpc_calls import response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
-from http_facade.handlers import MakeHandler, handler
+from http_facade.handlers import LazyHandler, MakeHandler, handler
 from http_facade.json_response import WholeResponse
 from http_facade.response_head import SentResponse, begin_response
 from http_facade.router import Router
@@ -44,7 +45,7 @@ class Dispatcher:
         """
         self._settings = settings
         self._cors = Cors(settings.cors_origins)
-        self._router = Router([(row, make_handler(row, channel, settings)) for row in rows])
+        self._router = Router([(row, LazyHandler(partial(make_handler, row, channel, settings))) for row in rows])
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and log it. Raise the exception of a handler that had begun its answer: aiohttp then closes
