@@ -6,6 +6,7 @@ import signal
 from collections.abc import Generator
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests.support.secrets import leaked
@@ -26,6 +27,9 @@ pytest_plugins = [
 
 settings.register_profile("without deadlines", deadline=None)  # a busy machine takes longer for an example
 settings.load_profile("without deadlines")
+
+# as in the log of a gateway; rich takes tens of milliseconds for a traceback, with the variables of every frame
+structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 
 LONGEST = ("clients", "agents", "soak", "crash", "memory", "bench", "linear", "faults", "cli", "docs")
 """Directories whose files take longest. They run first: at the end, the other workers would wait for them."""

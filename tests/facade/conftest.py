@@ -239,14 +239,9 @@ async def face(make_face: MakeFace) -> Face:
 
 @pytest.fixture(autouse=True)
 def plain_log() -> Iterator[None]:
-    """Set structlog's default log, regardless of the configuration of other tests and of cached loggers, with the
-    interpreter's tracebacks: to format those of `rich` takes longer than most tests.
-    """
+    """Set structlog's default log, regardless of the configuration of other tests and of cached loggers."""
     configured = structlog.get_config()
     structlog.reset_defaults()
-    *processors, _ = structlog.get_config()["processors"]
-    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    structlog.configure(processors=[*processors, renderer])
     vars(log).pop("bind", None)
     yield
     structlog.configure(**configured)
