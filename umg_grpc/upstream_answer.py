@@ -3,18 +3,20 @@
 from collections.abc import Callable
 from contextvars import ContextVar
 
+import msgspec
 
-class UpstreamAnswer:
+
+class UpstreamAnswer(msgspec.Struct, eq=False):
     """Status and request id of a provider's answer, and whether the request was sent."""
 
+    on_send: Callable[[], None] | None = None
+    """Called once, immediately before the request is written."""
     is_sent: bool = False
     """Whether a request was, or is about to be, written to a provider over HTTP."""
     status: int = 0
     """HTTP status; 0 before the answer, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
     """Request id of the provider; "" without one."""
-    on_send: Callable[[], None] | None = None
-    """Called once, immediately before the request is written."""
 
     def record_send(self) -> None:
         """Record that the request is about to be written, which may be repeated."""

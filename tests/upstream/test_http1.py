@@ -225,7 +225,7 @@ def test_a_body_over_the_limit_fails_also_when_it_was_small_on_its_way(run: Run)
             (long, sized(gzip.compress(long, mtime=0), GZIP)),
         ):
             async with provider(answering(sent)) as made, Client.opened() as client:
-                call = outgoing(made)._replace(max_bytes=limit)
+                call = outgoing(made, max_bytes=limit)
                 if body is fits:
                     assert (await client.fetch(call)).body == fits
                 else:

@@ -10,7 +10,7 @@ for a caller). `python -m tests.wire.test_golden [format/case ...]` writes the r
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -71,7 +71,7 @@ class Case:
             yield "rebuilt.json", pretty(rebuilt.body) + rebuilt.report.header() + "\n"
             request.source.body = b""
             yield "request.txtpb", text(request)
-            if taken := {name: value for name, value in asdict(notes).items() if value}:
+            if taken := {name: value for name, value in msgspec.structs.asdict(notes).items() if value}:
                 yield "notes.json", pretty(msgspec.json.encode(taken))
             request.ClearField("source")
             upstream = self.codec.encode_request(request, model, stream)

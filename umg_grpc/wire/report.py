@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -16,15 +17,15 @@ _INDEX = re.compile(r"\[\d+\]")
 _INVALID_CHARACTER = re.compile(r"[^\w.$:-]", re.ASCII)
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct, eq=False):
     """Fields that were dropped or changed on the way to an upstream, by the names that the caller used."""
 
-    dropped: dict[str, str | None] = field(
-        default_factory=dict
-    )  # name -> the value sent instead, None for a dropped field
-    times: dict[str, int] = field(default_factory=dict)  # name -> number of times it was dropped
-    limits: int = 0  # number of limits of the gateway among them
+    dropped: dict[str, str | None] = {}
+    """Name -> the value sent instead, None for a dropped field."""
+    times: dict[str, int] = {}
+    """Name -> number of times it was dropped."""
+    limits: int = 0
+    """Number of limits of the gateway among them."""
 
     def drop(self, name: str, instead: str | None = None) -> None:
         """Record a field that is not sent, or is sent as `instead`."""

@@ -1,7 +1,8 @@
 """Notes of a decoded request: facts that codecs and service record for one another, beside the canonical request."""
 
-from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from umg_grpc.wire.core.encoded_files import EncodedFiles
 from umg_grpc.wire.report import Report
@@ -9,24 +10,23 @@ from umg_grpc.wire.report import Report
 Request = TypeVar("Request")
 
 
-@dataclass(slots=True, eq=False)
-class RequestNotes:
+class RequestNotes(msgspec.Struct, eq=False):
     """Notes of one request. A decoder fills them; after that they are only read. A changed request has new notes."""
 
-    uncarried: list[str] = field(default_factory=list)
+    uncarried: list[str] = []
     """Known fields of the body that have no canonical form, by their paths there; an upstream of another format reports
     them as dropped.
     """
-    indispensable: list[str] = field(default_factory=list)
+    indispensable: list[str] = []
     """Known fields without a canonical form that carry state or change the meaning (`mcp_servers`), and all top-level
     fields of a text request that are unknown to the gateway. An upstream of another format refuses the call with
     UNTRANSLATABLE.
     """
-    family: list[str] = field(default_factory=list)
+    family: list[str] = []
     """Fields of the body that only models of some family accept, or that a family accepts only in another place, by
     their paths there. The family's rules check them (text document, chat rules 2, 3 and 5).
     """
-    opaque_paths: dict[str, str] = field(default_factory=dict)
+    opaque_paths: dict[str, str] = {}
     """Canonical path (`messages[1].parts[0]`) -> path in the body of parts of unknown kinds, where the two cannot be
     derived from each other. For error messages only.
     """
@@ -40,7 +40,7 @@ class RequestNotes:
 
     def with_edited(self, *fields: str) -> "RequestNotes":
         """Return notes in which these canonical fields are recorded as changed too."""
-        return replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
+        return msgspec.structs.replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
 
     def report_uncarried(self, report: Report) -> None:
         """Report the fields without a canonical form (`uncarried`) of a unary request as dropped, for an upstream of

@@ -5,7 +5,10 @@ A format is one module (or package) with these functions and one row in `wire.pr
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
@@ -30,7 +33,7 @@ class FaceRequest(NamedTuple):
     notes: RequestNotes
 
 
-class UpstreamRequest(NamedTuple):
+class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
     """Encoded request to a provider: path, headers and body, and the report of dropped fields."""
 
     path: str  # below the channel's base URL, e.g. `/chat/completions`
@@ -204,7 +207,7 @@ class TextFormat:
     encode_count: Callable[[int], bytes] | None = None
     """Tokens of the prompt -> body."""
 
-    @property
+    @cached_property
     def key_header(self) -> str:
         """Header for a provider's key: `authorization` with a Bearer token, or another one with the bare key."""
         return key_header(self.name)

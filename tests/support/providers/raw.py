@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
@@ -133,7 +134,8 @@ async def stall(link: Link) -> None:
 
 
 def outgoing(made: Provider, body: bytes = b"{}", **more: Any) -> Outgoing:
-    return Outgoing(made.url, {"Content-Type": "application/json"}, body, PATIENT)._replace(**more)
+    plain = Outgoing(made.url, {"Content-Type": "application/json"}, body, PATIENT)
+    return structs.replace(plain, **more)
 
 
 async def refused(client: Client, call: Outgoing) -> tuple[str, Mapping[str, str]]:

@@ -1,8 +1,9 @@
 """One attempt of a call at one channel."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
@@ -24,8 +25,7 @@ class EncodedRequest(Protocol):
 CallT = TypeVar("CallT", bound=EncodedRequest)
 
 
-@dataclass(slots=True, eq=False)
-class Attempt(Generic[CallT]):
+class Attempt(msgspec.Struct, Generic[CallT], eq=False):
     """Channel to try, with the request encoded for it."""
 
     channel: str
@@ -40,7 +40,7 @@ class Attempt(Generic[CallT]):
     """Span of the attempt; None without telemetry."""
     began_at: float = 0.0
     """Start of the attempt, on the clock of `time.perf_counter`."""
-    answer: UpstreamAnswer = field(init=False)
+    answer: UpstreamAnswer = msgspec.field(default_factory=UpstreamAnswer)
     """Facts of the provider's answer, set when the attempt begins, and again when it is retried."""
 
     @property

@@ -1,15 +1,18 @@
 """Order in which the channels of a call are tried."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Generic
+
+import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
+from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
 from umg_grpc.service.resilience.shared import Resilience
 
 
-class AttemptPlan(Generic[AttemptT]):
+class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
     """Plan of the attempts of one call.
 
     Every channel is tried once, in the order of the targets, in three groups: channels with a free slot; channels that
@@ -17,19 +20,21 @@ class AttemptPlan(Generic[AttemptT]):
     the request, the one that loses least first. Channels to retry are kept apart.
     """
 
-    def __init__(self, targets: Iterable[Target], encoder: RequestEncoder[AttemptT], shared: Resilience) -> None:
-        """Plan attempts at the targets. `shared`: state of all calls."""
-        self.encoder: RequestEncoder[AttemptT] = encoder
-        self.shared = shared
-        self.limiters = shared.limiters  # a reload of the config may replace it during the call
-        self.targets = list(targets)
-        """Channels for which the request was not encoded yet."""
-        self.is_single = len(self.targets) == 1
-        self._urgent: list[AttemptT] = []  # to try before all others
-        self._deferred: list[AttemptT] = []
-        self._lossy: list[AttemptT] = []
-        self._repeatable: list[AttemptT] = []
-        self.encoding_error: UmgError | None = None  # why the request could not be encoded for a channel
+    targets: list[Target]
+    """Channels for which the request was not encoded yet."""
+    encoder: RequestEncoder[AttemptT]
+    shared: Resilience
+    """State of all calls."""
+    limiters: Mapping[str, ConcurrencyLimiter]
+    """Limiters of `shared` at the start of the call: a reload of the config may replace them."""
+    is_single: bool
+    """Whether there is only one target."""
+    encoding_error: UmgError | None = None
+    """Reason why the request could not be encoded for a channel."""
+    _urgent: list[AttemptT] = []  # to try before all others
+    _deferred: list[AttemptT] = []
+    _lossy: list[AttemptT] = []
+    _repeatable: list[AttemptT] = []
 
     @property
     def has_untried(self) -> bool:

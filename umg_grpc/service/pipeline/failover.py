@@ -113,14 +113,15 @@ class FailoverLoop(Generic[AttemptT]):
 
     def select(self, attempt: AttemptT) -> None:
         """Make this attempt the one whose answer the caller gets, and set the headers accordingly."""
-        self.attempt = attempt
-        facts, headers, report = self.call.facts, self.call.headers, attempt.call.report
+        self.attempt, call = attempt, self.call
+        facts, headers, report = call.facts, call.headers, attempt.call.report
         facts.model, facts.channel, facts.report = self._model.id, attempt.channel, report
         facts.usage = facts.quantities = None
-        headers.pop(DROPPED, None)  # of the attempt before
         if report.dropped:
             headers[DROPPED] = report.header()
-        if self.call.caller.show_route:
+        elif DROPPED in headers:  # of the attempt before
+            del headers[DROPPED]
+        if call.caller.show_route:
             reason = ", ".join(self._failures.route) or "first choice"
             headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}"
 
@@ -201,34 +202,32 @@ class FailoverLoop(Generic[AttemptT]):
         a free slot may be retried later; a channel whose circuit breaker is not closed is deferred until no other
         channel is left.
         """
-        call, channel, model, health = self.call, attempt.channel, attempt.target.model, self._shared.health
-        limiter = self._plan.limiters.get(channel)
+        call, plan, shared, channel, model = self.call, self._plan, self._shared, attempt.channel, attempt.target.model
+        limiter, usage_in_flight = plan.limiters.get(channel), call.charges.usage_in_flight
         if limiter is not None and not limiter.try_take():
             try:
                 await limiter.take(call.seconds_left())
             except UmgError as error:
                 self._failures.add(error)
-                if not self._plan.is_single:
-                    self._plan.add_retry(attempt, first=True)
+                if not plan.is_single:
+                    plan.add_retry(attempt, first=True)
                 return False
-        generation = health.begin(channel, model, is_last=not self._plan.targets)
+        generation = shared.health.begin(channel, model, is_last=not plan.targets)
         if not generation:
             if limiter is not None:
                 limiter.release()
-            if self._plan.targets:
-                self._plan.defer(attempt)
+            if plan.targets:
+                plan.defer(attempt)
             else:
-                self._failures.add(circuit_open(self._requested_model, health.seconds_to_probe(channel, model)))
+                self._failures.add(circuit_open(self._requested_model, shared.health.seconds_to_probe(channel, model)))
             return False
         if not self._retries:
-            self._shared.budgets[channel].deposit()
+            shared.budgets[channel].deposit()
         call.facts.attempts += 1
-        attempt.limiter, attempt.generation = limiter, generation
-        attempt.began_at = time.perf_counter()
-        attempt.answer = UpstreamAnswer()  # a retry is the same attempt, with another answer
-        if call.charges.usage_in_flight is not None:
-            attempt.answer.on_send = call.charges.usage_in_flight.begin
-        ANSWER.set(attempt.answer)
+        attempt.limiter, attempt.generation, attempt.began_at = limiter, generation, time.perf_counter()
+        # a retry is the same attempt, with another answer
+        attempt.answer = answer = UpstreamAnswer(None if usage_in_flight is None else usage_in_flight.begin)
+        ANSWER.set(answer)
         if call.span is not None:
             attempt.span = call.span.begin_attempt(attempt.target)
         return True
@@ -241,12 +240,13 @@ class FailoverLoop(Generic[AttemptT]):
     def _end(self, attempt: AttemptT, outcome: str, error: UmgError | None = None) -> None:
         """Count the attempt, add it to the record of the call, and release its slot."""
         facts, answer, began_at = self.call.facts, attempt.answer, attempt.began_at
+        channel, model = attempt.channel, attempt.target.model
         if attempt.span is not None:
             attempt.span.end(outcome, error)
-        self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
+        self._shared.metrics.attempt(channel, model, outcome)
         record = AttemptRecord(
-            channel=attempt.channel,
-            model=attempt.target.model,
+            channel=channel,
+            model=model,
             start_micros=int((began_at - facts.began_at) * 1e6),
             duration_micros=int((time.perf_counter() - began_at) * 1e6),
             status=answer.status,

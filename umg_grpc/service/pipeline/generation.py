@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 
 from google.protobuf.message import Message
+from msgspec.structs import replace
 
 from umg_grpc import families
 from umg_grpc.errors import UmgError

@@ -3,9 +3,10 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
+
+import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
@@ -25,8 +26,7 @@ from umg_grpc.wire.text_format import TextFormat
 MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
 
-@dataclass(slots=True, kw_only=True)
-class GenerationCall(Admitted[pb.GenerateRequest]):
+class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
     """An admitted call, with the state that its attempts need."""
 
     face: TextFormat | None  # format of the caller's body; None for a request in the canonical form
@@ -37,8 +37,7 @@ class GenerationCall(Admitted[pb.GenerateRequest]):
     """Request with the whole conversation."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class GenerationAttempt(Attempt[TextCall]):
+class GenerationAttempt(Attempt[TextCall], kw_only=True):
     """Channel to try, with the text request encoded for it."""
 
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
@@ -69,8 +68,7 @@ async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None
     return Origin(channel or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
 
 
-@dataclass(slots=True, eq=False)
-class GenerationEncoder:
+class GenerationEncoder(msgspec.Struct, eq=False):
     """Encoder of a text request for each channel to try."""
 
     _admitted: GenerationCall
@@ -88,15 +86,16 @@ class GenerationEncoder:
 
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel, see `RequestEncoder`."""
-        admitted, continued = self._admitted, self._admitted.continued
+        admitted, face, continued = self._admitted, self._admitted.face, self._admitted.continued
         if continued is None:
             decoded = DecodedRequest(admitted.request, admitted.notes)
         else:
             decoded = continued.request_for(target)
         if self._reasoning is not None and self._may_lack_reasoning(decoded.canonical, target):
             decoded = await self._with_reasoning(decoded, target, self._reasoning)
-        request = decoded.canonical
-        size = len(request.source.body) or request.ByteSize()
+        request, notes = decoded
+        source = request.source  # kept here: each step below would make a new wrapper of the message
+        size = len(source.body) or request.ByteSize()
         try:
             if self._upstreams[target.channel.name].is_slow(request, size):
                 attempt, objects = await asyncio.to_thread(self._prepare, decoded, target)
@@ -104,8 +103,8 @@ class GenerationEncoder:
                 attempt, objects = self._prepare(decoded, target)
             if objects:
                 await self._check_ownership(objects, target)
-            wire_path = admitted.face.wire_path if admitted.face is not None else None
-            finish_report(admitted.call, attempt.call.report, wire_path, decoded.notes.uncarried)
+            wire_path = face.wire_path if face is not None else None
+            finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
         except UmgError as error:
             raise self._with_caller_path(error) from None
         return attempt
@@ -116,24 +115,23 @@ class GenerationEncoder:
         """Encode the request for the channel. Return the attempt, and the provider's objects in it whose owner has to
         be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
         """
-        channel, (given, notes), request = target.channel, decoded, decoded.canonical
-        is_as_sent = self._admitted.face is not None and given is self._admitted.request and not notes.edited
+        admitted, channel, name, quirks = self._admitted, target.channel, target.channel.name, target.quirks
+        given, notes = decoded
+        is_as_sent = admitted.face is not None and given is admitted.request and not notes.edited
+        request = given
         if self._state_channels or not is_as_sent:  # states in a caller's body name no channel
-            request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)
-        upstream, quirks, lacks_state = self._upstreams[channel.name], target.quirks, request is not given
-        if lacks_state:
+            request = reasoning_state.without_states_of_others(given, name, self._state_channels)
+        if (lacks_state := request is not given):
             notes = notes.with_edited("messages")
-        if (limit := self._admitted.call.charges.output_limit) is not None:
+        if (limit := admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
-        call = upstream.prepare(request, target.model, notes, stream=self._is_stream, quirks=quirks)
+        call = self._upstreams[name].prepare(request, target.model, notes, stream=self._is_stream, quirks=quirks)
         if lacks_state:
             call.report.drop("state")
-        attempt = GenerationAttempt(channel=channel.name, target=target, call=call, request=request)
-        if channel.shared_objects:
+        attempt = GenerationAttempt(channel=name, target=target, call=call, request=request)
+        if channel.shared_objects or not (objects := account_objects(request, channel.protocols, notes)):
             return attempt, ()
-        if not (objects := account_objects(request, channel.protocols, notes)):
-            return attempt, ()
-        known = {"previous_response_id"} if isinstance(self._admitted.continued, Continued) else set[str]()
+        known = {"previous_response_id"} if isinstance(admitted.continued, Continued) else set[str]()
         known.update(call.report.dropped)
         return attempt, [named for named in objects if named.field not in known]
 

@@ -1,15 +1,12 @@
 """Admitted image calls, and the usage and cost of their responses."""
 
-from dataclasses import dataclass
-
 from umg_grpc.image_families import ImageRules
 from umg_grpc.service.pipeline.image_costs import image_quantities
 from umg_grpc.service.pipeline.pipeline import Admitted
 from umg_grpc.v1 import pb
 
 
-@dataclass(slots=True, kw_only=True)
-class AdmittedImages(Admitted[pb.GenerateImageRequest]):
+class AdmittedImages(Admitted[pb.GenerateImageRequest], kw_only=True):
     """Admitted call of the image operation, with the rules of the model's family."""
 
     rules: ImageRules | None

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 
 from google.protobuf.message import Message
+from msgspec.structs import replace
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.image_checks import check

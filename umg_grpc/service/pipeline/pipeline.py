@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import msgspec
 from google.protobuf.message import Message
 
 from umg_grpc.access.key_limits import KeyLimits
@@ -51,8 +52,7 @@ class PipelineContext:
     """None without usage records."""
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen: creating a frozen one takes twice as long
-class Admitted(Generic[RequestT]):
+class Admitted(msgspec.Struct, Generic[RequestT], kw_only=True, eq=False):
     """Call that the pipeline has admitted, with its decoded request and its model."""
 
     call: Call
@@ -154,8 +154,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         if access.only_target is not None and access.router is router:  # else a reload has replaced the channels
             targets = [access.only_target]
         else:
-            targets = router.channels(model.id, self._operation, preferences)
-        plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, context.shared)
+            targets = list(router.channels(model.id, self._operation, preferences))
+        shared, is_single = context.shared, len(targets) == 1
+        plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, shared, shared.limiters, is_single)
         return FailoverLoop(call, model, admitted.request.model, plan)
 
     async def _validate(self, message: Message) -> None:

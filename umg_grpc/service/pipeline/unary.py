@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic
 
 from umg_grpc.routing import VERBS, Operation, RoutePreferences, Target
@@ -17,8 +16,7 @@ from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.unary_format import UnaryFormat
 
 
-@dataclass(slots=True, kw_only=True)
-class UnaryCall(Admitted[RequestT]):
+class UnaryCall(Admitted[RequestT], kw_only=True):
     """Admitted call of a unary operation."""
 
     adapt: Callable[[Target], Awaitable[RequestT]] | None = None

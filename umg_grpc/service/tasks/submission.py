@@ -175,8 +175,8 @@ class Submissions:
 
     async def _send(self, new: NewTask) -> MediaTask:
         """Send the task to the channels in their order until one accepts it. Raise UmgError if all refuse."""
-        call = new.call
-        plan: AttemptPlan[Attempt[_Call]] = AttemptPlan(new.targets, _Encoder(), self._context.shared)
+        call, targets, shared = new.call, list(new.targets), self._context.shared
+        plan: AttemptPlan[Attempt[_Call]] = AttemptPlan(targets, _Encoder(), shared, shared.limiters, len(targets) == 1)
         attempts = _SubmitLoop(call, new.model, new.request.model, plan)
         try:
             while True:

@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
+from msgspec import structs
+
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.failure_facts import add_facts, request_id_of
@@ -228,7 +230,7 @@ class HttpChannel:
         )
         if endpoint.signer is not None:
             signed = {**common.headers, **await endpoint.signer.headers(outgoing)}
-            outgoing = outgoing._replace(headers=signed)
+            outgoing = structs.replace(outgoing, headers=signed)
         return endpoint, outgoing
 
     def _common(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self, TypeVar
 
+from msgspec import structs
+
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.http.channel import HttpChannel
@@ -60,7 +62,7 @@ class CallEnd(NamedTuple):
             idle=min(deadlines.idle, left),
             total=min(deadlines.total, left),
         )
-        return outgoing._replace(deadlines=limited)
+        return structs.replace(outgoing, deadlines=limited)
 
 
 class Held:
@@ -176,7 +178,7 @@ class ImageExchanges:
             key_id=key_id,
         )
         try:
-            exchange = await channel.client.open(end.limit(outgoing)._replace(reuses=is_query))
+            exchange = await channel.client.open(structs.replace(end.limit(outgoing), reuses=is_query))
             status, headers = exchange.response.status, exchange.response.headers
             if status != 200:
                 body = await exchange.refusal()

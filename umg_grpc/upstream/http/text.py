@@ -1,7 +1,6 @@
 """Text generation by a provider with a text format over HTTP: combines a codec and the HTTP client."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
@@ -60,19 +59,18 @@ class HttpText:
             self._check(request)
         source_format = request.source.format
         text_format = self._formats.get(source_format, self._preferred)
-        own = quirks.of(text_format.name, source_format)
-        encoded = text_format.encode_request(request, model, stream, own, notes)
+        name = text_format.name
+        encoded = text_format.encode_request(request, model, stream, quirks.of(name, source_format), notes)
         # a response is passed through unchanged unless it has to be rewritten, or would have to name a previous
         # response that was not sent to the provider
         passes = (
-            source_format == text_format.name
+            source_format == name
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
         )
         return HttpTextCall(self._channel, text_format, request, encoded, passes)
 
 
-@dataclass(slots=True)
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     """Text request encoded for one channel."""
 

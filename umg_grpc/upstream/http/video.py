@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from msgspec import structs
+
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.fetching import Fetcher
 from umg_grpc.upstream.http.channel import HttpChannel
@@ -237,7 +239,7 @@ class _Call:
         headers: Mapping[str, str] = NO_HEADERS
         try:
             status, headers, body = await channel.client.fetch(
-                outgoing._replace(on_send=on_send, reuses=not self._is_submission)
+                structs.replace(outgoing, on_send=on_send, reuses=not self._is_submission)
             )
             response = await self._decoded(status, headers, body, decode, is_forwarded=outgoing.is_forwarded)
         except UmgError as error:

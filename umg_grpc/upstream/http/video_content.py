@@ -5,6 +5,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from urllib.parse import urljoin, urlsplit
 
+from msgspec import structs
+
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.fetching import MAX_DOWNLOAD_SECONDS, MAX_REDIRECTS, REDIRECTS, Download, Fetcher, failed
 from umg_grpc.upstream.http.channel import HttpChannel
@@ -96,8 +98,8 @@ async def _open_with_key(
     if not url.startswith("/"):
         if _origin(url) != _origin(endpoint.base_url):
             return _Elsewhere(url, is_own=False)
-        outgoing = outgoing._replace(url=url)
-    outgoing = outgoing._replace(deadlines=replace(outgoing.deadlines, total=LONGEST_SECONDS))
+        outgoing = structs.replace(outgoing, url=url)
+    outgoing = structs.replace(outgoing, deadlines=replace(outgoing.deadlines, total=LONGEST_SECONDS))
     status, answered = 0, NO_HEADERS
     exchange: Exchange | None = None
     try:

@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -23,7 +24,7 @@ OURS = {"content-length", "transfer-encoding", "connection", "host"}
 FORBIDDEN = re.compile(r"[\x00\r\n]")
 
 
-class Outgoing(NamedTuple):
+class Outgoing(msgspec.Struct, frozen=True, eq=False):
     """Complete request to a provider, with its deadlines and limits."""
 
     url: str

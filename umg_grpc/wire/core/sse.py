@@ -3,8 +3,9 @@
 """
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -20,7 +21,7 @@ _LF, _CR = b"\n\r"  # as integers: `in` finds one byte many times faster than a 
 _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
-class SseEvent(NamedTuple):
+class SseEvent(msgspec.Struct, frozen=True, gc=False):
     """One server-sent event."""
 
     name: bytes  # value of its `event:` field, b"" without one
@@ -75,14 +76,14 @@ class SseSplitter:
         return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""
 
 
-def split(frames: bytes) -> Iterator[SseEvent]:
+def split(frames: bytes) -> Iterable[SseEvent]:
     """Split complete frames into their events, in order. The `raw` bytes of the events add up to `frames`."""
     if frames.startswith(b"data: "):  # fast path: most reads are one event with one line
         line, size = frames.find(b"\n"), len(frames)
         if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:
-            return iter((SseEvent(b"", frames[6:line] or None, frames),))
+            return (SseEvent(b"", frames[6:line] or None, frames),)
         if line == size - 3 and frames.endswith(b"\r\n\r\n") and frames.find(b"\r") == size - 4:
-            return iter((SseEvent(b"", frames[6:-4] or None, frames),))
+            return (SseEvent(b"", frames[6:-4] or None, frames),)
     return _split(frames)
 
 
@@ -145,7 +146,7 @@ def encode_event(name: bytes, data: bytes) -> bytes:
 def without_id(event: SseEvent) -> SseEvent:
     """Return the event without its `id:` line, after which the openai client takes the next blank line for an event."""
     if b"id:" in event.raw and event.data is not None and _NUMBERED.search(event.raw):
-        return event._replace(raw=encode_event(event.name, event.data))
+        return SseEvent(event.name, event.data, encode_event(event.name, event.data))
     return event
 
 

@@ -67,7 +67,7 @@ class PassthroughDecoder(FrameDecoder):
             raise unreadable()
         if not event.name:
             name = (decoded.type or "message").encode()
-            event = event._replace(name=name, raw=sse.named_frame(name, data))
+            event = sse.SseEvent(name, event.data, sse.named_frame(name, data))
         kept = event.raw
         match decoded.type:
             case "message_start":

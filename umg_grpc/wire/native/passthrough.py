@@ -94,7 +94,7 @@ class PassthroughDecoder(FrameDecoder):
         if chunk.usage_metadata is not None:
             self._usage = chunk.usage_metadata
         if not event.raw.startswith(b"data: ") or event.raw.strip() != b"data: " + data:
-            event = event._replace(raw=sse.frame(data))  # in the only form that clients can read
+            event = sse.SseEvent(event.name, event.data, sse.frame(data))  # in the only form that clients can read
         return self._model.replace(event, chunk.model_version)
 
     def _end(self) -> bytes:

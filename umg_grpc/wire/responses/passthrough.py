@@ -115,5 +115,5 @@ class PassthroughDecoder(FrameDecoder):
 
     def _renamed(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
         """Return the frame with the caller's model id in its response, unchanged otherwise."""
-        marked = event._replace(raw=mark_states(event.raw), data=mark_states(event.data or b""))
+        marked = sse.SseEvent(event.name, mark_states(event.data or b""), mark_states(event.raw))
         return self._model.replace(marked, provider_model)
