@@ -9,8 +9,8 @@ NO_OUTPUT = frozenset({"started", "usage", "opaque", None})
 
 def is_without_output(face: TextFormat | None, message: pb.StreamGenerateResponse) -> bool:
     """Return whether a message has no output. `face`: format of its frames, if it has some."""
-    if message.source_frames:
-        return face is not None and face.has_no_output(message.source_frames)
+    if frames := message.source_frames:  # each access to them is a copy
+        return face is not None and face.has_no_output(frames)
     return all(_has_no_output(event) for event in message.events)
 
 

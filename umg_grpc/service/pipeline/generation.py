@@ -102,34 +102,41 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
 
     async def stream(
-        self, admitted: GenerationCall, *, use_cache: bool = True
+        self, call: Call, request: pb.StreamGenerateRequest, to_cache: GenerationCall | None = None
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached response in one message, else the stream of the first channel that answers. Failover stops
-        with the first message sent. `use_cache`: False for the stream that is to be cached. Raise UmgError.
+        """Admit the call. Yield the cached response in one message, else the stream of the first channel that answers.
+        Failover stops with the first message sent. `to_cache`: the admitted call, for its stream that is to be cached.
+        Raise UmgError.
         """
-        if use_cache and (admitted.model.cache or CACHE in admitted.call.arrival.metadata):
-            entry = await self._context.cache.entry(admitted.call, admitted.model, admitted.request, admitted.notes)
-            if entry is not None:
-                async with aclosing(entry.streamed(lambda: self.stream(admitted, use_cache=False))) as messages:
-                    async for message in messages:
-                        yield message
-                return
-        attempts, has_no_output = await self.attempts(admitted, stream=True), partial(is_without_output, admitted.face)
-        while True:
-            with await attempts.next():
-                early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
-                async with StreamedAnswer(admitted, attempts, messages, self._memory) as answer:
-                    for message in early:
-                        if answer.feed(message):
+        admitted = to_cache or await self.admit(call, request, request.request, stream=True)
+        try:
+            if to_cache is None and (admitted.model.cache or CACHE in call.arrival.metadata):
+                entry = await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes)
+                if entry is not None:
+                    async with aclosing(entry.streamed(lambda: self.stream(call, request, admitted))) as cached:
+                        async for message in cached:
                             yield message
-                    async for message in messages:
-                        if answer.feed(message):
-                            yield message
-                    if admitted.beginning is not None:
-                        self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
-                    for message in await answer.close():
-                        yield message
                     return
+            attempts = await self.attempts(admitted, stream=True)
+            has_no_output = partial(is_without_output, admitted.face)
+            while True:
+                with await attempts.next():
+                    early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
+                    async with StreamedAnswer(admitted, attempts, messages, self._memory) as answer:
+                        for message in early:
+                            if answer.feed(message):
+                                yield message
+                        async for message in messages:
+                            if answer.feed(message):
+                                yield message
+                        if admitted.beginning is not None:
+                            self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
+                        for message in await answer.close():
+                            yield message
+                        return
+        finally:
+            if to_cache is None and admitted.continued is not None:
+                await self.close(call, admitted.continued)
 
     def _check_content(self, request: pb.GenerateRequest) -> None:
         if not (

@@ -42,6 +42,11 @@ class StreamedAnswer:
     continues it immediately, on any process, finds it.
     """
 
+    _aggregator: AnswerAggregator | None = None  # set by the first message
+    _reservation: Reservation | None = None  # memory of a large answer that is kept
+    _is_ended = False  # whether the provider's stream has ended completely
+    _held_bytes = 0
+
     def __init__(
         self,
         admitted: GenerationCall,
@@ -54,13 +59,9 @@ class StreamedAnswer:
         self._attempts = attempts
         self._messages = messages
         self._memory = memory
-        self._reservation = Reservation(memory.budget)
-        self._aggregator: AnswerAggregator | None = None  # set by the first message
-        self._call_ids: dict[int, CallIds] = {}  # by candidate
         self._unfinished = max(1, admitted.request.candidate_count)
-        self._is_ended = False  # whether the provider's stream has ended completely
+        self._call_ids: dict[int, CallIds] = {}  # by candidate
         self._held: list[pb.StreamGenerateResponse] = []
-        self._held_bytes = 0
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
         """Complete the message. Return whether to send it now; otherwise it is held back. Raise
@@ -83,8 +84,8 @@ class StreamedAnswer:
             elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
                 self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
         aggregator.feed(message)
-        if aggregator.retained_bytes > FREE_BYTES and not self._reservation.hold(aggregator.retained_bytes):
-            self._stop_keeping(aggregator)
+        if aggregator.retained_bytes > FREE_BYTES:
+            self._reserve(aggregator)
         if answer.reasoning_mark:
             answer.find_reasoning(message.source_frames)
         is_end = self._unfinished <= 0 and (  # after it the answer is stored, or its usage estimated
@@ -132,7 +133,8 @@ class StreamedAnswer:
             if error is not None and isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:
                 await self._estimate_usage()
         finally:
-            self._reservation.release()
+            if self._reservation is not None:
+                self._reservation.release()
 
     def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
         """Create the aggregator of the answer, which keeps all of an answer that is stored."""
@@ -145,8 +147,13 @@ class StreamedAnswer:
             self._aggregator = StreamAggregator(max_bytes)
         return self._aggregator
 
-    def _stop_keeping(self, aggregator: AnswerAggregator) -> None:
-        """Stop keeping the answer: it is too large, alone or together with the other answers in flight."""
+    def _reserve(self, aggregator: AnswerAggregator) -> None:
+        """Reserve the memory of a large answer. Stop keeping it if it is too large, alone or together with the other
+        answers in flight.
+        """
+        self._reservation = self._reservation or Reservation(self._memory.budget)
+        if self._reservation.hold(aggregator.retained_bytes):
+            return
         self._answer.stop_storing()
         aggregator.limit(ESTIMATED_BYTES)
         channel = self._attempts.attempt.channel

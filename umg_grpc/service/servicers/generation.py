@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
@@ -34,18 +33,11 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             if admitted.continued is not None:
                 await self._pipeline.close(admitted.call, admitted.continued)
 
-    async def StreamGenerate(
+    def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached response in one message, else the stream of the first channel that answers."""
-        admitted = await self._pipeline.admit(current(), request, request.request, stream=True)
-        try:
-            async with aclosing(self._pipeline.stream(admitted)) as messages:
-                async for message in messages:
-                    yield message
-        finally:
-            if admitted.continued is not None:
-                await self._pipeline.close(admitted.call, admitted.continued)
+        """Return the cached response in one message, else the stream of the first channel that answers."""
+        return self._pipeline.stream(current(), request)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Count the tokens of a request locally: no channel is called and no limit of the key applies."""

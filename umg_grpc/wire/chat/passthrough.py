@@ -133,9 +133,9 @@ class PassthroughDecoder(FrameDecoder):
                 if self._called and finished.finished.finish_reason == pb.FINISH_REASON_STOP:
                     finished.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
                 events.append(finished)
-        if chunk.usage is not None:
-            if chunk.usage.is_whole:
-                events.append(usage_event(chunk.usage))
+        if (usage := chunk.usage) is not None:
+            if usage.is_whole:
+                events.append(usage_event(usage))
             if not chunk.choices and not self._request.face_hints.include_usage:
                 return b""  # requested by the gateway, not by the caller
         event = sse.without_id(event)

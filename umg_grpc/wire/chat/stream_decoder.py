@@ -28,6 +28,7 @@ from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
 from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
 from umg_grpc.wire.core.part_emitter import PartEmitter
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
@@ -59,6 +60,8 @@ _CHUNK = msgspec.json.Decoder(Chunk)
 
 def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
     """Return the error that an event contains, if any."""
+    if chunk.error is ABSENT and event.name != b"error":  # nearly every event
+        return None
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
     if event.name == b"error" and event.data is not None:

@@ -24,11 +24,10 @@ class AnswerAggregator(ABC):
     the whole stream.
     """
 
-    def __init__(self, max_bytes: int | None) -> None:
-        self.retained_bytes = 0
-        """Size of the kept messages in bytes. Building a large response takes a while and belongs in a thread."""
-        self._max_bytes = max_bytes
-        self._seen = 0
+    retained_bytes = 0
+    """Size of the kept messages in bytes. Building a large response takes a while and belongs in a thread."""
+    _seen = 0
+    _max_bytes: int | None
 
     @property
     def share(self) -> float:
@@ -52,7 +51,7 @@ class StreamAggregator(AnswerAggregator):
     """Aggregator of a stream whose messages carry the whole response in their events."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
-        super().__init__(max_bytes)
+        self._max_bytes = max_bytes
         self._response = pb.GenerateResponse()
         self._candidates: dict[int, _Candidate] = {}
 
@@ -126,15 +125,15 @@ class StreamAggregator(AnswerAggregator):
 class FrameAggregator(AnswerAggregator):
     """Aggregator of a passed-through stream: it keeps the frames and decodes them when the response is requested."""
 
+    _frames_size = _events_size = 0
+    _usage = b""  # the last usage event; some providers send one with each read
+
     def __init__(self, text_format: TextFormat, request: pb.GenerateRequest, max_bytes: int | None = None) -> None:
-        super().__init__(max_bytes)
         self._format = text_format
         self._request = request
+        self._max_bytes = max_bytes
         self._frames: list[bytes] = []
-        self._frames_size = 0
         self._events: list[bytes] = []  # every event where the provider did not stream; otherwise the first ones
-        self._events_size = 0
-        self._usage = b""  # the last usage event; some providers send one with each read
 
     @property
     def share(self) -> float:
@@ -151,15 +150,16 @@ class FrameAggregator(AnswerAggregator):
         self.retained_bytes = self._frames_size + self._events_size
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
-        if message.source_frames:
-            self._seen += len(message.source_frames)
-            if self._max_bytes is None or self._frames_size < self._max_bytes:
-                self._frames.append(message.source_frames)
-                self._frames_size += len(message.source_frames)
-        for event in message.events:  # few messages have events: the frames carry the whole response
+        frames, max_bytes = message.source_frames, self._max_bytes  # each access to the frames is a copy
+        size = len(frames)
+        self._seen += size
+        if size and (max_bytes is None or self._frames_size < max_bytes):
+            self._frames.append(frames)
+            self._frames_size += size
+        for event in message.events or ():  # few messages have events: the frames carry the whole response
             if event.HasField("usage"):
                 self._usage = event.SerializeToString()
-            elif self._max_bytes is None or self._events_size < self._max_bytes:
+            elif max_bytes is None or self._events_size < max_bytes:
                 self._events.append(event.SerializeToString())
                 self._events_size += len(self._events[-1])
         self.retained_bytes = self._frames_size + self._events_size

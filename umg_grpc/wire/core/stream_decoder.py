@@ -19,6 +19,8 @@ from umg_grpc.wire.errors.provider_errors import unreadable
 
 T = TypeVar("T")
 
+UNSEEN = b"\0"
+"""A member that no frame has, since JSON has no NUL."""
 DECODED = b"", 0
 """Result of `_plain` for frames of which the first one must be decoded."""
 
@@ -28,12 +30,13 @@ class _Decoder:
     same read had output before it.
     """
 
+    done = False  # whether the end of the answer was received
+    _started = False  # whether the event or frame that starts the answer was decoded
+    _failure: UmgError | None = None
+
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
         self._splitter = sse.SseSplitter()
-        self._failure: UmgError | None = None
-        self._started = False  # whether the event or frame that starts the answer was decoded
-        self.done = False  # whether the end of the answer was received
 
 
 class EventDecoder(_Decoder, ABC):
@@ -146,30 +149,33 @@ class FrameDecoder(_Decoder, ABC):
         """Return the passed-through frames and the needed events. `plain` and `size` are the result of `_plain` for the
         frames.
 
-        Frames that need no decoding are passed on together. The bytes in which `_plain` looks for them double with each
-        success and shrink to an eighth with each failure, so that the time is proportional to the length of the read.
+        Frames that need no decoding are passed on together, each other frame by itself. The bytes in which `_plain`
+        looks for the next ones double with each success and shrink to an eighth with each failure, so that the time is
+        proportional to the length of the read.
         """
         passed, events = list[bytes](), list[pb.GenerateEvent]()
-        start, window, blank = 0, len(frames), b"\r\n\r\n" if b"\r" in frames else b"\n\n"
+        blank, total = b"\r\n\r\n" if b"\r" in frames else b"\n\n", len(frames)
+        start, window = 0, total
         try:
-            while start < len(frames):
+            while True:
                 if size:
                     passed.append(plain)
-                    start, window = start + size, 2 * size
+                    start += size
+                    window = 2 * size
                 else:
                     end = frames.find(blank, start)
-                    stop = len(frames) if end < 0 else end + len(blank)
-                    for event in sse.split(frames[start:stop]):
+                    frame = frames[start:] if end < 0 else frames[start : end + len(blank)]
+                    for event in sse.split(frame):
                         if kept := self._comment(event.raw) if event.data is None else self._frame(event, events):
                             passed.append(kept)
                         if self.done:
-                            stop = len(frames)
                             break
                     window //= 8 if start else 1  # the first frame is always decoded: the others are compared with it
-                    start = stop
-                if start < len(frames):
-                    end = frames.find(blank, start + window)
-                    plain, size = self._plain(frames[start:] if end < 0 else frames[start : end + len(blank)])
+                    start += len(frame)
+                if start >= total or self.done:
+                    break
+                end = frames.find(blank, start + window)
+                plain, size = self._plain(frames[start:] if end < 0 else frames[start : end + len(blank)])
         except UmgError as error:
             self._failure = error
         except (ValueError, RecursionError):
@@ -228,20 +234,21 @@ class ModelMember:
         self._caller_model = caller_model
         self._member, self._parent = member, parent
         self._name = b'"%b"' % member.encode()
-        self._theirs = self._ours = b""  # the member with its value, as the last frame with a model spelled it
+        self._theirs = self._ours = UNSEEN  # the member with its value, as the last frame with a model spelled it
 
     def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
         """Return the frame of an event whose model is `provider_model`, None for none."""
-        raw, caller_model = event.raw, self._caller_model or provider_model
+        raw = event.raw
         if provider_model is None:
             return raw
         if raw.count(self._name) == 1:
-            for start in (self._name + b":", self._name + b": "):
-                theirs, ours = start + msgspec.json.encode(provider_model), start + msgspec.json.encode(caller_model)
-                if theirs in raw:
-                    self._theirs, self._ours = theirs, ours
-                    return raw.replace(theirs, ours)
-        if provider_model == caller_model:
+            if self._theirs not in raw:
+                colon = b": " if self._name + b": " in raw else b":"
+                self._theirs = self._name + colon + msgspec.json.encode(provider_model)
+                self._ours = self._name + colon + msgspec.json.encode(self._caller_model or provider_model)
+            if self._theirs in raw:
+                return raw.replace(self._theirs, self._ours)
+        if provider_model == self._caller_model or not self._caller_model:
             return raw
         data = event.data or b"{}"
         renamed = replace_model_id(data, provider_model, self._caller_model, self._member, self._parent)
