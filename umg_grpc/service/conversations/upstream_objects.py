@@ -38,19 +38,16 @@ def account_objects(
     A body that goes to an upstream of its own format is searched by the rules of that format
     (`wire/core/upstream_objects.py`), since it contains members that have no canonical form.
     """
-    source = request.source
-    own = FORMATS.get(source.format) if source.format in protocols else None
-    if (
-        own is not None
-        and not notes.edited
-        and own.objects.is_plain(source.body)
-        and b"fileid" not in source.body.lower()
-        and b"\\u" not in source.body  # a letter may be escaped
-    ):
-        return []  # neither a member nor an address in an instruction names an object
+    source, source_format = request.source, request.source.format
+    own, body = FORMATS.get(source_format) if source_format in protocols else None, b""
+    if own is not None:
+        body = source.body
+        is_plain = not notes.edited and own.objects.is_plain(body)
+        if is_plain and b"fileid" not in body.lower() and b"\\u" not in body:  # a letter may be escaped
+            return []  # neither a member nor an address in an instruction names an object
     named = list[AccountObject]()
     if own is not None:
-        found_in_body = own.objects.in_body(source.body, _reencoded_members(own, notes.edited))
+        found_in_body = own.objects.in_body(body, _reencoded_members(own, notes.edited))
         named = [AccountObject(*found) for found in found_in_body]
     named.extend(_in_instructions(request))
     found = {each.id for each in named}

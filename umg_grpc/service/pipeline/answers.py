@@ -57,30 +57,35 @@ class Answer:
         """Decide which parts of the answer are stored. `passthrough`: whether the provider's own body goes to the
         caller.
         """
-        admitted, request, face = self.admitted, self.admitted.request, self.admitted.face
+        admitted, memory = self.admitted, self._memory
+        request, face, continued, notes = admitted.request, admitted.face, admitted.continued, admitted.notes
         stores = face is not None and face.stores_by_default
-        response = self._memory.conversations is not None and (request.store if request.HasField("store") else stores)
-        self.passthrough, self.stores_response = passthrough, response
-        if isinstance(admitted.continued, Thread):
-            self.thread = admitted.continued
-        if self._memory.reasoning is not None:
-            self.stores_reasoning = bool(admitted.full_request.tools)
-            self.stores_ids = (
+        response = memory.conversations is not None and (request.store if request.HasField("store") else stores)
+        reasoning = ids = False
+        if memory.reasoning is not None:
+            # the modalities and tools of most requests are empty: a search in them takes longer than this test
+            modalities, tools = request.output_modalities, request.tools
+            reasoning = bool(tools if continued is None else admitted.full_request.tools)
+            ids = (
                 (response and stores)
                 or admitted.access.has_several  # the channel of stored items, generated audio and reasoning states
-                or "audio" in request.output_modalities
+                or (bool(modalities) and "audio" in modalities)
                 # the provider compares the request with earlier ones, which the caller names by their answers' ids
                 or bool(request.prompt_cache_options_json)
-                or "diagnostics" in admitted.notes.uncarried
+                or "diagnostics" in notes.uncarried
                 # the provider may run its own tools in a container, which the caller names later
-                or "container" in admitted.notes.indispensable
-                or (bool(request.tools) and any(tool.HasField("opaque") for tool in request.tools))
+                or "container" in notes.indispensable
+                or (bool(tools) and any(tool.HasField("opaque") for tool in tools))
             )
-        self.keeps_all = self.stores_any
-        if not passthrough:
-            self.stores_ids = self.stores_ids and stores
-        elif self.stores_reasoning and face is not None:
-            self.stores_reasoning, self.reasoning_mark = False, face.unreturned_reasoning
+        if isinstance(continued, Thread):
+            self.thread = continued
+        self.keeps_all = response or reasoning or ids or self.thread is not None
+        self.passthrough, self.stores_response = passthrough, response
+        self.stores_ids = ids and (passthrough or stores)
+        if passthrough and reasoning and face is not None:
+            self.reasoning_mark = face.unreturned_reasoning
+        else:
+            self.stores_reasoning = reasoning
 
     def stop_storing(self) -> None:
         """Store no part of the answer."""
@@ -112,7 +117,7 @@ class Answer:
         call.list_dropped(response)
         if response.HasField("usage"):
             call.facts.usage = response.usage
-        if call.facts.usage is None or self.stores_any:
+        if call.facts.usage is None or (self.keeps_all and self.stores_any):
             read = await self._read(response)
             if call.facts.usage is None:
                 call.facts.usage = await self.estimate(read)

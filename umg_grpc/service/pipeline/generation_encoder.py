@@ -121,7 +121,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         request = given
         if self._state_channels or not is_as_sent:  # states in a caller's body name no channel
             request = reasoning_state.without_states_of_others(given, name, self._state_channels)
-        if (lacks_state := request is not given):
+        if lacks_state := request is not given:
             notes = notes.with_edited("messages")
         if (limit := admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)

@@ -20,6 +20,7 @@ ROLES = {
     "tool": pb.ROLE_TOOL,
     "function": pb.ROLE_TOOL,
 }
+RESULT_ROLES = frozenset({"tool", "function"})
 ROLE_NAMES = {value: name for name, value in ROLES.items() if name != "function"}
 MAX_PARTS = 5000  # parts of one message: the schema's limit
 DETAILS = ("auto", "low", "high", "original")
@@ -28,25 +29,28 @@ DETAILS = ("auto", "low", "high", "original")
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the messages of a body into `request.messages`. Raises UmgError naming the field."""
     raw_turns: RawTurns | None = None
+    targets = request.messages
     for index, message in enumerate(messages):
-        if message.role not in ROLES:
+        role, content = message.role, message.content
+        if role not in ROLES:
             raw_turns = raw_turns or RawTurns(request.source, "messages")
-            append_opaque_turn(request, notes, raw_turns[index], message.role, f"messages[{index}].role")
+            append_opaque_turn(request, notes, raw_turns[index], role, f"messages[{index}].role")
             continue
-        target = request.messages.add(role=ROLES[message.role])
-        if message.role == "assistant":
+        target = targets.add(role=ROLES[role])
+        if role == "assistant":
             _decode_assistant(message, target, f"messages[{index}]", notes)
-        elif message.role in ("tool", "function"):
+            continue
+        if role in RESULT_ROLES:
             _decode_result(message, target, f"messages[{index}]")
+            continue
+        if isinstance(content, str):
+            target.parts.add().text.text = content
+        elif content is None:
+            raise missing(f"messages[{index}].content")
         else:
-            if isinstance(message.content, str):
-                target.parts.add().text.text = message.content
-            elif message.content is None:
-                raise missing(f"messages[{index}].content")
-            else:
-                _decode_content(message.content, target, f"messages[{index}].content")
-            if message.name is not None:
-                target.name = message.name
+            _decode_content(content, target, f"messages[{index}].content")
+        if message.name is not None:
+            target.name = message.name
 
 
 def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, notes: RequestNotes) -> None:

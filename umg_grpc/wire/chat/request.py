@@ -13,6 +13,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.families import ANY_FIELDS, chat_words
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema
 from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
@@ -64,14 +65,15 @@ COPIED_FIELDS = (
 )
 _copied_fields = attrgetter(*COPIED_FIELDS)
 
-# (name in the body, canonical name); of the two limits the newer one takes precedence, so it is last.
+# (name in the body, canonical name, maximum); of the two limits the newer one takes precedence, so it is last.
 WHOLE_NUMBERS = (
-    ("n", "candidate_count"),
-    ("top_logprobs", "top_logprobs"),
-    ("max_tokens", "max_output_tokens"),
-    ("max_completion_tokens", "max_output_tokens"),
+    ("seed", "seed", INT64_MAX),
+    ("n", "candidate_count", MAX_COUNT),
+    ("top_logprobs", "top_logprobs", MAX_COUNT),
+    ("max_tokens", "max_output_tokens", MAX_COUNT),
+    ("max_completion_tokens", "max_output_tokens", MAX_COUNT),
 )
-_whole_numbers = attrgetter(*(name for name, _ in WHOLE_NUMBERS))
+_whole_numbers = attrgetter(*(name for name, _, _ in WHOLE_NUMBERS))
 
 # Fields that few bodies have: they are compared with the defaults all at once.
 RARE_FIELDS = (
@@ -168,17 +170,15 @@ def _decode_options(chat: schema.ChatRequest, request: pb.GenerateRequest) -> No
     copied, numbers = _copied_fields(chat), _whole_numbers(chat)
     for name, value in compress(zip(COPIED_FIELDS, copied, strict=True), map(_is_set, copied)):
         setattr(request, name, value)
-    for (name, target), number in compress(zip(WHOLE_NUMBERS, numbers, strict=True), map(_is_set, numbers)):
-        setattr(request, target, whole(number, name))
-    if (seed := whole(chat.seed, "seed", INT64_MAX)) is not None:
-        request.seed = seed
+    for (name, target, maximum), number in compress(zip(WHOLE_NUMBERS, numbers, strict=True), map(_is_set, numbers)):
+        setattr(request, target, whole(number, name, maximum))
     if chat.stop:
         request.stop_sequences.extend([chat.stop] if isinstance(chat.stop, str) else chat.stop)
-    if chat.stream_options:
-        if chat.stream_options.include_usage:
+    if options := chat.stream_options:
+        if options.include_usage:
             request.face_hints.include_usage = True
-        if chat.stream_options.include_obfuscation is not None:
-            request.include_obfuscation = chat.stream_options.include_obfuscation
+        if options.include_obfuscation is not None:
+            request.include_obfuscation = options.include_obfuscation
     if chat.reasoning_effort:
         request.reasoning.effort = chat.reasoning_effort
 
@@ -253,10 +253,10 @@ def encode_request(
     """
     report, source = Report(), request.source
     if source.format == "chat":
-        edited = [*notes.edited, *changed_fields(request, quirks)]
+        edited, headers = [*notes.edited, *changed_fields(request, quirks)], source.headers
         edits = _encode_edits(edited, request, report, quirks) if edited else {}
         body = passthrough_request.rebuild(request, model, stream, edits, report)
-        return UpstreamRequest(PATH, body, dict(source.headers) if source.headers else {}, report)
+        return UpstreamRequest(PATH, body, dict(headers) if headers else {}, report)
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")

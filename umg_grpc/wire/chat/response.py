@@ -193,13 +193,14 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise unreadable(NO_ANSWER)
         response = pb.GenerateResponse(model=request.model or answer.model or "")
         decode_head(answer, response)
-        if answer.usage is not None and answer.usage.is_whole:
-            decode_usage(answer.usage, response.usage)
+        if (usage := answer.usage) is not None and usage.is_whole:
+            decode_usage(usage, response.usage)
         if isinstance(answer, PassedResponse):
             for position, ending in enumerate(answer.choices):
                 candidate = response.candidates.add(index=position if ending.index is None else ending.index)
                 decode_finish(ending.finish_reason, candidate)
-            response.source.format, response.source.body = "chat", replace_model_id(body, answer.model, request.model)
+            source = response.source
+            source.format, source.body = "chat", replace_model_id(body, answer.model, request.model)
         else:
             for position, choice in enumerate(answer.choices or ()):
                 candidate = response.candidates.add(index=position if choice.index is None else choice.index)
