@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from typing import TypeVar
 
 import msgspec
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis.strategies import DrawFn
 
 from tests.linear.growth import Json, Path, places, replaced
 
+T = TypeVar("T")
 JUNK: list[Json] = [
     None, True, False, 0, -1, 1, 1.5, 1e308, -1e308, 2**63, -(2**63) - 1, 10**30, "", " ", "x", "\x00", "é", "\U0001f600",
     "null", "{}", "[]", '{"a":1}', "0", "-1", "1e999", "data:,", "data:image/png;base64,!", "https://x.test/a?b#c", "auto",
@@ -33,55 +36,66 @@ BYTES = [
 ]
 
 
+@cache
+def _integers(least: int, most: int) -> st.SearchStrategy[int]:
+    """Return the strategy, made once: a new one takes longer than to draw from it."""
+    return st.integers(least, most)
+
+
+def _one_of(draw: DrawFn, values: Sequence[T]) -> T:
+    return values[draw(_integers(0, len(values) - 1))]
+
+
 @st.composite
 def bodies(draw: DrawFn, seeds: Sequence[bytes]) -> bytes:
     """Draw a JSON body close to a seed, and sometimes bytes that are no JSON at all."""
-    body = draw(st.sampled_from(seeds))
+    return _body(draw, _one_of(draw, seeds))
+
+
+def _body(draw: DrawFn, body: bytes) -> bytes:
     try:
         value: Json = msgspec.json.decode(body)
     except (ValueError, RecursionError):
-        return draw(_with_bytes(body))
+        return _with_bytes(draw, body)
     others = [inner for _, inner in places(value, ())]
-    for _ in range(draw(st.integers(1, 4))):
-        value = draw(_changed(value, others))
+    for _ in range(draw(_integers(1, 4))):
+        value = _changed(draw, value, others)
     body = msgspec.json.encode(value)
-    return draw(_with_bytes(body)) if draw(st.integers(0, 9)) == 9 else body
+    return _with_bytes(draw, body) if draw(_integers(0, 9)) == 9 else body
 
 
 @st.composite
 def streams(draw: DrawFn, seeds: Sequence[bytes]) -> bytes:
     """Draw a stream close to a seed: some of its events are changed, repeated, moved or left out."""
-    events = [event for event in re.split(rb"(?:\r?\n){2}", draw(st.sampled_from(seeds))) if event]
-    for _ in range(draw(st.integers(0, 3))):
+    events = [event for event in re.split(rb"(?:\r?\n){2}", _one_of(draw, seeds)) if event]
+    for _ in range(draw(_integers(0, 3))):
         if not events:
             break
-        at = draw(st.integers(0, len(events) - 1))
-        match draw(st.integers(0, 5)):
+        at = draw(_integers(0, len(events) - 1))
+        match draw(_integers(0, 5)):
             case 0:
                 del events[at]
             case 1:
-                events.insert(draw(st.integers(0, len(events))), events[at])
+                events.insert(draw(_integers(0, len(events))), events[at])
             case 2:
                 del events[at:]
             case _:
                 head, mark, data = events[at].rpartition(b"data: ")
-                events[at] = head + mark + draw(bodies([data]))
+                events[at] = head + mark + _body(draw, data)
     return b"".join(event + b"\n\n" for event in events)
 
 
-@st.composite
 def _changed(draw: DrawFn, value: Json, others: Sequence[Json]) -> Json:
-    paths = [path for path, _ in places(value, ())]
-    path: Path = draw(st.sampled_from(paths))
-    kind = draw(st.integers(0, 5))
+    path: Path = _one_of(draw, [path for path, _ in places(value, ())])
+    kind = draw(_integers(0, 5))
     if kind == 0 and path:
         return replaced(value, path[:-1], lambda parent: _without(parent, path[-1]))
     if kind == 1:
-        other = draw(st.sampled_from(others))
+        other = _one_of(draw, others)
         return replaced(value, path, lambda _: other)
     if kind == 2:
         return replaced(value, path, lambda old: [*old, *old] if isinstance(old, list) else [old])
-    junk = draw(st.sampled_from(JUNK))
+    junk = _one_of(draw, JUNK)
     return replaced(value, path, lambda _: junk)
 
 
@@ -92,7 +106,6 @@ def _without(parent: Json, step: str | int) -> Json:
     return [inner for at, inner in enumerate(parent) if at != step]
 
 
-@st.composite
 def _with_bytes(draw: DrawFn, body: bytes) -> bytes:
-    at = draw(st.integers(0, len(body)))
-    return body[:at] + draw(st.sampled_from(BYTES)) + body[at + draw(st.integers(0, 3)) :]
+    at = draw(_integers(0, len(body)))
+    return body[:at] + _one_of(draw, BYTES) + body[at + draw(_integers(0, 3)) :]
