@@ -15,7 +15,7 @@ from http_facade.cors import Cors
 from http_facade.errors import error_response
 from http_facade.exchange import Exchange
 from http_facade.overload_refusals import Refusals, encode_http, parse_model_call
-from http_facade.request_framing import RequestFraming
+from http_facade.request_framing import RequestFraming, split_request
 from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.settings import Settings
 from http_facade.write_timeout import WriteTimeout
@@ -157,9 +157,15 @@ class Connection(asyncio.Protocol):
             # while it drains, a handler rejects the call, which closes the connection
             elif not self.settings.is_draining() and self._reject_unparsed(data):
                 return
+            # of a client that does not wait for its answers, aiohttp has the bodies in their order
+            if len(data) <= MAX_READ_BYTES and (request := split_request(data)) is not None:
+                head, self.body = request  # the request in `exchange` takes the body, and no later one
+                self.unanswered = 1
+                if self._timer is not None:
+                    self._stop_timer()
+                self._protocol.data_received(head)
+                return
         was_in_headers, begun = framing.is_in_headers, framing.feed(data)
-        # of a client that does not wait for its answers, aiohttp has the bodies in their order
-        self.body = None if self.unanswered or len(data) > MAX_READ_BYTES else framing.whole_body
         self.unanswered += begun
         self._protocol.data_received(data)
         if not framing.is_in_headers:

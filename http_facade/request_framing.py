@@ -4,6 +4,24 @@ from math import inf
 
 HEADERS_END, LINE_END = b"\r\n\r\n", b"\r\n"
 _LENGTH, _CODING, _UPGRADE = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nupgrade:"
+_EXPECT = b"\r\nexpect:"
+MAX_LENGTH_DIGITS = 20
+"""Most digits of a length that the HTTP parser accepts, which is a number of 64 bits."""
+
+
+def split_request(data: bytes) -> tuple[bytes, bytes] | None:
+    """Return the headers and the body of the POST request that `data` is exactly; None for any other bytes. The headers
+    are changed to state an empty body: the HTTP parser then validates them as they came, and makes no stream of a body.
+    """
+    head, _, body = data.partition(HEADERS_END)
+    lowered = head.lower()
+    if (at := lowered.find(_LENGTH)) < 0 or not head.startswith(b"POST ") or not body:
+        return None
+    at += len(_LENGTH)
+    length, end, rest = head[at:].partition(LINE_END)
+    if _parse_length(length) != len(body) or _CODING in lowered or _UPGRADE in lowered or _EXPECT in lowered:
+        return None
+    return b"".join((head[:at], b" 0", end, rest, HEADERS_END)), body
 
 
 class RequestFraming:
@@ -13,7 +31,7 @@ class RequestFraming:
     may change the protocol the position is unknown.
     """
 
-    __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers", "whole_body")
+    __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers")
 
     def __init__(self) -> None:
         self._part = b""  # incomplete headers, or an incomplete line of a chunked body
@@ -21,11 +39,10 @@ class RequestFraming:
         self._in_chunks = self._in_trailers = False
         self.is_between_requests = True  # whether the next byte begins a request
         self.is_in_headers = False  # whether the headers of a request have begun and are incomplete
-        self.whole_body: bytes | None = None  # body of the request that the last bytes are, if they are exactly one
 
     def feed(self, data: bytes) -> int:
         """Return the number of requests whose headers end in the next bytes."""
-        begun, self.whole_body, begins = 0, None, self.is_between_requests
+        begun = 0
         while data:
             if self._unread:
                 read = int(min(self._unread, len(data)))
@@ -48,11 +65,7 @@ class RequestFraming:
             elif _CODING in headers:
                 self._in_chunks = True
             elif (at := headers.find(_LENGTH)) >= 0:
-                length = headers[at + len(_LENGTH) :].partition(LINE_END)[0].strip()
-                self._unread = int(length) if length.isdigit() else inf
-            if begins and begun == 1 and self._unread == len(data) and not self._in_chunks:
-                self._unread, self.whole_body = 0, data
-                return 1  # exactly one request, as nearly always
+                self._unread = _parse_length(headers[at + len(_LENGTH) :].partition(LINE_END)[0])
         self.is_between_requests = not (self._part or self._unread or self._in_chunks)
         self.is_in_headers = bool(self._part) and not self._in_chunks
         return begun
@@ -69,3 +82,9 @@ class RequestFraming:
             return
         self._in_trailers = size == 0
         self._unread = size + len(LINE_END) if size else 0
+
+
+def _parse_length(value: bytes) -> float:
+    """Return the value of a header `Content-Length`; infinity for a value that the HTTP parser rejects."""
+    length = value.strip(b" \t")
+    return int(length) if length.isdigit() and len(length) <= MAX_LENGTH_DIGITS else inf

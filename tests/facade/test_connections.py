@@ -191,6 +191,21 @@ async def test_a_head_sent_during_a_call_waits_for_the_answer(make_face: MakeFac
     assert b"[DONE]" in answers.partition(b"HTTP/1.1 408")[0]
 
 
+async def test_calls_sent_without_a_wait_have_their_own_bodies(make_face: MakeFace) -> None:
+    face = await make_face()
+    reader, writer = await face.raw()
+    writer.write(request_bytes("wait"))
+    await face.service.reached.wait()
+    for model in ("m", "n"):
+        writer.write(request_bytes(model))
+        assert await face.alive() == 200  # a round trip later it was read
+    face.service.go_on.set()
+    async with asyncio.timeout(5):
+        for _ in range(3):
+            await reader.readuntil(b"[DONE]")
+    assert [request.model for request in face.service.requests] == ["wait", "m", "n"]
+
+
 async def test_a_head_sent_after_a_refused_call_has_its_own_timeout(make_face: MakeFace) -> None:
     load_shedder = LoadShedder(Overload(calls=1, queue=0))
     await load_shedder.enter()

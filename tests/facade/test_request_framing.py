@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from http_facade.request_framing import RequestFraming
+from http_facade.request_framing import RequestFraming, split_request
 
 GET = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 SIZED = b"POST / HTTP/1.1\r\nContent-Length:  7 \r\nhost: x\r\n\r\n{\r\n\r\n}\n"
@@ -64,3 +64,37 @@ def test_the_position_is_right_for_single_bytes(case: Received) -> None:
     framing = RequestFraming()
     assert sum(framing.feed(bytes([byte])) for byte in case.data) == case.begun
     assert (framing.is_between_requests, framing.is_in_headers) == (case.between, case.in_headers)
+
+
+POST = b"POST / HTTP/1.1\r\nhost: x\r\nContent-Length: 2\r\nx-a: b\r\n\r\n"
+WITHOUT_BODY = POST.replace(b"Length: 2", b"Length: 0")
+LEFT_TO_THE_PARSER = {
+    "a body but for its last byte": POST + b"{",
+    "bytes after the body": POST + b"{}G",
+    "headers but for their end": POST[:-2],
+    "no body": WITHOUT_BODY,
+    "another method": GET,
+    "an empty line before it": b"\r\n" + POST + b"{}",
+    "chunks": POST.replace(b"x-a: b", b"transfer-encoding: chunked") + b"{}",
+    "a change of the protocol": POST.replace(b"x-a: b", b"Upgrade: h2c") + b"{}",
+    "a wait for 100 Continue": POST.replace(b"x-a: b", b"Expect: 100-continue") + b"{}",
+    "a length that is none": POST.replace(b": 2", b": +2") + b"{}",
+    "a length with a control character": POST.replace(b": 2", b": \x0b2") + b"{}",
+    "a length with too many digits": POST.replace(b": 2", b": " + b"0" * 5000 + b"2") + b"{}",
+}
+
+
+def test_a_whole_post_request_is_split_into_its_headers_and_its_body() -> None:
+    assert split_request(POST + b"{}") == (WITHOUT_BODY, b"{}")
+
+
+@pytest.mark.parametrize("data", LEFT_TO_THE_PARSER.values(), ids=LEFT_TO_THE_PARSER)
+def test_other_bytes_are_left_to_the_parser(data: bytes) -> None:
+    assert split_request(data) is None
+
+
+@pytest.mark.parametrize("extra", [b"content-length: 2\r\n", b" 2\r\n"], ids=["a second length", "a folded line"])
+def test_headers_that_the_parser_rejects_are_not_repaired(extra: bytes) -> None:
+    at = POST.index(b"x-a")
+    head, _ = split_request(POST[:at] + extra + POST[at:] + b"{}") or (b"", b"")
+    assert head == WITHOUT_BODY[:at] + extra + WITHOUT_BODY[at:]
