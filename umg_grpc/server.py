@@ -41,7 +41,7 @@ from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.opening import closed, open_blob_store, open_memory, open_usage_log, started
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
-from umg_grpc.service.pipeline.call_log import KEY, KEY_PREFIX, CallLog
+from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.generation import GenerationPipeline
@@ -218,7 +218,7 @@ class Service:
         """Return the fields of the key in a log line; none for a key that is not in the cache."""
         scheme, _, secret = authorization.partition(" ")
         found = self.authenticator.reference(secret.strip()) if scheme.lower() == "bearer" else None
-        return {} if found is None else {KEY: found.key_id, KEY_PREFIX: found.prefix}
+        return {} if found is None else {"key": found.key_id, "key_prefix": found.prefix}
 
     def check(self, config: Config) -> None:
         """Raise UmgError(INVALID_FIELD) for another config that this process cannot apply."""

@@ -2,13 +2,13 @@
 
 import time
 
-import structlog
-from structlog.typing import FilteringBoundLogger
+import msgspec
 
 from umg_grpc.access.key_uses import KeyUses
 from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context, InProcessContext
+from umg_grpc.logs import line_logger
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
@@ -20,9 +20,51 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.core.json import echo
 
-KEY, KEY_PREFIX = "key", "key_prefix"  # fields of the log
 NO_KEY = (None, None)
 OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served without credentials
+
+
+class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Line of a call in the log; None for a fact that does not apply to the call."""
+
+    method: str
+    """Method without its package, for example `GenerationService/Generate`."""
+    face: str | None = None
+    request_id: str
+    trace_id: str | None = None
+    outcome: str
+    cause: str | None = None
+    ms: float
+    first_ms: float | None = None
+    key: str | None = None
+    key_prefix: str | None = None
+    model: str | None = None
+    channel: str | None = None
+    attempts: int | None = None
+    abandoned: tuple[str, ...] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    estimated: bool | None = None
+    cost: float | None = None
+    kind: str | None = None
+    upstream_status: int | None = None
+    upstream_code: str | None = None
+    upstream_message: str | None = None
+    upstream_request_id: str | None = None
+    upstream_model: str | None = None
+    upstream_host: str | None = None
+    upstream_path: str | None = None
+    upstream_content_type: str | None = None
+    upstream_right_base_url: str | None = None
+    upstream_key: str | None = None
+
+    def describe(self, failure: UmgError) -> None:
+        """Add the facts of a failure, and those of the provider's answer, as `ProviderFailure.log_fields` has them."""
+        self.cause = failure.cause or None
+        self.model = self.model or echo(failure.metadata.get("model", "")) or None
+        if failure.facts is not None:
+            for name, value in failure.facts.log_fields().items():
+                setattr(self, name, value)
 
 
 class CallLog:
@@ -39,7 +81,7 @@ class CallLog:
         self._metrics = metrics
         self._usage = usage
         self._telemetry = telemetry
-        self._logger: FilteringBoundLogger = structlog.get_logger().bind()
+        self._write = line_logger("call")
 
     def open(self, method: str, context: Context) -> Call:
         """Create the call, with its span if there is telemetry, and make it the current one."""
@@ -88,34 +130,31 @@ class CallLog:
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:
             call.span.end(_span_attributes(call), usage if not facts.is_cached else None, failure)
-        model = facts.model
-        provider: dict[str, str | int | None] = {"upstream_status": facts.upstream_status or None}
-        if failure is not None:
-            if failure.cause in REFUSALS:
-                return  # the load shedder logs one line per second for all of them
-            model = model or echo(failure.metadata.get("model", ""))
-            provider = failure.facts.log_fields() if failure.facts is not None else provider
-        self._logger.info(
-            "call",
+        if failure is not None and failure.cause in REFUSALS:
+            return  # the load shedder logs one line per second for all of them
+        line = CallLine(
             method=arrival.method.removeprefix(OWN_PREFIX),
             face=arrival.metadata.get("x-umg-face"),
             request_id=arrival.request_id,
             trace_id=arrival.trace.trace_id if arrival.trace is not None else None,
             outcome=outcome,
-            cause=(failure.cause or None) if failure else None,
             ms=round(seconds * 1000, 1),
             first_ms=round(facts.first_output_seconds * 1000, 1) if facts.first_output_seconds is not None else None,
-            **{KEY: key_id, KEY_PREFIX: key_prefix},
-            model=model or None,
+            key=key_id,
+            key_prefix=key_prefix,
+            model=facts.model or None,
             channel=facts.channel or None,
             attempts=facts.attempts or None,
             abandoned=facts.abandoned or None,
-            input_tokens=usage.input_tokens if usage else None,
-            output_tokens=usage.output_tokens if usage else None,
-            estimated=True if usage and usage.estimated else None,
             cost=charges.micro_credits / MICRO_CREDITS if charges.micro_credits else None,
-            **provider,
+            upstream_status=facts.upstream_status or None,
         )
+        if usage is not None:
+            line.input_tokens, line.output_tokens = usage.input_tokens, usage.output_tokens
+            line.estimated = usage.estimated or None
+        if failure is not None:
+            line.describe(failure)
+        self._write(line)
 
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:
