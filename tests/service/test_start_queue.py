@@ -45,7 +45,8 @@ class Calls:
             self._tasks.append(asyncio.create_task(self._call(len(self._tasks))))
 
     async def _call(self, number: int) -> None:
-        await self._turns.take()
+        if not self._turns.may_start():
+            await self._turns.wait_turn()
         self.begun.append(number)
 
     def leave(self, number: int) -> None:

@@ -82,7 +82,8 @@ class LoadShedder:
         """Wait up to `seconds` for a slot, which `leave` must release, for an admitted call. Raises
         UmgError(UNAVAILABLE).
         """
-        await self._start_queue.take()
+        if not self._start_queue.may_start():
+            await self._start_queue.wait_turn()
         if self._limiter.try_take():
             return
         try:

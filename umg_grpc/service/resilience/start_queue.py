@@ -12,6 +12,8 @@ AT_ONCE = 16
 all, so rejections, stream events and health checks wait about 4 milliseconds for the next iteration. With a smaller
 number more calls wait in the queue for a later iteration, which costs a call 20 microseconds.
 """
+FEW_STARTS = AT_ONCE // 2
+"""Number of calls that may still start in this iteration, below which the next iteration is scheduled."""
 ALWAYS = 64
 """Number of calls that may always wait, however slow the process is: a host that pauses the process is no overload."""
 
@@ -115,7 +117,7 @@ class StartQueue:
         return max(self._delay.value, self._clock() - self._queue[0].arrived_clock if self._queue else 0.0)
 
     def expect(self) -> bool:
-        """Count a call that will probably call `take` in this iteration of the event loop or the next one. Return
+        """Count a call that will probably call `may_start` in this iteration of the event loop or the next one. Return
         False, and count nothing, if the call is rejected.
         """
         count = len(self._queue) + self._expected_now + self._expected_before
@@ -127,17 +129,26 @@ class StartQueue:
             self._schedule_round()
         return True
 
-    async def take(self) -> None:
-        """Wait until the call may start."""
+    def may_start(self) -> bool:
+        """Count a call as started, in this iteration of the event loop, and return True; or return False for a call
+        that has to wait for its turn.
+        """
         if self._expected_before:
             self._expected_before -= 1
         elif self._expected_now:
             self._expected_now -= 1
+        if self._queue or not self._starts_left:
+            return False
+        self._starts_left -= 1
+        # a few calls need no iteration of their own: the starts that they leave suffice for the next ones
+        if not self._round_scheduled and (self._starts_left < FEW_STARTS or self._is_warm_from is None):
+            self._schedule_round()
+        return True
+
+    async def wait_turn(self) -> None:
+        """Wait until a call for which `may_start` was False may start."""
         if not self._round_scheduled:
             self._schedule_round()
-        if self._starts_left > 0 and not self._queue:
-            self._starts_left -= 1
-            return
         turn = asyncio.get_running_loop().create_future()
         self._queue.append(_Waiting(turn, self._now(), self._clock()))
         try:
