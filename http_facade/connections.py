@@ -90,10 +90,12 @@ class Connection(asyncio.Protocol):
         "_timer",
         "_transport",
         "_write_timeout",
+        "authorization",
         "body",
         "exchange",
         "is_expected",
         "is_over_limit",
+        "known_key",
         "settings",
         "unanswered",
     )
@@ -110,6 +112,8 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
         self.exchange: Exchange | None = None  # the request that the dispatcher answers
         self.body: bytes | None = None  # of the next request, if all of it came in the last read and it is small
+        self.authorization: str | None = None  # credentials of its last call, which the next one nearly always has too
+        self.known_key: object = None  # the key in them, if the service had validated it
         self.is_over_limit = False  # whether it is beyond the connection limit
         self.is_expected = False  # whether the load shedder admitted the next call
 

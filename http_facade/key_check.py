@@ -4,6 +4,7 @@ import hashlib
 import time
 
 import grpc
+from aiohttp import hdrs
 
 from http_facade.credentials import credentials
 from http_facade.exchange import Exchange
@@ -32,12 +33,17 @@ class KeyCheck:
 
     async def check(self, exchange: Exchange) -> None:
         """Raise the UmgError or RPC error of the service for a request without a valid key."""
-        authorization = credentials(exchange.request.headers, exchange.request.query, self._face)
+        connection, authorization = exchange.connection, exchange.request.headers.get(hdrs.AUTHORIZATION)
+        earlier = connection.known_key
+        if authorization is None or authorization != connection.authorization:
+            authorization, earlier = credentials(exchange.request.headers, exchange.request.query, self._face), None
         if authorization is None:
             await check_key(self._models, exchange, self._face)
             return
-        exchange.authorization, exchange.known_key = authorization, self._find_key(authorization)
-        if exchange.known_key is not None:
+        known = self._find_key(authorization, earlier)
+        exchange.authorization, exchange.known_key = authorization, known
+        connection.authorization, connection.known_key = authorization, known
+        if known is not None:
             return
         digest, now = hashlib.blake2b(authorization.encode(), digest_size=16).digest(), time.monotonic()
         checked_at = self._recent.get(digest)

@@ -84,9 +84,10 @@ class Settings:
     """Seconds for which a client may read nothing of its answer before it is disconnected."""
     calls_are_logged: bool = False
     """Whether the service logs each call in the same log, so that the face does not."""
-    find_key: Callable[[str], object] = lambda _: None
+    find_key: Callable[[str, object], object] = lambda _authorization, _earlier: None
     """Returns the key in this `authorization` if a service in the same process has recently validated it, else None;
-    never raises and never waits. The key is passed on to the service, which does not look for it again.
+    never raises and never waits. The second argument is the result of an earlier call with the same first one, or None.
+    The key is passed on to the service, which does not look for it again.
     """
     key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""

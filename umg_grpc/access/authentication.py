@@ -140,8 +140,12 @@ class Authenticator:
         known = self._known.get(hash_secret(secret))
         return None if known is None else self.valid_caller(known)
 
-    def find(self, authorization: str) -> KnownKey | None:
-        """Return the key of `authorization` metadata, for `valid_caller`, if it is in memory and valid; never waits."""
+    def find(self, authorization: str, earlier: object = None) -> KnownKey | None:
+        """Return the key of `authorization` metadata, for `valid_caller`, if it is in memory and valid; never waits.
+        `earlier` is the result of an earlier call for the same metadata: while that key is valid, it is not searched.
+        """
+        if isinstance(earlier, KnownKey) and self.valid_caller(earlier) is not None:
+            return earlier
         scheme, _, secret = authorization.partition(" ")
         known = self._known.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
         return known if known is not None and self.valid_caller(known) is not None else None

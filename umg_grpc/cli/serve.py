@@ -205,7 +205,7 @@ def _app(
         drain_seconds=config.drain,
         is_draining=lambda: state.is_draining,
         calls_are_logged=service is not None,
-        find_key=service.authenticator.find if service is not None else lambda _: None,
+        find_key=service.authenticator.find if service is not None else lambda _, __: None,
         key_fields=service.key_fields if service is not None else lambda _: {},
         load_shedder=load_shedder,
         connections=_connections(config, files),
