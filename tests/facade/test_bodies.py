@@ -81,7 +81,7 @@ SENT = [
     ),
     Sent(
         id="a gzip bomb",
-        data=gzip.compress(bytes(200 * 2**20), mtime=0),
+        data=gzip.compress(bytes(200 * 2**20), 1, mtime=0),
         headers=encoded("gzip"),
         status=413,
         message=f"larger than {BODY_LIMIT} bytes (2 MiB)",
