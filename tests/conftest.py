@@ -19,6 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
+    "tests.support.authorities",
     "tests.support.forked_workers",
     "tests.support.databases",
     "tests.support.redis",
