@@ -31,16 +31,17 @@ _statements = LRUCache[Any, Any](2000)
 
 def pytest_configure() -> None:
     """Let all databases of the process share their compiled statements, which depend on the kind of database alone."""
+    patch = pytest.MonkeyPatch()
     for dialect in (SQLiteDialect_aiosqlite, PGDialectAsync_psycopg):
-        setattr(dialect, "__eq__", lambda self, other: type(self) is type(other))  # noqa: B010  mypy rejects an assignment
-        setattr(dialect, "__hash__", lambda self: hash(type(self)))  # noqa: B010
+        patch.setattr(dialect, "__eq__", lambda self, other: type(self) is type(other))
+        patch.setattr(dialect, "__hash__", lambda self: hash(type(self)))
 
     def create(*arguments: Any, **options: Any) -> AsyncEngine:
         engine = create_async_engine(*arguments, **options)
         engine.sync_engine._compiled_cache = _statements
         return engine
 
-    setattr(database_module, "create_async_engine", create)  # noqa: B010
+    patch.setattr(database_module, "create_async_engine", create)
 
 
 @dataclass(frozen=True)
