@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from tests.support.databases import Database, Postgres
+from tests.support.databases import Database, Postgres, create_database
 from tests.support.stores import Clock
 from tests.wire.timing import within
 from umg_grpc.service.conversations.reasoning_restore import ENTRY_BYTES
@@ -441,6 +441,7 @@ def test_stored_state_is_restored_only_for_its_owner(
 
 async def _comes_back(directory: Path, remembered: list[tuple[str, list[pb.Part]]], memory_bytes: int) -> None:
     """Check that the reasoning is restored, for any limit of memory, and also by a process whose memory is empty."""
+    await create_database(directory)
     store, clock = await open_store("sqlite", directory), Clock()
     expected = dict[tuple[str, str], list[pb.Part]]()
     async with opened(store, clock, memory_bytes=memory_bytes) as reasoning_store, opened(store, clock) as other:
