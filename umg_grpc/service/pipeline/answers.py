@@ -5,6 +5,7 @@ import re
 import secrets
 import time
 
+import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
@@ -30,28 +31,26 @@ HEADER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class Answer:
+class Answer(msgspec.Struct, eq=False):
     """Response of one channel to a call: completes it for the caller, and stores it."""
 
-    stores_response = False
+    admitted: GenerationCall
+    _attempt: GenerationAttempt
+    _memory: ConversationStores
+    stores_response: bool = False
     """Whether the answer is stored, for a call that names it by its id."""
     thread: Thread | None = None
     """Thread in which the answer is stored."""
-    stores_reasoning = False
+    stores_reasoning: bool = False
     """Whether the reasoning is stored, for the call that returns the results of the answer's tool calls."""
-    stores_ids = False
+    stores_ids: bool = False
     """Whether the provider's ids of objects are stored, which the caller may name later."""
-    passthrough = False
+    passthrough: bool = False
     """Whether the provider's own body goes to the caller."""
-    keeps_all = False
+    keeps_all: bool = False
     """Whether all of a streamed answer is kept until its end, since it may be stored."""
-    reasoning_mark = b""
+    reasoning_mark: bytes = b""
     """In a body passed through: mark of reasoning that clients do not send back."""
-
-    def __init__(self, admitted: GenerationCall, attempt: GenerationAttempt, memory: ConversationStores) -> None:
-        self.admitted = admitted
-        self._attempt = attempt
-        self._memory = memory
 
     def begin(self, *, passthrough: bool) -> None:
         """Decide which parts of the answer are stored. `passthrough`: whether the provider's own body goes to the

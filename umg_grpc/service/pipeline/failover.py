@@ -49,6 +49,7 @@ class FailoverLoop(Generic[AttemptT]):
     """The current attempt; of a hedged call, the one whose answer the caller gets."""
     output_sent = False
     """Whether the caller received a part of the answer: no failover after it."""
+    _retries = 0
 
     def __init__(self, call: Call, model: PublicModel, requested_model: str, plan: AttemptPlan[AttemptT]) -> None:
         """Create the loop of a call; `requested_model` is the id or alias in the request."""
@@ -57,7 +58,6 @@ class FailoverLoop(Generic[AttemptT]):
         self._requested_model = requested_model
         self._plan: AttemptPlan[AttemptT] = plan
         self._shared = plan.shared
-        self._retries = 0
         self._failures = FailureLog()
 
     async def next(self) -> Self:

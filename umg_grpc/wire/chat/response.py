@@ -35,7 +35,7 @@ from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_sign
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
 from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
-from umg_grpc.wire.core.json import JsonObject, replace_model_id
+from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.tool_arguments import free_text
@@ -187,7 +187,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
-        if is_error(answer.error):
+        if answer.error is not ABSENT and is_error(answer.error):
             raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
         if not answer.choices:
             raise unreadable(NO_ANSWER)
