@@ -1,7 +1,6 @@
 """Successful responses with one JSON body, with which nearly all calls end."""
 
-from typing import NamedTuple
-
+import msgspec
 from aiohttp import hdrs
 
 from http_facade.exchange import Exchange
@@ -10,7 +9,7 @@ from http_facade.response_head import SentResponse, encode_head
 JSON = "application/json"
 
 
-class WholeResponse(NamedTuple):
+class WholeResponse(msgspec.Struct, eq=False):
     """Successful response to a call of a model."""
 
     headers: dict[str, str]

@@ -1,12 +1,11 @@
 """Python objects that the HTTP face passes to an in-process service beside a request."""
 
-from dataclasses import dataclass
+import msgspec
 
 from umg_grpc.wire.request_notes import RequestNotes
 
 
-@dataclass(slots=True)
-class Attachment:
+class Attachment(msgspec.Struct, eq=False):
     """Objects that the HTTP face passes by reference beside a request to a service in its own process, never over a
     socket.
     """

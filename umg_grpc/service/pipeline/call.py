@@ -5,9 +5,10 @@ from __future__ import annotations  # most types are needed by type checkers alo
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -36,8 +37,7 @@ Answer: TypeAlias = (
 )
 
 
-@dataclass
-class Arrival:
+class Arrival(msgspec.Struct, eq=False):
     """Properties of a call at its arrival."""
 
     method: str
@@ -47,11 +47,11 @@ class Arrival:
     trusted: bool
     """Whether the call came from our own facade, without a socket."""
     request_id: str
-    notes: RequestNotes | None = field(default=None, init=False)
+    notes: RequestNotes | None = None
     """Notes of the request, from a caller in this process that decoded its source."""
-    known_key: object = field(default=None, init=False)
+    known_key: object = None
     """Result of the key check of a caller in this process."""
-    trace: TraceContext | None = field(default=None, init=False)
+    trace: TraceContext | None = None
     """Trace context of the caller; that of the call's span if the call is traced."""
 
 

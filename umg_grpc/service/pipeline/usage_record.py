@@ -122,8 +122,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     for item, count in quantities.items():
         if isinstance(item, Variant):  # several variants of a unit have one field
             setattr(record, FIELDS[item.unit], getattr(record, FIELDS[item.unit]) + count)
-        elif item in FIELDS:
-            setattr(record, FIELDS[item], count)
+        elif (field := FIELDS.get(item)) is not None:
+            setattr(record, field, count)
     log.add(record, slot)
 
 
