@@ -38,7 +38,7 @@ LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
 """Names of files in other directories that take long. They run before the rest of these directories."""
 
 THRESHOLDS = (10_000, 20, 2)
-"""Thresholds of the garbage collection of the tests: those of a gateway that serves (`umg_grpc.cli.run.tune`)."""
+"""Thresholds of the garbage collection of the tests: those of a gateway that serves (`umg_grpc.cli.gateway_processes.tune`)."""
 
 
 @pytest.hookimpl(wrapper=True)

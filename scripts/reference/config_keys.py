@@ -10,7 +10,7 @@ import msgspec
 
 from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
-from umg_grpc.config import Config, channels, file_schema, models, parse
+from umg_grpc.config import Config, channels, file_schema, model_settings, parse
 from umg_grpc.config.values import (
     BlobStorage,
     Channel,
@@ -36,12 +36,12 @@ VALUES: Mapping[type[ConfigEntry], type] = {
     channels._ChannelEntry: Channel,
     channels._ModelEntry: ChannelModel,
     channels.QuirksEntry: Quirks,
-    models._ModelEntry: ModelInfo,
+    model_settings._ModelEntry: ModelInfo,
 }
 """Class of the value that is made from an entry of the file; its docstrings describe the keys that have none."""
 ELEMENTS: Mapping[tuple[type[ConfigEntry], str], type[ConfigEntry]] = {
     (file_schema._File, "channels"): channels._ChannelEntry,
-    (file_schema._File, "models"): models._ModelEntry,
+    (file_schema._File, "models"): model_settings._ModelEntry,
 }
 """Entries that a list or a mapping contains whose declared type is open."""
 SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"

@@ -11,7 +11,7 @@ from tests.support.gateways import running
 from tests.support.providers.scripted import succeed
 from tests.support.providers.server import serve_provider
 from tests.support.providers.strict import KEY, StrictVendor
-from umg_grpc.cli.exposure import check_exposure
+from umg_grpc.cli.exposure_checks import check_exposure
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, ConfigError, parse

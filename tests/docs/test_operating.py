@@ -20,7 +20,7 @@ from tests.support.videos import submission
 from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
 from umg_grpc.config.channels import QuirksEntry, served_protocols
 from umg_grpc.config.file_schema import _File
-from umg_grpc.config.models import _CapabilitiesEntry, _ModelEntry
+from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
 from umg_grpc.errors import UmgError
 from umg_grpc.families import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.quirks import Quirks, SearchWithFunctions

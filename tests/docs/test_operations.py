@@ -22,8 +22,8 @@ from tests.support.calls import ended_call
 from tests.support.processes import Served, run, serve
 from umg_grpc import egress, errors
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
-from umg_grpc.config.models import _ModelEntry
-from umg_grpc.config.scalars import UNITS
+from umg_grpc.config.model_settings import _ModelEntry
+from umg_grpc.config.value_parsers import UNITS
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
 from umg_grpc.grpc_face import STREAMS

@@ -31,7 +31,7 @@ from typing import NoReturn
 from umg_grpc import cli
 
 MODULES = (
-    *("commands", "run", "chat", "image", "video", "keys", "models", "usage", "requests"),
+    *("commands", "gateway_processes", "chat", "image", "video", "keys", "models", "usage", "request_records"),
     *("channel_states", "remote_admin", "task_callbacks"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""

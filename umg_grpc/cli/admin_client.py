@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 import typer
 from google.protobuf.message import Message
 
+from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.config import load_storage
-from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 

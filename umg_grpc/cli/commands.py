@@ -19,8 +19,8 @@ from umg_grpc.cli import (
     usage_commands,
     video_commands,
 )
-from umg_grpc.cli.command_run import run_async
-from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
+from umg_grpc.cli.command_runner import run_async
+from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def serve(
 ) -> None:
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
     from umg_grpc.cli.config import FROM_ENVIRONMENT, load
-    from umg_grpc.cli.run import run
+    from umg_grpc.cli.gateway_processes import run
     from umg_grpc.cli.serve_options import FACES, Options
     from umg_grpc.config import Address
 
@@ -180,7 +180,7 @@ def check(
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.channel_files import check_files
     from umg_grpc.cli.config import FROM_ENVIRONMENT, load
-    from umg_grpc.cli.exposure import UNENCRYPTED, replica_warnings, unencrypted_host
+    from umg_grpc.cli.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
     from umg_grpc.cli.local_models import check_local_models
     from umg_grpc.errors import UmgError
     from umg_grpc.routing import Router

@@ -35,7 +35,7 @@ def conformance(
     from umg_grpc.conformance import command, report
     from umg_grpc.conformance.check_files import FOLDER, CheckFileError
     from umg_grpc.conformance.http_calls import UnreachableError
-    from umg_grpc.conformance.models import KeyRefusedError
+    from umg_grpc.conformance.model_choice import KeyRefusedError
 
     pairs = [value.partition("=") for value in values or ()]
     if any(not separator for _, separator, _ in pairs):

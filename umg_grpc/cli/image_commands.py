@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from umg_grpc.cli.command_run import run_async
-from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
+from umg_grpc.cli.command_runner import run_async
+from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.cli.command_run import run_async
-from umg_grpc.cli.flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag, names, time_of
+from umg_grpc.cli.command_runner import run_async
+from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag, names, time_of
 from umg_grpc.time_units import SECONDS
 
 app = typer.Typer(
@@ -226,7 +226,7 @@ def _limit(text: str, flag: str) -> int:
 
 def _budget(text: str) -> int:
     """Return the micro-credits of `--budget`."""
-    from umg_grpc.config.models import micro_credits_of
+    from umg_grpc.config.model_settings import micro_credits_of
 
     if (micro_credits := micro_credits_of(text)) is None:
         message = "expected a number of credits with at most 6 decimals, e.g. 12.50"

@@ -10,8 +10,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.cli.admin_client import AdminClient, opened
+from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.config import load_storage
-from umg_grpc.cli.flags import AdminTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.prices import credits_text
 from umg_grpc.v1 import pb

@@ -12,7 +12,7 @@ import typer
 from umg_grpc.access.caller import Caller
 from umg_grpc.cli.admin_client import CommandError, opened
 from umg_grpc.cli.channel_states import STATE_NAMES, Pair, state_text
-from umg_grpc.cli.flags import AdminTarget
+from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError

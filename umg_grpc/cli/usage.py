@@ -12,7 +12,7 @@ from types import MappingProxyType
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.cli.admin_client import AdminClient, opened
-from umg_grpc.cli.flags import AdminTarget
+from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.tables import bars, print_table
 from umg_grpc.prices import REQUEST, credits_text

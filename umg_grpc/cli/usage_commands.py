@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from umg_grpc.cli.command_run import run_async
-from umg_grpc.cli.flags import (
+from umg_grpc.cli.command_runner import run_async
+from umg_grpc.cli.common_flags import (
     DATA,
     AdminTarget,
     ConfigFlag,
@@ -80,7 +80,7 @@ def list_requests(
     api_key_file: KeyFileFlag = None,
 ) -> None:
     """Print the records of calls, newest first."""
-    from umg_grpc.cli import requests as commands
+    from umg_grpc.cli import request_records as commands
 
     calls = _calls(since, until, key, model, channel)
     target = AdminTarget(config, data, gateway, api_key_file)
@@ -96,7 +96,7 @@ def show_request(
     api_key_file: KeyFileFlag = None,
 ) -> None:
     """Print the record of a call: key, model, outcome, error, tokens, cost, and each attempt at a channel."""
-    from umg_grpc.cli import requests as commands
+    from umg_grpc.cli import request_records as commands
 
     run_async(commands.show_request(AdminTarget(config, data, gateway, api_key_file), request_id))
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from umg_grpc.cli.command_run import run_async
-from umg_grpc.cli.flags import DATA, ConfigFlag, DataFlag
+from umg_grpc.cli.command_runner import run_async
+from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
 from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def list_tasks(
 ) -> None:
     """List the newest tasks."""
     from umg_grpc.cli import video as commands
-    from umg_grpc.cli.flags import names
+    from umg_grpc.cli.common_flags import names
 
     states = names(state)
     if set(states) - set(STATES):

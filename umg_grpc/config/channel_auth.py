@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from umg_grpc.config.scalars import PRINTABLE
+from umg_grpc.config.value_parsers import PRINTABLE
 from umg_grpc.config.values import (
     KEYLESS_AUTH,
     AccessKeyAuth,

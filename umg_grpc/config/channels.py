@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
-from umg_grpc.config.convert import any_of, read_entry, similar
-from umg_grpc.config.scalars import family, url
+from umg_grpc.config.value_parsers import family, url
 from umg_grpc.config.values import (
     KEYLESS_AUTH,
     Auth,
@@ -22,6 +21,7 @@ from umg_grpc.config.values import (
     ServiceAccountAuth,
     Timeout,
 )
+from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions

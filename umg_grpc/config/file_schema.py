@@ -9,8 +9,7 @@ from typing import Annotated
 import msgspec
 
 from umg_grpc.config.built_in_text import BUILT_IN
-from umg_grpc.config.convert import read_entry
-from umg_grpc.config.scalars import address, body_size, duration, redis_url, scheme, store_size, token, url
+from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
     BlobStorage,
     Breaker,
@@ -29,6 +28,7 @@ from umg_grpc.config.values import (
     Tls,
     VideoTaskConfig,
 )
+from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import ConfigError, Document
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 
@@ -147,7 +147,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     from umg_grpc.config.aliases import aliases
     from umg_grpc.config.channels import channels
     from umg_grpc.config.model_index import ModelIndex
-    from umg_grpc.config.models import models
+    from umg_grpc.config.model_settings import models
 
     file = read_entry(document, (), document.value, _File)
     values = document.value if isinstance(document.value, dict) else {}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import aiohttp
 
-from umg_grpc.conformance import models
+from umg_grpc.conformance import model_choice
 from umg_grpc.conformance.check_files import FOLDER, CheckFile, CheckFileError, read_folder
+from umg_grpc.conformance.check_runner import Result, Runner
 from umg_grpc.conformance.grpc_messages import encoded
 from umg_grpc.conformance.http_calls import HttpCaller
-from umg_grpc.conformance.run import Result, Runner
 
 FACES_AT_ONCE = 4
 
@@ -72,7 +72,7 @@ async def check(target: Target) -> list[Result]:
 
             channel = await stack.enter_async_context(channel_to(target.grpc, tls=target.url.startswith("https://")))
             called = GrpcCaller(channel, target.key, target.seconds)
-        chosen = models.choose(await models.list_models(http), models.parse_options(target.models))
+        chosen = model_choice.choose(await model_choice.list_models(http), model_choice.parse_options(target.models))
         runner = Runner(http, called, chosen, {**target.values, "key": target.key})
         limit = asyncio.Semaphore(FACES_AT_ONCE)
 

@@ -22,7 +22,7 @@ from umg_grpc.access.keys import Keys
 from umg_grpc.access.per_worker_limits import check_start
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
-from umg_grpc.cli.exposure import check_exposure
+from umg_grpc.cli.exposure_checks import check_exposure
 from umg_grpc.cli.interpreter import REMEDY, missing_optimizations
 from umg_grpc.cli.open_files import raise_file_limit
 from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
