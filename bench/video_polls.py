@@ -24,7 +24,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.service.tasks.metrics import TaskMetrics
-from umg_grpc.service.tasks.outcomes import Outcomes
+from umg_grpc.service.tasks.poll_outcomes import Outcomes
 from umg_grpc.service.tasks.poller import Poller
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_kinds import SQLITE

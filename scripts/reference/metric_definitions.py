@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from prometheus_client.metrics import MetricWrapperBase
 
 from scripts.reference.markdown import code, table
-from umg_grpc.service import metric_levels, metrics
+from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.tasks import metrics as task_metrics
 
 
@@ -31,9 +31,9 @@ def definitions() -> list[Metric]:
     ]
     levels = [
         Metric(each.name, "gauge", each.labels, each.help_text)
-        for module in (metric_levels, task_metrics)
+        for module in (metric_gauges, task_metrics)
         for each in vars(module).values()
-        if isinstance(each, metric_levels.Level)
+        if isinstance(each, metric_gauges.Level)
     ]
     return sorted([*counted, *levels], key=lambda metric: metric.name)
 

@@ -16,7 +16,7 @@ from scripts import monitoring
 from scripts.monitoring import ALERTS, PANELS
 from tests.support.calls import ended_call
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.service import metric_levels, metrics
+from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.tasks import metrics as task_metrics
 from umg_grpc.service.tasks.metrics import TaskMetrics
 from umg_grpc.v1 import pb
@@ -52,8 +52,8 @@ def labels_of_metrics() -> dict[str, set[str]]:
     videos.called_back("out", "delivered")
     families = text_string_to_metric_families(made.exposition().decode())
     counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
-    modules = (metric_levels, task_metrics)
-    levels = [value for module in modules for value in vars(module).values() if isinstance(value, metric_levels.Level)]
+    modules = (metric_gauges, task_metrics)
+    levels = [value for module in modules for value in vars(module).values() if isinstance(value, metric_gauges.Level)]
     return counted | {level.name: set(level.labels) for level in levels}
 
 

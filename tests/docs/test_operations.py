@@ -28,14 +28,14 @@ from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
 from umg_grpc.grpc_face import STREAMS
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.service import metric_levels, metrics
+from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation
-from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
+from umg_grpc.service.resilience import circuit_breaker, failure_handling, overload, start_queue
 from umg_grpc.service.tasks import metrics as task_metrics
 from umg_grpc.service.telemetry import content, exporting
 from umg_grpc.store import blobs, redis
-from umg_grpc.store.journal import FULL
+from umg_grpc.store.write_ahead_journal import FULL
 from umg_grpc.upstream import fetching
 from umg_grpc.upstream.http import key_rotation
 from umg_grpc.v1 import pb
@@ -125,9 +125,9 @@ def test_the_table_has_the_consequences_of_each_failure() -> None:
 
 LEVELS = {
     value.name: set(value.labels)
-    for module in (metric_levels, task_metrics)
+    for module in (metric_gauges, task_metrics)
     for value in vars(module).values()
-    if isinstance(value, metric_levels.Level)
+    if isinstance(value, metric_gauges.Level)
 }
 
 
@@ -235,8 +235,8 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("held back for up to {} seconds", generation.HOLD_SECONDS),
     DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
     DocumentedNumber("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
-    DocumentedNumber("One every {} seconds is allowed besides", shared.SECONDS_PER_TOKEN),
-    DocumentedNumber("is saved, up to {} |", shared.MAX_TOKENS),
+    DocumentedNumber("One every {} seconds is allowed besides", failure_handling.SECONDS_PER_TOKEN),
+    DocumentedNumber("is saved, up to {} |", failure_handling.MAX_TOKENS),
     DocumentedNumber("({} where it is less)", start_queue.ALWAYS),
     DocumentedNumber("where more than {} wait.", start_queue.ALWAYS),
     DocumentedNumber("and {} callers are never rejected", start_queue.ALWAYS),

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from umg_grpc.catalogue import CATALOGUE, describe
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
+from umg_grpc.documented_models import CATALOGUE, describe
 from umg_grpc.errors import UmgError
 from umg_grpc.families import FamilyModel, Suffix
 from umg_grpc.routing import EMBED, GENERATE, PROTOCOLS, RERANK, Operation, Resolved, Router

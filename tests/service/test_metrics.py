@@ -22,7 +22,7 @@ from umg_grpc.cli.channel_states import states
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.service.metric_levels import CALLS_IN_FLIGHT, CALLS_QUEUED, CHANNEL_PAUSED_KEYS, CHANNEL_QUEUE
+from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, CHANNEL_PAUSED_KEYS, CHANNEL_QUEUE
 from umg_grpc.service.metrics import MAX_MODELS, SECONDS, SHARED_FOLDER, Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.v1 import pb
@@ -253,7 +253,7 @@ import sys
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
-from umg_grpc.service.metric_levels import CALLS_IN_FLIGHT
+from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Arrival, Call
 from umg_grpc.v1 import pb

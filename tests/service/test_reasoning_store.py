@@ -23,7 +23,7 @@ from umg_grpc.service.conversations.reasoning_restore import ENTRY_BYTES
 from umg_grpc.service.conversations.reasoning_state import needs, pinned_channel
 from umg_grpc.service.conversations.reasoning_store import MAX_INLINE_ENTRIES, ReasoningStore
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.retained import Bounds
+from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 

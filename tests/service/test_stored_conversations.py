@@ -27,7 +27,7 @@ from umg_grpc.service.conversations.stored_responses import (
     new_response_id,
 )
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.retained import Bounds
+from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest

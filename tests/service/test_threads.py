@@ -17,7 +17,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin
 from umg_grpc.service.conversations.threads import IDLE, Thread, Threads
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.retained import Bounds
+from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

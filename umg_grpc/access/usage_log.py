@@ -20,10 +20,10 @@ from umg_grpc.access.budgets import Budgets
 from umg_grpc.config.values import Retention
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import Background
-from umg_grpc.store.journal import Journal
 from umg_grpc.store.open_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
 from umg_grpc.store.usage_records import UsageRecord, UsageRecords
+from umg_grpc.store.write_ahead_journal import Journal
 
 WRITE_SECONDS = 1.0  # between two writes to the database
 SWEEP_SECONDS = 600.0

@@ -5,7 +5,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from math import ceil
 from typing import TYPE_CHECKING
 
-from umg_grpc.service.metric_levels import CHANNEL_PAUSE, CHANNEL_STATE
+from umg_grpc.service.metric_gauges import CHANNEL_PAUSE, CHANNEL_STATE
 from umg_grpc.service.resilience.circuit_state import State
 
 if TYPE_CHECKING:

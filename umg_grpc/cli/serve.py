@@ -24,7 +24,7 @@ from umg_grpc.cli.serve_options import GRPC, HTTP, Options
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.grpc_face import GrpcFace
 from umg_grpc.server import Service, open_service
-from umg_grpc.service.metric_levels import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS
+from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.telemetry.exporting import open_telemetry

@@ -12,7 +12,7 @@ from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.errors import UmgError
 from umg_grpc.families import split_suffix
-from umg_grpc.routing.order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
+from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.routing.target import (
     CREATE_VIDEO,

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from umg_grpc.provider_failure import ProviderFailure
-from umg_grpc.service.metric_levels import (
+from umg_grpc.service.metric_gauges import (
     BUILD_INFO,
     CHANNEL_CALLS,
     CHANNEL_PAUSE,

@@ -10,7 +10,7 @@ import structlog
 from umg_grpc.config import Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.routing.discovered_models import with_discovered
-from umg_grpc.service.metric_levels import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
+from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.model_lists import ModelListFiles

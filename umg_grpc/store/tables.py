@@ -110,7 +110,7 @@ MAX_OBJECT_ID_CHARACTERS = 512
 
 
 class RetainedRow(Base):
-    """Base class of rows kept for one caller for a limited time, which `retained.py` writes, reads and deletes."""
+    """Base class of rows kept for one caller for a limited time, which `expiring_rows.py` writes, reads and deletes."""
 
     __abstract__ = True
 

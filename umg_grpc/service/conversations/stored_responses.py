@@ -20,7 +20,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.conversations.input_items import page
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
-from umg_grpc.store.retained import Bounds, Retained, RetainedStore
+from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

@@ -27,7 +27,7 @@ from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_record import UsageInFlight
 from umg_grpc.service.pipeline.validation import check
-from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.service.resilience.failure_handling import Resilience
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import CACHE
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes

@@ -13,7 +13,7 @@ from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.circuit_state import BreakerState, State
-from umg_grpc.service.servicers.times import timestamp
+from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.store.channel_failures import LastFailure
 from umg_grpc.v1 import pb
 

@@ -10,8 +10,8 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.access.permissions import ADMIN
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.usage_fields import PACKAGE
-from umg_grpc.service.servicers.call_selection import Position, position_of, selected
-from umg_grpc.service.servicers.times import timestamp
+from umg_grpc.service.servicers.timestamps import timestamp
+from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
 from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.usage_records import AttemptRecord, CallDetails, UsageRecord, UsageRecords, micros_of
 from umg_grpc.v1 import pb

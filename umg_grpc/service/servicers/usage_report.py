@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from umg_grpc.access.keys import Key
 from umg_grpc.prices import Unit
 from umg_grpc.service.pipeline.usage_fields import FIELDS
-from umg_grpc.service.servicers.call_selection import Position, position_of, selected, unknown_token
-from umg_grpc.service.servicers.times import timestamp, utc
+from umg_grpc.service.servicers.timestamps import timestamp, utc
+from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.usage_records import (
     BUCKET_MICROS,
     DIMENSIONS,

@@ -16,11 +16,12 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model
 from umg_grpc.service.pipeline.model_access import not_found as model_not_found
 from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.tasks.background_work import Tasks
 from umg_grpc.service.tasks.content import TaskContent
 from umg_grpc.service.tasks.costs import max_cost
 from umg_grpc.service.tasks.database_errors import reports_outages
-from umg_grpc.service.tasks.outcomes import failure
 from umg_grpc.service.tasks.poll_hints import poll_hints
+from umg_grpc.service.tasks.poll_outcomes import failure
 from umg_grpc.service.tasks.poller import provider_task_of
 from umg_grpc.service.tasks.requests import (
     already_exists,
@@ -31,7 +32,6 @@ from umg_grpc.service.tasks.requests import (
     not_found,
 )
 from umg_grpc.service.tasks.submission import NewTask
-from umg_grpc.service.tasks.tasks import Tasks
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter, results_of

@@ -14,7 +14,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.tasks.poller import provider_task_of
-from umg_grpc.service.tasks.view import now_micros
+from umg_grpc.service.tasks.task_messages import now_micros
 from umg_grpc.store.blobs import EXTENSIONS, BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import QUEUED, RUNNING, SUBMITTING, SUCCEEDED, TaskResult, results_of

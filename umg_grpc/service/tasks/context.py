@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.service.tasks.metrics import TaskMetrics
-from umg_grpc.service.tasks.view import TaskView, now_micros
+from umg_grpc.service.tasks.task_messages import TaskView, now_micros
 from umg_grpc.store import Store
 from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.task_callbacks import TaskCallbacks

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from umg_grpc.service.metric_levels import Level
+from umg_grpc.service.metric_gauges import Level
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.store.task_callbacks import Backlog
 

@@ -14,8 +14,8 @@ from sqlalchemy import func, select
 
 from tests.support.databases import Database, Postgres
 from tests.support.stores import Clock
-from umg_grpc.store import Store, open_store, retained
-from umg_grpc.store.retained import Bounds, Retained
+from umg_grpc.store import Store, expiring_rows, open_store
+from umg_grpc.store.expiring_rows import Bounds, Retained
 from umg_grpc.store.tables import ReasoningRow
 
 UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
@@ -82,9 +82,9 @@ async def test_an_added_row_is_found_before_it_is_written(store: Store, clock: C
 
 async def test_closing_writes_the_pending_rows(store: Store, clock: Clock) -> None:
     async with opened(store, clock) as rows:
-        for number in range(3 * retained.BATCH_ROWS):
+        for number in range(3 * expiring_rows.BATCH_ROWS):
             rows.add(row(f"{number:04}", clock.later(1)))
-    assert len(await ids(store)) == 3 * retained.BATCH_ROWS
+    assert len(await ids(store)) == 3 * expiring_rows.BATCH_ROWS
 
 
 async def test_the_last_row_of_an_id_stays(store: Store, clock: Clock) -> None:
@@ -165,7 +165,7 @@ async def test_concurrent_sweeps_delete_no_more_rows_than_one(
 
 
 async def test_many_rows_are_deleted_batch_by_batch(store: Store, clock: Clock) -> None:
-    count = 2 * retained.BATCH_ROWS + 7
+    count = 2 * expiring_rows.BATCH_ROWS + 7
     async with opened(store, clock, Bounds(owner_bytes=5, total_bytes=0)) as rows:
         for number in range(count):
             rows.add(row(f"old {number:04}", clock.later(1)))

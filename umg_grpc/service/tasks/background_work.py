@@ -5,7 +5,7 @@ from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.tasks.context import TaskContext
 from umg_grpc.service.tasks.mirroring import Mirror
 from umg_grpc.service.tasks.notifier import Notifier
-from umg_grpc.service.tasks.outcomes import Outcomes
+from umg_grpc.service.tasks.poll_outcomes import Outcomes
 from umg_grpc.service.tasks.poller import Poller
 from umg_grpc.service.tasks.submission import Submissions
 from umg_grpc.store.background_tasks import Background

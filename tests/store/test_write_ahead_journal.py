@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.store.journal import DISK, FULL, Journal
+from umg_grpc.store.write_ahead_journal import DISK, FULL, Journal
 
 APPENDING = """
 import sys
 from pathlib import Path
-from umg_grpc.store.journal import Journal
+from umg_grpc.store.write_ahead_journal import Journal
 journal, number = Journal(Path(sys.argv[1])), 0
 while True:
     journal.append(b'record %d' % number)

@@ -6,7 +6,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.servicers.times import utc
+from umg_grpc.service.servicers.timestamps import utc
 from umg_grpc.store.usage_records import CallFilter, time_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
