@@ -22,10 +22,10 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.tasks.context import TaskContext
-from umg_grpc.service.tasks.metrics import TaskMetrics
-from umg_grpc.service.tasks.poll_outcomes import Outcomes
-from umg_grpc.service.tasks.poller import Poller
+from umg_grpc.service.video_tasks.context import TaskContext
+from umg_grpc.service.video_tasks.metrics import TaskMetrics
+from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
+from umg_grpc.service.video_tasks.poller import Poller
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import MediaTask

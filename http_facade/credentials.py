@@ -7,7 +7,7 @@ from aiohttp import hdrs
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS, face_of
-from umg_grpc.wire.models import MODEL_LISTS
+from umg_grpc.wire.model_lists import MODEL_LISTS
 
 
 def key_headers(face: str) -> tuple[str, ...]:

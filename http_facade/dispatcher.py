@@ -25,7 +25,7 @@ from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
-from umg_grpc.wire.models import shape_for
+from umg_grpc.wire.model_lists import shape_for
 
 CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 

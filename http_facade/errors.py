@@ -18,7 +18,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import face_of
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.messages.errors import encode_count_error
-from umg_grpc.wire.models import MODEL_LISTS
+from umg_grpc.wire.model_lists import MODEL_LISTS
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("http")
 

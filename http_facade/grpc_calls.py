@@ -11,8 +11,8 @@ from http_facade.credentials import credentials
 from http_facade.exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.core.headers import CACHE, STRICT, TIMEOUT, cache_seconds, is_strict
+from umg_grpc.wire.inprocess_attachment import Attachment
 from umg_grpc.wire.request_notes import RequestNotes
 
 STRICT_HEADER, CACHE_HEADER = istr(STRICT), istr(CACHE)

@@ -13,7 +13,7 @@ from http_facade.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.models import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for
+from umg_grpc.wire.model_lists import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for
 
 CACHE_CONTROL = "private, max-age=3600"
 """"About one hour" (text document, GET /v1/models)."""

@@ -18,7 +18,7 @@ from http_facade.video_content import VideoContent
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.video import VIDEO_FACES, video_object
+from umg_grpc.wire.video import VIDEO_FACES, entry_video_object
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -92,7 +92,7 @@ class VideoHandlers:
     async def remix(self, exchange: Exchange) -> web.StreamResponse:
         """Submit a task that changes a finished one."""
         parameters = exchange.parameters
-        request = await self._bodies.read(exchange, lambda body, *_: video_object.decode_remix(body, parameters))
+        request = await self._bodies.read(exchange, lambda body, *_: entry_video_object.decode_remix(body, parameters))
         if (key := _idempotency_key(exchange)) is not None:
             request.idempotency_key = key
         answer, headers = await self._submit(exchange, self._stub.RemixVideoTask, request)
@@ -107,15 +107,15 @@ class VideoHandlers:
     async def list(self, exchange: Exchange) -> web.StreamResponse:
         """Return a page of the caller's tasks of the entry."""
         await self._keys.check(exchange)
-        request = video_object.decode_list(exchange.request.query)
+        request = entry_video_object.decode_list(exchange.request.query)
         page = await self._stub.ListVideoTasks(request, metadata=metadata(exchange, self._face))
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=video_object.encode_list(page))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=entry_video_object.encode_list(page))
 
     async def delete(self, exchange: Exchange) -> web.StreamResponse:
         """Remove a finished task, or cancel one that did not start. Return the confirmation."""
         request = pb.DeleteVideoTaskRequest(task_id=exchange.parameters["task_id"], entry=self._codec.entry)
         deleted = await self._stub.DeleteVideoTask(request, metadata=metadata(exchange, self._face))
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=video_object.encode_deleted(deleted.task))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=entry_video_object.encode_deleted(deleted.task))
 
     async def content(self, exchange: Exchange) -> web.StreamResponse:
         """Send the bytes of a result, a part of them, or for HEAD their headers."""

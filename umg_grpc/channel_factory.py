@@ -25,7 +25,7 @@ from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.images import HttpImages
 from umg_grpc.upstream.http.signing import Signer
@@ -41,7 +41,7 @@ from umg_grpc.upstream.http.unary import HttpEmbedding, HttpUnary
 from umg_grpc.upstream.http.video import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.local.capability import reject_unsupported_content
+from umg_grpc.upstream.local.model_limits import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS

@@ -1,7 +1,7 @@
 """Rules for URLs that callers name and the gateway itself calls: the hosts, addresses and ports that it connects to.
 
 A URL is parsed strictly and once; `Target.url` is built from the checked parts, so that no other parser can find
-another host in it. Pure: `umg_grpc/upstream/fetching.py` looks names up and connects.
+another host in it. Pure: `umg_grpc/upstream/guarded_fetch.py` looks names up and connects.
 """
 
 import re

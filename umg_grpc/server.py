@@ -22,7 +22,7 @@ from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.config.changes import Changes, changes
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import InProcessChannel, InProcessServer
+from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.routing import EMBED, RERANK, Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
@@ -60,11 +60,11 @@ from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.videos import VideoServicer
-from umg_grpc.service.tasks.background_work import DIRECTORY as TASK_DIRECTORY
-from umg_grpc.service.tasks.background_work import Tasks
-from umg_grpc.service.tasks.context import TaskContext
-from umg_grpc.service.tasks.metrics import TaskMetrics
 from umg_grpc.service.telemetry.interface import Telemetry
+from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
+from umg_grpc.service.video_tasks.background_work import Tasks
+from umg_grpc.service.video_tasks.context import TaskContext
+from umg_grpc.service.video_tasks.metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
 from umg_grpc.store.blobs import BlobStore
@@ -73,7 +73,7 @@ from umg_grpc.store.model_lists import ModelListFiles
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis import Redis
 from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc

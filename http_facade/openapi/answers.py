@@ -12,11 +12,11 @@ from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route, Shape
 from umg_grpc.wire import admin
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.schemas import media_answers as media
-from umg_grpc.wire.schemas import text_answers as text
-from umg_grpc.wire.schemas.bodies import BODY_TYPES, COUNTS, MODELS, TASKS, BodyTypes, RemixBody
-from umg_grpc.wire.schemas.messages import PlainSchemas
-from umg_grpc.wire.schemas.structs import StructSchemas
+from umg_grpc.wire.openapi_schemas import media_answers as media
+from umg_grpc.wire.openapi_schemas import text_answers as text
+from umg_grpc.wire.openapi_schemas.bodies import BODY_TYPES, COUNTS, MODELS, TASKS, BodyTypes, RemixBody
+from umg_grpc.wire.openapi_schemas.messages import PlainSchemas
+from umg_grpc.wire.openapi_schemas.structs import StructSchemas
 
 JSON, EVENTS, FORM = "application/json", "text/event-stream", "multipart/form-data"
 _BINARY: JsonObject = {"type": "string", "format": "binary"}

@@ -17,7 +17,7 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.response_shape import HEADER as SHAPE_HEADER
 from umg_grpc.wire.message_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
-from umg_grpc.wire.video import entry_f, video_object
+from umg_grpc.wire.video import entry_f, entry_video_object
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
 _PATH = {
@@ -63,8 +63,8 @@ _QUERIES: Mapping[Shape, tuple[JsonObject, ...]] = MappingProxyType(
             _query("after", _TEXT, "Id of the item after which the page begins."),
         ),
         Shape.LIST_VIDEOS: (
-            _query("limit", _number(video_object.MAX_LIMIT), "Most videos of a page."),
-            _query("order", _choice(*video_object.ORDERS), "Order of the videos by their creation."),
+            _query("limit", _number(entry_video_object.MAX_LIMIT), "Most videos of a page."),
+            _query("order", _choice(*entry_video_object.ORDERS), "Order of the videos by their creation."),
             _query("after", _TEXT, "Id of the video after which the page begins."),
         ),
         Shape.GET_VIDEO_CONTENT: (

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 from redis.asyncio import ConnectionPool
 
-from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import (
     AccessKeyAuth,
     Address,
@@ -35,6 +34,7 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.documented_models import CATALOGUE
 from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
 from umg_grpc.providers import PROVIDERS
 from umg_grpc.quirks import NO_QUIRKS, Quirks

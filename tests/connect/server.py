@@ -21,7 +21,7 @@ from http_facade.handlers import Handler
 from http_facade.readiness import Readiness
 from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
-from umg_grpc.inprocess import InProcessChannel, InProcessContext, InProcessServer
+from umg_grpc.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
 from umg_grpc.status import DETAILS_KEY
 
 SERVICE = "connectrpc.conformance.v1.ConformanceService"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from umg_grpc.service.tasks import notifier
+from umg_grpc.service.video_tasks import notifier
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 POLL_SECONDS = 0.5

@@ -21,7 +21,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.embedding_vectors import pack
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody
-from umg_grpc.wire.models import MODEL_LISTS
+from umg_grpc.wire.model_lists import MODEL_LISTS
 from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.rerank.schema import RerankBody

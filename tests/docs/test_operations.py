@@ -32,11 +32,11 @@ from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation
 from umg_grpc.service.resilience import circuit_breaker, failure_handling, overload, start_queue
-from umg_grpc.service.tasks import metrics as task_metrics
 from umg_grpc.service.telemetry import content, exporting
+from umg_grpc.service.video_tasks import metrics as task_metrics
 from umg_grpc.store import blobs, redis
 from umg_grpc.store.write_ahead_journal import FULL
-from umg_grpc.upstream import fetching
+from umg_grpc.upstream import guarded_fetch
 from umg_grpc.upstream.http import key_rotation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import MAX_CACHE_SECONDS, MAX_TIMEOUT_SECONDS
@@ -142,7 +142,7 @@ def counted() -> dict[str, set[str]]:
     made.refused(overload.FULL)
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
-    made.count_egress(fetching.FETCHED)
+    made.count_egress(guarded_fetch.FETCHED)
     made.count_lost_records(1, FULL)
     made.count_blob_bytes(blobs.STORED, 1)
     tasks = task_metrics.TaskMetrics(made)
@@ -169,10 +169,10 @@ def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
 
 
 def test_the_documented_rules_for_urls_are_those_of_the_code() -> None:
-    outcomes = {fetching.FETCHED, fetching.REFUSED, fetching.FAILED}
+    outcomes = {guarded_fetch.FETCHED, guarded_fetch.REFUSED, guarded_fetch.FAILED}
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_egress_total" in cells[0]]
     assert outcomes == set(quoted(cells[2]))
-    assert f"at most {fetching.MAX_REDIRECTS} redirects are followed" in TEXT
+    assert f"at most {guarded_fetch.MAX_REDIRECTS} redirects are followed" in TEXT
     assert f"the port {egress.PORTS['https']};" in TEXT
     for example in ("files.example.com", "*.example.com", "10.0.0.0/8", "minio:9000", "[fd00::/8]:8080"):
         assert f"`{example}`" in TEXT

@@ -8,7 +8,7 @@ import msgspec
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.videos import submission
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
-from umg_grpc.service.tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
+from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_inputs import MAX_BYTES
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.providers.vid_b import VID_B, VID_B_GEMINI

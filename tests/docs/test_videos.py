@@ -4,10 +4,19 @@ import re
 
 from http_facade.routes import VIDEO_ROUTES, Shape
 from tests.docs.tables import DOCS, quoted, rows, section
-from umg_grpc.service.tasks.poll_hints import POLL_AFTER, POLL_SECONDS
+from umg_grpc.service.video_tasks.poll_hints import POLL_AFTER, POLL_SECONDS
 from umg_grpc.v1 import pb
 from umg_grpc.video_families import DOCUMENTED, RULES, Entry, Rules
-from umg_grpc.wire.video import ENTRIES, entry_d, entry_e_3, entry_e_v1, entry_f, entry_g, unified, video_object
+from umg_grpc.wire.video import (
+    ENTRIES,
+    entry_d,
+    entry_e_3,
+    entry_e_v1,
+    entry_f,
+    entry_g,
+    entry_unified,
+    entry_video_object,
+)
 from umg_grpc.wire.video.prompt_markers import MARKERS
 
 PAGE = (DOCS / "videos.md").read_text(encoding="utf-8")
@@ -21,8 +30,8 @@ NAMES: dict[Entry, str] = {
     pb.VIDEO_ENTRY_G: "G",
 }
 WORDS = {
-    pb.VIDEO_ENTRY_UNIFIED: unified.STATES,
-    pb.VIDEO_ENTRY_VIDEO_OBJECT: video_object.STATES,
+    pb.VIDEO_ENTRY_UNIFIED: entry_unified.STATES,
+    pb.VIDEO_ENTRY_VIDEO_OBJECT: entry_video_object.STATES,
     pb.VIDEO_ENTRY_D: entry_d.STATES,
     pb.VIDEO_ENTRY_E_V1: entry_e_v1.STATES,
     pb.VIDEO_ENTRY_E_3: entry_e_3.STATES,

@@ -17,7 +17,7 @@ from http_facade.errors import log
 from http_facade.readiness import Readiness
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import InProcessChannel, InProcessServer
+from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb, rpc
 

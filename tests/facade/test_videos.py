@@ -13,7 +13,7 @@ import pytest
 from http_facade.app import make_app, make_runner
 from tests.facade.conftest import KEY, SETTINGS, Context, fail
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import InProcessChannel, InProcessServer
+from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 
 HINTS = (("openai-poll-after-ms", "5000"), ("retry-after", "5"))

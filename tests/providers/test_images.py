@@ -18,7 +18,7 @@ from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, s
 from umg_grpc.egress import EgressRules, parse_place
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.images import HttpImages
 from umg_grpc.upstream.http1.client import Client

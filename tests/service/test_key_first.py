@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from tests.support.gateways import KEY, channel, running
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.keys import Keys
-from umg_grpc.inprocess import Context
+from umg_grpc.inprocess_channel import Context
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog

@@ -19,7 +19,7 @@ from tests.support.serving import serving
 from tests.support.video_calls import MODEL, Stub, create, ended, eventually, get, reason, stub_of, until
 from tests.support.video_upstream import QUEUED, RUNNING, SUCCEEDED, FakeVideos
 from umg_grpc.access.callback_signatures import CallbackSignatures
-from umg_grpc.service.tasks import notifier
+from umg_grpc.service.video_tasks import notifier
 from umg_grpc.v1 import pb
 
 

@@ -118,7 +118,7 @@ async def test_an_unknown_outcome_is_looked_up_and_never_sent_again(stub: Stub, 
 async def test_a_submission_that_is_not_found_fails_as_unconfirmed(
     stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("umg_grpc.service.tasks.poll_outcomes.FIND_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("umg_grpc.service.video_tasks.poll_outcomes.FIND_PAUSE_SECONDS", 0.05)
     fake.refusals = [ValueError("a defect")]
     task = await create(stub)
     done = await ended(stub, task.task_id)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from umg_grpc.catalogue import describe
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.values import ModelLimits
+from umg_grpc.documented_models import describe
 from umg_grpc.families import FamilyModel, Suffix, family_model
 from umg_grpc.prices import FREE, Prices, price_list
 from umg_grpc.routing.target import EMBED, Target, formats_of

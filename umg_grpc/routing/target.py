@@ -6,9 +6,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TypeAlias
 
-from umg_grpc.catalogue import GENERATES, describe
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
+from umg_grpc.documented_models import GENERATES, describe
 from umg_grpc.families import family_of
 from umg_grpc.image_families import family_row
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks, known

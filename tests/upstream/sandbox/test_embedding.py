@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from tests.upstream.sandbox.clockwork import run
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, vectors_of
-from umg_grpc.catalogue import CATALOGUE
+from umg_grpc.documented_models import CATALOGUE
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.local import EMBEDDING_MODEL

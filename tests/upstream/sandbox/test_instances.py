@@ -16,8 +16,8 @@ from tests.upstream.sandbox.steps import MAX_CALLS, counted
 from tests.upstream.sandbox.validity import problems
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox.patterns import MAX_PATTERNS, compiled, matching_sample
+from umg_grpc.upstream.sandbox.prompt_words import Words
 from umg_grpc.upstream.sandbox.schema_instances import instance, json_of
-from umg_grpc.upstream.sandbox.vocabulary import Words
 from umg_grpc.v1 import pb
 
 PROMPT = (
@@ -389,7 +389,7 @@ FRESH = """
 import sys
 import umg_grpc.upstream.sandbox
 from umg_grpc.upstream.sandbox.schema_instances import instance
-from umg_grpc.upstream.sandbox.vocabulary import Words
+from umg_grpc.upstream.sandbox.prompt_words import Words
 assert "jsonschema" not in sys.modules
 instance({"type": "integer"}, Words("a prompt"))
 assert "jsonschema" in sys.modules

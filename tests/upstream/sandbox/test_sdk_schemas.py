@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, TypeAdapter
 
+from umg_grpc.upstream.sandbox.prompt_words import Words
 from umg_grpc.upstream.sandbox.schema_instances import instance, json_of
-from umg_grpc.upstream.sandbox.vocabulary import Words
 
 PROMPT = "Book a room in Paris on 2026-03-04 for 3 people, for ann@mail.test."
 

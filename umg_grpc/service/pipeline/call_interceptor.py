@@ -14,7 +14,7 @@ from umg_grpc.access.authentication import Authenticator, KnownKey
 from umg_grpc.access.permissions import required_scopes
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, internal, shutting_down
-from umg_grpc.inprocess import Context, Deserializer, Interceptor, Stream, Unary
+from umg_grpc.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
 from umg_grpc.service.resilience.overload import LoadShedder, uses_model

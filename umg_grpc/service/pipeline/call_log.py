@@ -7,7 +7,7 @@ import msgspec
 from umg_grpc.access.key_uses import KeyUses
 from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context, InProcessContext
+from umg_grpc.inprocess_channel import Context, InProcessContext
 from umg_grpc.logs import line_logger
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
@@ -17,8 +17,8 @@ from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.service.telemetry.interface import Attribute, Telemetry
 from umg_grpc.trace_context import OUTGOING, TRACEPARENT, TRACESTATE, read_trace_context
 from umg_grpc.v1 import pb
-from umg_grpc.wire.attachment import Attachment
 from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.inprocess_attachment import Attachment
 
 NO_KEY = (None, None)
 OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served without credentials

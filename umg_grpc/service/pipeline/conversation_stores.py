@@ -7,7 +7,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
-from umg_grpc.upstream.round_budget import RoundBudget
+from umg_grpc.upstream.event_loop_budget import RoundBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_memory import Budget
 

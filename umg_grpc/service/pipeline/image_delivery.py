@@ -17,7 +17,7 @@ from umg_grpc.image_families import ImageRules, placed_images
 from umg_grpc.service.pipeline.image_call import AdmittedImages
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.fetching import Fetcher, failed
+from umg_grpc.upstream.guarded_fetch import Fetcher, failed
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 

@@ -30,7 +30,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
 
 if TYPE_CHECKING:
-    from umg_grpc.inprocess import Context
+    from umg_grpc.inprocess_channel import Context
 
 PAGE_SIZE = 100
 

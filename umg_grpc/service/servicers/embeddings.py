@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context
+from umg_grpc.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.tokens import TokenCounter

@@ -9,21 +9,21 @@ import msgspec
 from umg_grpc import video_checks
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context
+from umg_grpc.inprocess_channel import Context
 from umg_grpc.routing import CREATE_VIDEO, REMIX_VIDEO, PublicModel
 from umg_grpc.service.pipeline.call import Call, current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model
 from umg_grpc.service.pipeline.model_access import not_found as model_not_found
 from umg_grpc.service.pipeline.validation import check
-from umg_grpc.service.tasks.background_work import Tasks
-from umg_grpc.service.tasks.content import TaskContent
-from umg_grpc.service.tasks.costs import max_cost
-from umg_grpc.service.tasks.database_errors import reports_outages
-from umg_grpc.service.tasks.poll_hints import poll_hints
-from umg_grpc.service.tasks.poll_outcomes import failure
-from umg_grpc.service.tasks.poller import provider_task_of
-from umg_grpc.service.tasks.requests import (
+from umg_grpc.service.video_tasks.background_work import Tasks
+from umg_grpc.service.video_tasks.content import TaskContent
+from umg_grpc.service.video_tasks.costs import max_cost
+from umg_grpc.service.video_tasks.database_errors import reports_outages
+from umg_grpc.service.video_tasks.poll_hints import poll_hints
+from umg_grpc.service.video_tasks.poll_outcomes import failure
+from umg_grpc.service.video_tasks.poller import provider_task_of
+from umg_grpc.service.video_tasks.requests import (
     already_exists,
     body_hash,
     check_urls,
@@ -31,11 +31,11 @@ from umg_grpc.service.tasks.requests import (
     new_row,
     not_found,
 )
-from umg_grpc.service.tasks.submission import NewTask
+from umg_grpc.service.video_tasks.submission import NewTask
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter, results_of
-from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import has_images
 from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.image_exchange import STEP_BYTES, CallEnd, Held, ImageExchanges
 from umg_grpc.upstream.http.image_inputs import addresses, with_inline_images, with_placeholders

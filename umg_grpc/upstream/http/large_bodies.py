@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from umg_grpc.upstream.event_loop_budget import ROUND_BYTES
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.connection_errors import too_large
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
-from umg_grpc.upstream.round_budget import ROUND_BYTES
 from umg_grpc.wire.core.encoded_files import TURN_ITERATIONS
 
 READ_BYTES = 64 << 10

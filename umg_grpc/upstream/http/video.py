@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.upstream.http.response_decoding import guarded

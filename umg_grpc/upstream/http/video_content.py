@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import structs
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.fetching import MAX_DOWNLOAD_SECONDS, MAX_REDIRECTS, REDIRECTS, Download, Fetcher, failed
+from umg_grpc.upstream.guarded_fetch import MAX_DOWNLOAD_SECONDS, MAX_REDIRECTS, REDIRECTS, Download, Fetcher, failed
 from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.upstream.http1.connection import Exchange

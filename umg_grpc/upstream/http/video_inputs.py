@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from umg_grpc.upstream.fetching import Fetcher
+from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.media import sniff

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 import aiohappyeyeballs
 
 from umg_grpc.errors import UmgError
+from umg_grpc.upstream.event_loop_budget import RoundBudget
 from umg_grpc.upstream.http1.connection import PART_BYTES, Connection, Exchange
 from umg_grpc.upstream.http1.connection_errors import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
@@ -20,7 +21,6 @@ from umg_grpc.upstream.http1.inflate import inflate
 from umg_grpc.upstream.http1.proxy import TunnelProtocol
 from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
 from umg_grpc.upstream.http1.response import Fetched
-from umg_grpc.upstream.round_budget import RoundBudget
 from umg_grpc.v1 import pb
 
 SECOND_ADDRESS_SECONDS = 0.25  # time for which one address of a host is tried alone (RFC 8305)

@@ -6,15 +6,15 @@ from itertools import islice
 from typing import assert_never
 
 from umg_grpc.upstream.sandbox import answer_images, faults
-from umg_grpc.upstream.sandbox.budget import Budget
-from umg_grpc.upstream.sandbox.calls import call_part, called_tools, read_schema, searches, tool_words
 from umg_grpc.upstream.sandbox.image_drawing import Drawing
-from umg_grpc.upstream.sandbox.models import max_output_tokens
 from umg_grpc.upstream.sandbox.output_limits import cut_at_stop, pieces, truncate
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, first_words, numbered
+from umg_grpc.upstream.sandbox.prompt_words import Words, digest
 from umg_grpc.upstream.sandbox.reasoning import reasoning_part, reasoning_plan, reasoning_text, signed
+from umg_grpc.upstream.sandbox.schema_budget import Budget
 from umg_grpc.upstream.sandbox.schema_instances import REQUEST_STEPS, instance, json_of
-from umg_grpc.upstream.sandbox.vocabulary import Words, digest
+from umg_grpc.upstream.sandbox.token_limits import max_output_tokens
+from umg_grpc.upstream.sandbox.tool_calls import call_part, called_tools, read_schema, searches, tool_words
 from umg_grpc.upstream.sandbox.web_search import Page, find_pages, search_parts
 from umg_grpc.v1 import pb
 

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from PIL import Image
 
-from umg_grpc.upstream.sandbox.vocabulary import digest
+from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import AVIF, BMP, HEIC, TIFF, read_header, sniff_image
 from umg_grpc.wire.core.json import invalid

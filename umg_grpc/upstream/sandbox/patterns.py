@@ -9,7 +9,7 @@ from typing import Protocol
 
 import re2
 
-from umg_grpc.upstream.sandbox.budget import Budget
+from umg_grpc.upstream.sandbox.schema_budget import Budget
 
 MAX_PATTERN = 5_000
 """Maximum characters of a pattern."""

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox.media_inspection import FIRST_WORDS, MediaDescription, inspect_media
-from umg_grpc.upstream.sandbox.vocabulary import digest
+from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.opaque_turns import omits_turn

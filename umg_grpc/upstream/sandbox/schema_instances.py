@@ -13,11 +13,11 @@ from typing import assert_never
 
 from msgspec import UNSET
 
-from umg_grpc.upstream.sandbox.budget import STEP_SIZE, Budget, Exhausted
 from umg_grpc.upstream.sandbox.patterns import compiled, samples
+from umg_grpc.upstream.sandbox.prompt_words import Words
+from umg_grpc.upstream.sandbox.schema_budget import STEP_SIZE, Budget, Exhausted
 from umg_grpc.upstream.sandbox.schemas import CHOICES, Document, Keywords, Kind, Schema, key
 from umg_grpc.upstream.sandbox.string_formats import FORMATS, slug
-from umg_grpc.upstream.sandbox.vocabulary import Words
 from umg_grpc.wire.core.json import invalid
 
 RICH_DEPTH = 4

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import UNSET, Meta, field
 
-from umg_grpc.upstream.sandbox.budget import Budget
 from umg_grpc.upstream.sandbox.patterns import MAX_PATTERN, MAX_PATTERNS, matches, problem
+from umg_grpc.upstream.sandbox.schema_budget import Budget
 from umg_grpc.wire.core.json import convert, echo, invalid
 
 MAX_LEVELS = 100

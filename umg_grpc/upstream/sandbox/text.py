@@ -5,18 +5,18 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from umg_grpc.catalogue import describe
+from umg_grpc.documented_models import describe
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
-from umg_grpc.upstream.sandbox import cache, faults, image_drawing
+from umg_grpc.upstream.sandbox import faults, image_drawing, prompt_cache
 from umg_grpc.upstream.sandbox.answer import Draft, make_response
-from umg_grpc.upstream.sandbox.cache import PromptCache
-from umg_grpc.upstream.sandbox.calls import has_schema
 from umg_grpc.upstream.sandbox.faults import Deadlines
-from umg_grpc.upstream.sandbox.models import context_tokens
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, read_prompt
+from umg_grpc.upstream.sandbox.prompt_cache import PromptCache
 from umg_grpc.upstream.sandbox.reasoning import check_states
 from umg_grpc.upstream.sandbox.streaming import Step, stream_steps
+from umg_grpc.upstream.sandbox.token_limits import context_tokens
+from umg_grpc.upstream.sandbox.tool_calls import has_schema
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import lenient_numbers
 from umg_grpc.wire.report import Report
@@ -145,7 +145,7 @@ class SandboxCall:
             media.data = await asyncio.to_thread(image_drawing.draw, drawing)
         request, response = self.request, self.draft.response
         use = self.upstream.cache.use(self.upstream.owner(), request, self.model, self.prompt.blocks)
-        referenced = cache.CACHED_CONTENT_TOKENS if request.cached_content else 0
+        referenced = prompt_cache.CACHED_CONTENT_TOKENS if request.cached_content else 0
         response.usage.cache_read_tokens = lenient_numbers.count(use.read + referenced)
         response.usage.cache_write_tokens = lenient_numbers.count(use.written)
         response.usage.long_cache_write_tokens = lenient_numbers.count(use.written_1h)

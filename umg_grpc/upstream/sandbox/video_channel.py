@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox import faults
+from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.upstream.sandbox.video_plan import VideoPlan, decode_plan, encode_plan, plan_of
-from umg_grpc.upstream.sandbox.vocabulary import digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission

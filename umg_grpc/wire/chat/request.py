@@ -43,7 +43,7 @@ from umg_grpc.wire.model_quirks import (
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.unsupported import report_unsupported
+from umg_grpc.wire.unsupported_fields import report_unsupported
 
 PATH = "/chat/completions"
 

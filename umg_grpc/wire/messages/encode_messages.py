@@ -11,9 +11,9 @@ from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.opaque_turns import omits_turn, opaque_turn
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.messages.blocks import encode_document, encode_image
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.citations import encode_citation
+from umg_grpc.wire.messages.content_blocks import encode_document, encode_image
 from umg_grpc.wire.messages.server_tools import encode_server_result
 from umg_grpc.wire.messages.tool_calls import encode_call
 from umg_grpc.wire.messages.tool_name_rules import CallIds

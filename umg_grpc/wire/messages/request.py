@@ -29,7 +29,7 @@ from umg_grpc.wire.messages.unknown_fields import HARMLESS
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.unsupported import reject_several_candidates, report_unsupported
+from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
 
 PATH = "/messages"
 VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"

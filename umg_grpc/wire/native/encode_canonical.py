@@ -14,7 +14,7 @@ from umg_grpc.wire.native.tool_name_rules import tool_names
 from umg_grpc.wire.native.tools import encode_tools
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.unsupported import report_unsupported
+from umg_grpc.wire.unsupported_fields import report_unsupported
 
 # Legal keys and values of labels: the provider rejects the whole call for any other.
 LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")

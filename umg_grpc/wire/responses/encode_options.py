@@ -15,7 +15,7 @@ from umg_grpc.wire.responses.content_parts import DETAILS
 from umg_grpc.wire.responses.encode_messages import encode_instructions
 from umg_grpc.wire.responses.tool_choice import encode_choice
 from umg_grpc.wire.responses.tools import encode_tools
-from umg_grpc.wire.unsupported import reject_several_candidates, report_unsupported
+from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
 
 LOGPROBS, ENCRYPTED = "message.output_text.logprobs", "reasoning.encrypted_content"
 SERVICE_TIERS = get_args(schema.ServiceTier)

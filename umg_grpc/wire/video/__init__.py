@@ -7,6 +7,8 @@ from umg_grpc.wire.video.entry_e_v1 import ENTRY_E_V1
 from umg_grpc.wire.video.entry_f import ENTRY_F
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.entry_g import ENTRY_G
+from umg_grpc.wire.video.entry_unified import UNIFIED
+from umg_grpc.wire.video.entry_video_object import VIDEO_OBJECT
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.providers.umg_video import UMG_VIDEO
 from umg_grpc.wire.video.providers.vid_a import VID_A
@@ -16,8 +18,6 @@ from umg_grpc.wire.video.providers.vid_d import VID_D
 from umg_grpc.wire.video.providers.vid_e import VID_E
 from umg_grpc.wire.video.providers.vid_f import VID_F
 from umg_grpc.wire.video.providers.vid_g import VID_G
-from umg_grpc.wire.video.unified import UNIFIED
-from umg_grpc.wire.video.video_object import VIDEO_OBJECT
 
 ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
     row.entry: row for row in (UNIFIED, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)

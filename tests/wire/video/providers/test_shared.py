@@ -12,7 +12,7 @@ from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.providers.answers import failed, progressing, time_of
 from umg_grpc.wire.video.providers.errors import public_message
-from umg_grpc.wire.video.providers.frames import inputs_of
+from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.requests import extra_fields, pixels, ratio_of, report_unsupported
 
 EACH = pytest.mark.parametrize("protocol", VIDEO_PROTOCOLS.values(), ids=VIDEO_PROTOCOLS.keys())

@@ -11,7 +11,7 @@ from umg_grpc.wire.report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.content_items import content_items
-from umg_grpc.wire.video.providers.frames import inputs_of
+from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.media import address_or_data_url
 from umg_grpc.wire.video.providers.requests import (
     JSON_HEADERS,

@@ -26,7 +26,7 @@ from umg_grpc.wire.video.providers.answers import (
     unknown_task,
 )
 from umg_grpc.wire.video.providers.errors import BLOCKED, is_unknown, refused, refused_submission, rows
-from umg_grpc.wire.video.providers.frames import Numbered, inputs_of
+from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media import file_name, inline, media_type
 from umg_grpc.wire.video.providers.multipart import Part, encode_form
 from umg_grpc.wire.video.providers.requests import (

@@ -18,7 +18,7 @@ from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, Vid
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.answers import RUNNING, Text, failed, read, succeeded, unknown_task
 from umg_grpc.wire.video.providers.errors import BLOCKED, is_unknown, refused, refused_submission, rows
-from umg_grpc.wire.video.providers.frames import Numbered, inputs_of
+from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media import base64_of, inline, media_type
 from umg_grpc.wire.video.providers.requests import (
     add_missing,

@@ -28,7 +28,7 @@ from umg_grpc.wire.video.providers.answers import (
     text,
 )
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
-from umg_grpc.wire.video.providers.frames import Inputs, inputs_of
+from umg_grpc.wire.video.providers.image_roles import Inputs, inputs_of
 from umg_grpc.wire.video.providers.media import address_or_data_url
 from umg_grpc.wire.video.providers.requests import (
     JSON_HEADERS,

@@ -8,7 +8,7 @@ from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
-from umg_grpc.wire.video.providers.frames import Inputs, Numbered, inputs_of
+from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
 from umg_grpc.wire.video.providers.media import address_or_base64, at
 from umg_grpc.wire.video.providers.requests import (
     add_missing,

@@ -43,7 +43,7 @@ from umg_grpc.wire.video.providers.errors import (
     refused_submission,
     rows,
 )
-from umg_grpc.wire.video.providers.frames import inputs_of
+from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.media import HTTP, address_or_data_url
 from umg_grpc.wire.video.providers.requests import (
     add_missing,

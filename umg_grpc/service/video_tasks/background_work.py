@@ -1,0 +1,86 @@
+"""Video tasks of a process: the work beside the calls, from `start` to `aclose`."""
+
+from umg_grpc.config.values import VideoTaskConfig
+from umg_grpc.service.pipeline.pipeline import PipelineContext
+from umg_grpc.service.video_tasks.context import TaskContext
+from umg_grpc.service.video_tasks.mirroring import Mirror
+from umg_grpc.service.video_tasks.notifier import Notifier
+from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
+from umg_grpc.service.video_tasks.poller import Poller
+from umg_grpc.service.video_tasks.submission import Submissions
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.process_locks import ProcessLocks
+from umg_grpc.store.video_tasks import ROW_BYTES
+from umg_grpc.upstream.guarded_fetch import Fetcher
+
+DIRECTORY = "tasks"
+"""Folder of the locks of processes, in the data directory."""
+TAKEOVER_SECONDS = 5.0
+"""Time between two searches for processes of this data directory that have ended."""
+SWEEP_SECONDS = 600.0
+CLOSE_SECONDS = 5.0
+
+
+class Tasks:
+    """Submissions, polls and notifications of this process. Tasks of processes that have ended are taken over: at once
+    within a data directory, else when their leases end.
+    """
+
+    def __init__(
+        self,
+        pipeline: PipelineContext,
+        context: TaskContext,
+        locks: ProcessLocks,
+        fetcher: Fetcher,
+        blobs: BlobStore | None,
+        config: VideoTaskConfig,
+    ) -> None:
+        self.context = context
+        self.submissions = Submissions(pipeline, context)
+        self._locks = locks
+        self._config = config
+        self._mirror = Mirror(context.rows, fetcher, blobs, context.now, context.metrics.copied)
+        outcomes = Outcomes(context, blobs, config.ttl, self._mirror.add)
+        self._poller = Poller(
+            pipeline.channels, context, outcomes, concurrency=config.concurrency, per_second=config.polls_per_second
+        )
+        self._notifier = Notifier(context, fetcher)
+        self._takeover: Background | None = None
+        self._sweeper: Background | None = None
+
+    def start(self) -> None:
+        """Start to poll and to notify, first the tasks of processes that have ended."""
+        self._takeover = Background("taking over video tasks", self._take_over, every=TAKEOVER_SECONDS)
+        self._takeover.wake()
+        self._sweeper = Background("sweeping video tasks", self._sweep, every=SWEEP_SECONDS)
+        self._mirror.start()
+        self._poller.start()
+        self._notifier.start()
+
+    async def aclose(self) -> None:
+        """End the submissions in flight, then stop all."""
+        await self.submissions.aclose(CLOSE_SECONDS)
+        for background in (self._sweeper, self._takeover):
+            if background is not None:
+                await background.aclose(CLOSE_SECONDS)
+        await self._poller.aclose()
+        await self._notifier.aclose()
+        await self._mirror.aclose()
+        self._locks.close()
+
+    @property
+    def retention_micros(self) -> int:
+        """Time for which a task is kept after its end, in microseconds."""
+        return int(self._config.ttl * 1e6)
+
+    async def _take_over(self) -> None:
+        ended = {name for name in self._locks.names() if name != self.context.process and self._locks.has_ended(name)}
+        if ended:
+            await self.context.rows.release(ended, self.context.now())
+            for name in ended:
+                self._locks.forget(name)
+            self.context.wake_poller()
+
+    async def _sweep(self) -> None:
+        await self.context.rows.sweep(self.context.now(), max(1, self._config.max_bytes // ROW_BYTES))

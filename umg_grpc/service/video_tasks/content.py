@@ -1,0 +1,308 @@
+"""Content of the results of video tasks, in constant memory: from the blob store, the provider, or its storage."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.byte_ranges import selected_bytes
+from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.video_tasks.poller import provider_task_of
+from umg_grpc.service.video_tasks.task_messages import now_micros
+from umg_grpc.store.blobs import EXTENSIONS, BlobStore
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import QUEUED, RUNNING, SUBMITTING, SUCCEEDED, TaskResult, results_of
+from umg_grpc.upstream.guarded_fetch import Fetcher
+from umg_grpc.upstream.interface import ContentPart
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
+
+MAX_CHUNK = 1 << 20
+POLL_SECONDS = 20.0
+"""Longest time of a poll that gets a new address of a result."""
+POLLS, PAUSE_SECONDS = 30, 0.5
+UNFINISHED: Mapping[int, str] = {SUBMITTING: "queued", QUEUED: "queued", RUNNING: "in_progress"}
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """Open result file: its metadata and its bytes."""
+
+    head: pb.ContentHead
+    chunks: AsyncGenerator[bytes, None]
+
+
+class _Source(NamedTuple):
+    """Place from which a result file may be read."""
+
+    name: str
+    """`store`, `storage` of the provider, `channel` with its key, or `poll`."""
+    open: Callable[[], AbstractAsyncContextManager[_Opened]]
+
+
+class TaskContent:
+    """Reader of the result files of tasks."""
+
+    def __init__(
+        self,
+        channels: Channels,
+        fetcher: Fetcher,
+        blobs: BlobStore | None,
+        count: Callable[[str, str], None] = lambda *_: None,
+        now: Callable[[], int] = now_micros,
+    ) -> None:
+        """Create a reader. `blobs` is None if the operator stores no files; `count` is called with the name of a source
+        and `ok` or `failed`; `now` returns microseconds since 1970.
+        """
+        self._channels = channels
+        self._fetcher = fetcher
+        self._blobs = blobs
+        self._count = count
+        self._now = now
+
+    async def open(
+        self, row: MediaTask, request: pb.DownloadVideoRequest
+    ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
+        """Yield the head of a result, then its bytes. Raise UmgError: WRONG_STATE for an unfinished task,
+        OBJECT_NOT_FOUND for a failed one and for a result that it does not have or that has expired, INVALID_FIELD for
+        a variant that the model does not make, RANGE_NOT_SATISFIABLE, UPSTREAM_FAILED and others of the provider.
+        """
+        result, index = _selected(row, request)
+        async with AsyncExitStack() as stack:
+            opened = await self._opened(stack, row, result, index, request.range)
+            yield pb.DownloadVideoResponse(head=opened.head)
+            if opened.head.HasField("length_bytes") and not opened.head.length_bytes:
+                return
+            if request.range.HasField("limit") and not request.range.limit:
+                return
+            async with aclosing(opened.chunks) as chunks:
+                async for chunk in chunks:
+                    for begin in range(0, len(chunk), MAX_CHUNK):
+                        yield pb.DownloadVideoResponse(chunk=chunk[begin : begin + MAX_CHUNK])
+
+    async def _opened(
+        self, stack: AsyncExitStack, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
+    ) -> _Opened:
+        """Return the content from the first place that has it."""
+        failure: UmgError | None = None
+        for source in self._sources(row, result, index, wanted):
+            try:
+                opened = await stack.enter_async_context(source.open())
+            except UmgError as error:
+                if error.reason == pb.ERROR_REASON_RANGE_NOT_SATISFIABLE:
+                    raise
+                self._count(source.name, "failed")
+                logger.info(
+                    "a result of a video task cannot be read",
+                    task=row.task_id,
+                    channel=row.channel,
+                    source=source.name,
+                    outcome=error.name,
+                    cause=error.cause or error.message,
+                )
+                failure = failure or error
+            else:
+                self._count(source.name, "ok")
+                return opened
+        is_late = result.url_expire_micros is not None and result.url_expire_micros <= self._now()
+        if failure is None or is_late or failure.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND:
+            raise _not_found("the content of this task has expired; submit the task again")
+        raise failure
+
+    def _sources(self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange) -> Iterator[_Source]:
+        """Yield the places of a result, the nearest first; at last the provider's answer to another poll, which may
+        have a new address.
+        """
+        if result.blob_id:
+            yield _Source("store", lambda: self._from_blob(result, wanted))
+        yield from self._provider_sources(row, result, wanted)
+        if not result.needs_key:
+            yield _Source("poll", lambda: self._from_new_poll(row, result, index, wanted))
+
+    def _provider_sources(self, row: MediaTask, result: TaskResult, wanted: pb.ByteRange) -> Iterator[_Source]:
+        is_late = result.url_expire_micros is not None and result.url_expire_micros <= self._now()
+        if result.url and not is_late:
+            yield _Source("storage", lambda: self._from_url(result, wanted))
+        if result.needs_key and row.channel in self._channels.videos:
+            yield _Source("channel", lambda: self._from_channel(row, result, wanted))
+
+    @asynccontextmanager
+    async def _from_blob(self, result: TaskResult, wanted: pb.ByteRange) -> AsyncGenerator[_Opened, None]:
+        if self._blobs is None:
+            raise _not_found("the gateway stores no files")
+        blob = await self._blobs.head(result.blob_id)
+        start, end = selected_bytes(wanted, blob.size)
+        head = pb.ContentHead(
+            mime_type=blob.mime_type, total_bytes=blob.size, offset=start, length_bytes=end - start, etag=blob.etag
+        )
+        async with aclosing(self._blobs.read(blob, start, end)) as chunks:
+            yield _Opened(head, chunks)
+
+    @asynccontextmanager
+    async def _from_url(self, result: TaskResult, wanted: pb.ByteRange) -> AsyncGenerator[_Opened, None]:
+        async with self._fetcher.open(result.url, field=None, headers=range_header(wanted)) as download:
+            yield _part(download, result, wanted)
+
+    @asynccontextmanager
+    async def _from_channel(
+        self, row: MediaTask, result: TaskResult, wanted: pb.ByteRange
+    ) -> AsyncGenerator[_Opened, None]:
+        upstream, known = self._channels.videos[row.channel], provider_task_of(row)
+        theirs = ProviderResult(
+            variant=pb.VideoVariant.ValueType(result.variant), needs_key=result.needs_key, mime_type=result.mime_type
+        )
+        async with upstream.content(known, theirs, range_header(wanted)) as part:
+            yield _part(part, result, wanted)
+
+    @asynccontextmanager
+    async def _from_new_poll(
+        self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
+    ) -> AsyncGenerator[_Opened, None]:
+        """Open the result that the provider returns to another poll. Some providers sign a new address each time."""
+        status = await self._polled(row)
+        fresh = [each for each in status.results if each.variant == result.variant]
+        if index >= len(fresh):
+            raise _not_found("the provider does not have the result any more")
+        if data := fresh[index].data:
+            start, end = selected_bytes(wanted, len(data))
+            head = pb.ContentHead(
+                mime_type=result.mime_type, total_bytes=len(data), offset=start, length_bytes=end - start
+            )
+            yield _Opened(head, _one(data[start:end]))
+            return
+        if not fresh[index].url or fresh[index].url == result.url:
+            raise _not_found("the provider has no new address of the result")
+        new = TaskResult(variant=result.variant, url=fresh[index].url, mime_type=result.mime_type)
+        async with self._from_url(new, wanted) as opened:
+            yield opened
+
+    async def _polled(self, row: MediaTask) -> ProviderStatus:
+        """Return the provider's answer about a task that has succeeded. A provider that makes the video again takes
+        several polls.
+        """
+        upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
+        if upstream is None:
+            raise _not_found("the channel of this task is not served any more")
+        for _ in range(POLLS):
+            status = (await upstream.poll([known], POLL_SECONDS)).get(known.id)
+            if not isinstance(status, ProviderStatus):
+                raise status or _not_found("the provider does not have the task any more")
+            if status.state not in UNFINISHED:
+                return status
+            await asyncio.sleep(PAUSE_SECONDS)
+        raise _broken("it is not ready; try again later")
+
+
+def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskResult, int]:
+    """Return the requested result, and its index among those of its variant. Raise UmgError."""
+    if row.state in UNFINISHED:
+        state = UNFINISHED[row.state]
+        message = f"task is not completed yet, current status: {state}"
+        raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=state)
+    if row.state != SUCCEEDED:
+        raise _not_found("the task has failed and has no content; its `error` has the reason")
+    variant = request.variant or pb.VIDEO_VARIANT_VIDEO
+    found = [each for each in results_of(row) if each.variant == variant]
+    if not found:
+        name = pb.VideoVariant.Name(variant).removeprefix("VIDEO_VARIANT_").lower()
+        raise invalid("variant", f"this task has no result `{name}`; leave it out for the video")
+    if request.index >= len(found):
+        raise _not_found(f"this task has {len(found)} of these results; the first has index 0")
+    return found[request.index], request.index
+
+
+def range_header(wanted: pb.ByteRange) -> Mapping[str, str]:
+    """Return the header `range` for the bytes, none for all bytes and where only the head is wanted."""
+    limit = wanted.limit if wanted.HasField("limit") else None
+    if limit == 0 or (limit is None and not wanted.offset):
+        return {}
+    if not wanted.HasField("offset"):
+        return {"range": f"bytes=-{limit}"}
+    return {"range": f"bytes={wanted.offset}-{'' if limit is None else wanted.offset + limit - 1}"}
+
+
+def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opened:
+    """Return the requested bytes of a provider's response, also of one that ignores the range. Only these headers are
+    used: the type, the length, the range and the entity tag.
+    """
+    headers = part.headers
+    head = pb.ContentHead(mime_type=_mime_type(headers, result))
+    if etag := headers.get("etag", "").removeprefix("W/").strip('"'):
+        head.etag = etag
+    found = _CONTENT_RANGE.fullmatch(headers.get("content-range", "").strip())
+    total = int(found[3]) if found is not None and found[3] != "*" else None
+    if part.status == 416:
+        size = {} if total is None else {"total_bytes": str(total)}
+        raise UmgError(
+            pb.ERROR_REASON_RANGE_NOT_SATISFIABLE, "the range begins after the end of the content; send another", **size
+        )
+    if total is not None:
+        head.total_bytes = total
+    if part.status == 206:
+        if found is None or found[1] is None or (wanted.HasField("offset") and int(found[1]) != wanted.offset):
+            raise _broken("its server answered with another range")
+        head.offset, head.length_bytes = int(found[1]), int(found[2]) - int(found[1]) + 1
+        return _Opened(head, _cut(part.chunks(), 0, head.length_bytes))
+    length = headers.get("content-length", "")
+    if length.isdecimal() and headers.get("content-encoding", "identity") == "identity":
+        head.total_bytes = int(length)
+        start, end = selected_bytes(wanted, head.total_bytes)
+        head.offset, head.length_bytes = start, end - start
+        return _Opened(head, _cut(part.chunks(), start, end - start))
+    head.offset = wanted.offset
+    limited = wanted.HasField("limit") and wanted.HasField("offset")
+    return _Opened(head, _cut(part.chunks(), wanted.offset, wanted.limit if limited else None, is_exact=False))
+
+
+def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
+    """Return the media type that the provider declares if it is a video or image type, else the expected type of the
+    result.
+    """
+    declared = headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_media = declared in EXTENSIONS and declared.startswith(("video/", "image/"))
+    return declared if is_media else result.mime_type
+
+
+async def _cut(
+    chunks: AsyncGenerator[bytes, None], skipped: int, length: int | None, *, is_exact: bool = True
+) -> AsyncGenerator[bytes, None]:
+    """Yield `length` bytes after the skipped ones. Raise UmgError(UPSTREAM_CUT) if there are fewer."""
+    left = length
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            if skipped:
+                chunk, skipped = chunk[skipped:], max(0, skipped - len(chunk))  # noqa: PLW2901  the rest of it
+            if left is not None:
+                chunk = chunk[:left]  # noqa: PLW2901
+                left -= len(chunk)
+            if chunk:
+                yield chunk
+            if left == 0:
+                return
+    if left and is_exact:
+        message = "the provider's storage sent fewer bytes than it declared; try again"
+        raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
+
+
+async def _one(data: bytes) -> AsyncGenerator[bytes, None]:
+    yield data
+
+
+def _not_found(message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
+
+
+def _broken(why: str) -> UmgError:
+    message = f"the provider's result could not be fetched: {why}"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)

@@ -1,0 +1,130 @@
+"""Copies of results whose addresses at the provider are valid for a day or less, in the blob store."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import TaskResult, VideoTasks, results_of
+from umg_grpc.upstream.guarded_fetch import Fetcher
+
+SHORT_SECONDS = 25 * 3600.0
+"""Validity of an address from its task's end up to which the result is copied: a day and the time of the poll."""
+MAX_BYTES = 2 << 30
+"""Maximum size of a result that is copied."""
+CONCURRENCY = 2
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 300.0
+"""Time before the second attempt, doubled for each further one."""
+STEP_SECONDS = 2.0
+SEARCH_SECONDS = 600.0
+"""Time between two searches for results that another process has not copied."""
+OWNER_HEAD_START_SECONDS = 120.0
+"""Time that the process of a task has for its copies before another one begins them."""
+SEARCH_ROWS = 200
+CLOSE_SECONDS = 5.0
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Mirror:
+    """Background copier of results in this process, from `start` to `aclose`. A copy that fails is repeated until the
+    provider's address expires.
+    """
+
+    def __init__(
+        self,
+        rows: VideoTasks,
+        fetcher: Fetcher,
+        blobs: BlobStore | None,
+        now: Callable[[], int],
+        count: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Create a copier. `blobs` is None if the operator stores no files; `now` returns microseconds since 1970.
+        `count` is called with `ok` or `failed`.
+        """
+        self._rows = rows
+        self._fetcher = fetcher
+        self._blobs = blobs
+        self._now = now
+        self._count = count
+        self._waiting: dict[str, tuple[int, int]] = {}
+        """Task id -> (time of the next attempt in microseconds, number of failed attempts)."""
+        self._next_search = 0
+        self._copier: Background | None = None
+
+    def start(self) -> None:
+        """Start to copy, first the results that processes that have ended left behind."""
+        if self._blobs is not None:
+            self._copier = Background("copying results of videos", self._step, every=STEP_SECONDS)
+            self._copier.wake()
+
+    async def aclose(self) -> None:
+        """Stop. Copies in flight are cancelled after a while, and made again by another process."""
+        if self._copier is not None:
+            await self._copier.aclose(CLOSE_SECONDS)
+
+    def add(self, task: MediaTask) -> None:
+        """Copy the results of a task that has succeeded, if their addresses are valid for a day or less."""
+        if self._copier is not None and any(self._is_short(task, result) for result in results_of(task)):
+            self._waiting.setdefault(task.task_id, (0, 0))
+            self._copier.wake()
+
+    async def _step(self) -> None:
+        now = self._now()
+        if now >= self._next_search:
+            before = int(OWNER_HEAD_START_SECONDS * 1e6) if self._next_search else 0
+            self._next_search = now + int(SEARCH_SECONDS * 1e6)
+            for task in await self._rows.find_uncopied(now - int(SHORT_SECONDS * 1e6), now - before, SEARCH_ROWS):
+                if any(self._is_short(task, result) for result in results_of(task)):
+                    self._waiting.setdefault(task.task_id, (0, 0))
+        due = [task_id for task_id, (time, _) in self._waiting.items() if time <= now][:CONCURRENCY]
+        await asyncio.gather(*map(self._copy, due))
+        if due and self._copier is not None:
+            self._copier.wake()
+
+    async def _copy(self, task_id: str) -> None:
+        """Copy the results of a task, or plan the next attempt."""
+        _, failures = self._waiting.pop(task_id)
+        task = await self._rows.get(task_id)
+        if task is None or self._blobs is None:
+            return
+        results, failure = results_of(task), None
+        for result in results:
+            if self._is_short(task, result):
+                try:
+                    await self._copy_one(result, self._blobs)
+                    self._count("ok")
+                except UmgError as error:
+                    failure = error
+                    self._count("failed")
+        if any(result.blob_id for result in results):
+            await self._rows.set_results(task_id, results)
+        if failure is None:
+            return
+        if not failures:
+            logger.warning(
+                "a result of a video task cannot be stored yet",
+                task=task_id,
+                channel=task.channel,
+                outcome=failure.name,
+                cause=failure.cause or failure.message,
+            )
+        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
+        self._waiting[task_id] = (self._now() + int(pause * 1e6), failures + 1)
+
+    async def _copy_one(self, result: TaskResult, blobs: BlobStore) -> None:
+        async with self._fetcher.open(result.url, field=None) as download:
+            blob = await blobs.put_stream(download.chunks(), result.mime_type, max_bytes=MAX_BYTES)
+        result.blob_id, result.size_bytes = blob.id, blob.size
+
+    def _is_short(self, task: MediaTask, result: TaskResult) -> bool:
+        """Return whether a result is to be copied: its address is still valid, but not for long."""
+        end = result.url_expire_micros
+        if not result.url or result.blob_id or end is None or end <= self._now():
+            return False
+        return end <= (task.complete_micros or task.create_micros) + int(SHORT_SECONDS * 1e6)

@@ -1,0 +1,326 @@
+"""Application of a poll's result to its task: the next state with its settlement, or the time of the next poll."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
+from umg_grpc.service.video_tasks.context import TaskContext
+from umg_grpc.service.video_tasks.costs import actual_cost, complete_usage
+from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import (
+    CANCELLED,
+    FAILED,
+    QUEUED,
+    RUNNING,
+    SUCCEEDED,
+    TERMINAL,
+    Claim,
+    Poll,
+    TaskResult,
+    results_text,
+)
+from umg_grpc.upstream.interface import VideoUpstream
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Submission
+
+STATUS_CODES: Mapping[str, int] = {
+    "task_failed": 500,
+    "content_policy_violation": 400,
+    "invalid_request": 400,
+    "task_expired": 504,
+    "task_cancelled": 499,
+    "submit_unconfirmed": 502,
+}
+"""Codes of failed tasks, with the numbers of entries that have numeric codes."""
+FIND_SECONDS = 45.0
+FIND_ATTEMPTS = 3
+"""Number of look-ups after which a task whose submission is unconfirmed is given up."""
+FIND_PAUSE_SECONDS = 5.0
+FIND_GIVE_UP_SECONDS = 600.0
+"""Time after which it is given up although its provider did not answer."""
+RESULT_ATTEMPTS = 5
+"""Number of polls of a task that has succeeded at its provider without a usable result, before it fails."""
+LOST_ATTEMPTS = 3
+"""Number of polls in succession to which the provider answers that it does not have the task, before it fails."""
+SLOWEST = 1.5
+"""Factor by which the interval of an old task is longer."""
+SLOWING_SECONDS = 600.0
+"""Age at which it has this length."""
+MAX_PAUSE_SECONDS = 300.0
+"""Longest interval after polls in succession that failed."""
+TAIL_POLL_SECONDS = 3600.0
+TAIL_SECONDS = 86_400.0
+"""Interval and duration of the polls of a task that was given up: its provider may still finish and charge it."""
+MISSING_CHANNEL_SECONDS = 30.0
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+def failure(code: str, message: str) -> pb.VideoTaskError:
+    """Return the error with which a task fails."""
+    return pb.VideoTaskError(code=code, status_code=STATUS_CODES[code], message=message)
+
+
+class Outcomes:
+    """Writer of the providers' answers to polls into the tasks."""
+
+    def __init__(
+        self,
+        tasks: TaskContext,
+        blobs: BlobStore | None,
+        retention_seconds: float,
+        mirror: Callable[[MediaTask], None] = lambda _: None,
+    ) -> None:
+        """Create the step after a poll. `retention_seconds`: time for which a task is kept after its end. `mirror` is
+        called with each task that has succeeded.
+        """
+        self._tasks = tasks
+        self._blobs = blobs
+        self._retention_micros = int(retention_seconds * 1e6)
+        self._mirror = mirror
+
+    async def apply(
+        self, upstream: VideoUpstream, batch: Sequence[Claim], statuses: Mapping[str, ProviderStatus | UmgError]
+    ) -> list[Poll]:
+        """Apply the answers, by the provider's ids. Return the tasks whose state has not changed."""
+        polls = list[Poll]()
+        for claim in batch:
+            try:
+                poll = await self._apply_one(upstream, claim, statuses.get(claim.upstream_task_id))
+            except UmgError as error:  # the blob store, for example: the task is polled again
+                poll = self._again(upstream, claim, error)
+            if poll is not None:
+                polls.append(poll)
+        return polls
+
+    async def without_channel(self, batch: Sequence[Claim]) -> list[Poll]:
+        """Wait for the channel of the tasks to return to the config, until their deadlines."""
+        now = self._tasks.now()
+        polls = list[Poll]()
+        for claim in batch:
+            if not await self._expire(claim, tail=False):
+                polls.append(Poll(claim, now + int(MISSING_CHANNEL_SECONDS * 1e6), claim.poll_failures))
+        return polls
+
+    async def confirm(self, upstream: VideoUpstream, claim: Claim) -> list[Poll]:
+        """Look for the task of a submission with an unknown outcome: it is accepted if the provider has it, else it
+        fails. It is never sent again.
+        """
+        row = await self._tasks.rows.get(claim.task_id)
+        if row is None:
+            return []
+        submission = Submission(
+            task_id=row.task_id,
+            model=row.upstream_model,
+            request=pb.CreateVideoTaskRequest.FromString(row.request),
+            callback_url=self._tasks.callback_url(row.task_id),
+        )
+        failures, age = claim.poll_failures + 1, (self._tasks.now() - claim.create_micros) / 1e6
+        try:
+            found = await upstream.find(submission, FIND_SECONDS)
+        except UmgError as error:
+            logger.warning("a submission cannot be confirmed yet", task=claim.task_id, outcome=error.name)
+            if age < FIND_GIVE_UP_SECONDS:
+                pause = min(FIND_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
+                return [Poll(claim, self._next(pause), failures)]
+            found = None
+        if found is not None:
+            accepted = await self._tasks.accept(claim.task_id, found, upstream.first_poll_seconds)
+            logger.info("a submission was confirmed", task=claim.task_id, channel=claim.channel)
+            if accepted is not None:
+                self._tasks.changed(accepted)
+            return []
+        if failures < FIND_ATTEMPTS and age < FIND_GIVE_UP_SECONDS:
+            return [Poll(claim, self._next(FIND_PAUSE_SECONDS), failures)]
+        message = "it is unknown whether the provider accepted the task; it was not sent again and is not billed"
+        await self._end(claim, FAILED, failure("submit_unconfirmed", message))
+        return []
+
+    async def _apply_one(
+        self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus | UmgError | None
+    ) -> Poll | None:
+        if status is None or isinstance(status, UmgError):
+            self._tasks.metrics.polled(claim.channel, "failed")
+            if await self._expire(claim) or await self._is_lost(claim, status):
+                return None
+            return self._again(upstream, claim, status)
+        self._tasks.metrics.polled(claim.channel, "ok")
+        if status.unknown_word:
+            logger.warning(
+                "a provider's state of a task is unknown",
+                task=claim.task_id,
+                channel=claim.channel,
+                word=status.unknown_word[:64],
+            )
+        if claim.state in TERMINAL:
+            return self._tail(claim, status)
+        if status.state == SUCCEEDED:
+            return await self._succeed(upstream, claim, status)
+        if status.state in {FAILED, CANCELLED}:
+            code = "task_cancelled" if status.state == CANCELLED else "task_failed"
+            await self._end(claim, status.state, status.error or failure(code, "the provider gave no reason"))
+            return None
+        if await self._expire(claim):
+            return None
+        if status.state == RUNNING and claim.state == QUEUED:
+            await self._start(upstream, claim, status)
+            return None
+        return Poll(claim, self._next(self._interval(upstream, claim)), 0, status.progress_percent)
+
+    async def _start(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus) -> None:
+        now = self._tasks.now()
+        row = await self._tasks.rows.advance(
+            claim.task_id,
+            RUNNING,
+            start_micros=now,
+            update_micros=now,
+            progress=status.progress_percent,
+            next_poll_micros=self._next(self._interval(upstream, claim)),
+        )
+        if row is not None:
+            self._tasks.changed(row)
+
+    async def _succeed(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus) -> Poll | None:
+        videos = [result for result in status.results if result.variant == pb.VIDEO_VARIANT_VIDEO]
+        if not videos:
+            if claim.poll_failures + 1 < RESULT_ATTEMPTS and not await self._expire(claim):
+                return Poll(claim, self._next(upstream.poll_seconds), claim.poll_failures + 1)
+            await self._end(claim, FAILED, failure("task_failed", "the provider finished the task without a video"))
+            return None
+        row = await self._tasks.rows.get(claim.task_id)
+        if row is None or row.state in TERMINAL:
+            return None
+        results = [await self._stored(result) for result in [*videos, *_others(status.results)]]
+        parameters = pb.CreateVideoTaskRequest.FromString(row.request).parameters
+        usage, now = complete_usage(status.usage, parameters, len(videos)), self._tasks.now()
+        ended = await self._tasks.rows.advance(
+            claim.task_id,
+            SUCCEEDED,
+            results=results_text(results),
+            usage=usage.SerializeToString(),
+            micro_credits=actual_cost(row.prices, parameters, usage),
+            **self._times(now, row),
+        )
+        if ended is not None:
+            self._ended(ended, "succeeded")
+            self._mirror(ended)
+        return None
+
+    async def _stored(self, result: ProviderResult) -> TaskResult:
+        """Return the result as it is stored, with inline data in the blob store. Without a store the data stays at the
+        provider, and each download polls it again. Raise UmgError(UNAVAILABLE).
+        """
+        found = TaskResult(
+            variant=result.variant,
+            url=result.url,
+            needs_key=result.needs_key,
+            mime_type=result.mime_type,
+            duration_seconds=result.duration_seconds,
+            width=result.width,
+            height=result.height,
+            url_expire_micros=_micros(result.url_expire_time),
+        )
+        if result.data and self._blobs is not None:
+            blob = await self._blobs.put(result.data, result.mime_type)
+            found.blob_id, found.size_bytes = blob.id, blob.size
+        return found
+
+    def _tail(self, claim: Claim, status: ProviderStatus) -> Poll:
+        """Return the next poll of a task that was given up. Its end is final, and its late result is a loss."""
+        end = claim.deadline_micros + int(TAIL_SECONDS * 1e6)
+        if status.state in TERMINAL:
+            if status.state == SUCCEEDED:
+                logger.warning("a task that was given up has succeeded", task=claim.task_id, channel=claim.channel)
+                self._tasks.metrics.ended(claim.channel, "late")
+            return Poll(claim, None)
+        after = self._next(TAIL_POLL_SECONDS)
+        return Poll(claim, after if after < end else None)
+
+    async def _is_lost(self, claim: Claim, error: UmgError | None) -> bool:
+        """End a task that its provider does not have any more. Return whether it was ended."""
+        if error is None or error.reason != pb.ERROR_REASON_OBJECT_NOT_FOUND:
+            return False
+        if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS:
+            return False
+        await self._end(claim, FAILED, failure("task_expired", "the provider does not have the task any more"))
+        return True
+
+    async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:
+        """Give up a task after its deadline. Return whether it was given up."""
+        now = self._tasks.now()
+        if claim.state in TERMINAL or now < claim.deadline_micros:
+            return False
+        message = "the provider did not finish the task in time; it is not billed"
+        await self._end(claim, FAILED, failure("task_expired", message), tail=tail)
+        return True
+
+    async def _end(self, claim: Claim, state: int, error: pb.VideoTaskError, *, tail: bool = False) -> None:
+        row = await self._tasks.rows.get(claim.task_id)
+        if row is None:
+            return
+        times = self._times(self._tasks.now(), row)
+        if tail:
+            times["next_poll_micros"] = self._next(TAIL_POLL_SECONDS)
+        ended = await self._tasks.rows.advance(claim.task_id, state, error=error.SerializeToString(), **times)
+        if ended is not None:
+            self._ended(ended, error.code)
+
+    def _ended(self, row: MediaTask, outcome: str) -> None:
+        self._tasks.metrics.ended(row.channel, outcome)
+        if row.micro_credits:
+            self._tasks.metrics.count_cost(row.channel, row.public_model, row.owner, row.micro_credits)
+        logger.info(
+            "video task ended",
+            task=row.task_id,
+            request_id=row.request_id,
+            key=row.owner,
+            model=row.public_model,
+            channel=row.channel,
+            outcome=outcome,
+            seconds=round(((row.complete_micros or 0) - row.create_micros) / 1e6, 1),
+            cost=row.micro_credits / 1e6 if row.micro_credits else None,
+        )
+        self._tasks.changed(row)
+
+    def _times(self, now: int, row: MediaTask) -> dict[str, int | None]:
+        return {
+            "update_micros": now,
+            "complete_micros": max(now, row.create_micros),
+            "expire_micros": now + self._retention_micros,
+            "next_poll_micros": None,
+        }
+
+    def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None) -> Poll:
+        """Return the next poll after a poll without an answer. The delay grows with each poll without an answer."""
+        failures = claim.poll_failures + 1
+        pause = min(upstream.poll_seconds * 2.0 ** min(failures - 1, 16), MAX_PAUSE_SECONDS)
+        if error is not None and error.retry_after is not None:
+            pause = max(pause, min(error.retry_after, MAX_PAUSE_SECONDS))
+        if failures == 1:
+            outcome, cause = (error.name, error.cause or error.message) if error is not None else ("MISSING", "")
+            logger.info(
+                "a task cannot be polled", task=claim.task_id, channel=claim.channel, outcome=outcome, cause=cause
+            )
+        if claim.state in TERMINAL and self._tasks.now() > claim.deadline_micros + int(TAIL_SECONDS * 1e6):
+            return Poll(claim, None)
+        return Poll(claim, self._next(pause), failures)
+
+    def _interval(self, upstream: VideoUpstream, claim: Claim) -> float:
+        """Return the time to the next poll: longer for an older task."""
+        age = max(0.0, (self._tasks.now() - claim.create_micros) / 1e6)
+        return upstream.poll_seconds * (1 + (SLOWEST - 1) * min(1.0, age / SLOWING_SECONDS))
+
+    def _next(self, seconds: float) -> int:
+        return self._tasks.now() + self._tasks.jittered(seconds)
+
+
+def _others(results: Sequence[ProviderResult]) -> list[ProviderResult]:
+    return [result for result in results if result.variant != pb.VIDEO_VARIANT_VIDEO]
+
+
+def _micros(time: datetime | None) -> int | None:
+    return None if time is None else int(time.timestamp() * 1e6)

@@ -1,0 +1,240 @@
+"""Scheduler of the polls of all video tasks: due tasks are claimed from the table, never by a caller's request."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
+from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.video_tasks.context import TaskContext
+from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
+from umg_grpc.store.background_tasks import Background, reason_of
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import SUBMITTING, Claim, Poll
+from umg_grpc.upstream.interface import VideoUpstream
+from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+
+TICK_SECONDS = 0.25
+"""Time between two looks for due tasks while there are open ones."""
+IDLE_TICK_SECONDS = 3.0
+"""The same without open tasks: those of this process wake the scheduler, the others have their own process."""
+POLL_SECONDS = 20.0
+"""Longest time of one poll."""
+LEASE_SECONDS = 30.0
+"""Time after which a claimed task is due again, in any process: more than a poll takes."""
+CLAIMED_BATCHES = 4
+"""Number of batches claimed ahead for each poll that may run at the same time."""
+BURST_SECONDS = 0.05
+"""Time whose polls may start at once."""
+CLOSE_SECONDS = 5.0
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Lane:
+    """Polls of one channel: claimed tasks, and bounds on how many polls run and how fast they start."""
+
+    def __init__(self, concurrency: int, per_second: float, now: Callable[[], float]) -> None:
+        self.waiting: deque[Claim] = deque()
+        self.running = 0
+        self._concurrency = concurrency
+        self._per_second = per_second
+        self._now = now
+        self._tokens = 1.0
+        self._updated = now()
+
+    def room(self, max_batch: int) -> int:
+        """Return the number of tasks to claim; 0 while enough are claimed."""
+        limit = self._concurrency * max_batch * CLAIMED_BATCHES
+        return max(0, limit - len(self.waiting)) if len(self.waiting) <= limit // 2 else 0
+
+    def take(self, max_batch: int) -> list[Claim]:
+        """Return the tasks of the next poll, all of one key, if a poll may start now; else none."""
+        if not self.waiting or self.running >= self._concurrency or not self._spend():
+            return []
+        first = self.waiting.popleft()
+        batch, others = [first], list[Claim]()
+        while self.waiting and len(batch) < max_batch and first.state != SUBMITTING:
+            claim = self.waiting.popleft()
+            same = claim.upstream_key_id == first.upstream_key_id and claim.state != SUBMITTING
+            (batch if same else others).append(claim)
+        self.waiting.extendleft(reversed(others))
+        return batch
+
+    def seconds_to_next(self) -> float:
+        """Return the time after which the next poll may start by the rate."""
+        return max(0.0, (1 - self._tokens) / self._per_second)
+
+    @property
+    def is_limited_by_rate(self) -> bool:
+        """Whether a task waits for the rate alone."""
+        return bool(self.waiting) and self.running < self._concurrency
+
+    def _spend(self) -> bool:
+        now = self._now()
+        burst = max(1.0, self._per_second * BURST_SECONDS)
+        self._tokens = min(burst, self._tokens + (now - self._updated) * self._per_second)
+        self._updated = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+class Poller:
+    """Scheduler of the polls in this process, from `start` to `aclose`."""
+
+    def __init__(
+        self, channels: Channels, tasks: TaskContext, outcomes: Outcomes, *, concurrency: int, per_second: float
+    ) -> None:
+        """Create a scheduler. `concurrency`: most polls of a channel at the same time; `per_second`: most that start in
+        a second.
+        """
+        self._channels = channels
+        self._tasks = tasks
+        self._outcomes = outcomes
+        self._concurrency = concurrency
+        self._per_second = per_second
+        self._lanes: dict[str, Lane] = {}
+        self._in_flight: set[str] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._unwritten: list[Poll] = []
+        self._scheduler: Background | None = None
+        self._writer: Background | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._closing = False
+
+    def start(self) -> None:
+        """Start to poll."""
+        self._writer = Background("recording polls of video tasks", self._write, at_end=True)
+        self._scheduler = Background("polling video tasks", self._step, every=TICK_SECONDS)
+        self._tasks.wake_poller = self._scheduler.wake
+        self._scheduler.wake()
+
+    async def aclose(self) -> None:
+        """Stop polling. Polls in flight are cancelled after a while: they change nothing at the provider."""
+        self._closing = True
+        self._tasks.wake_poller = lambda: None
+        if self._scheduler is not None:
+            await self._scheduler.aclose(CLOSE_SECONDS)
+        for timer in self._timers.values():
+            timer.cancel()
+        unpolled = [claim for lane in self._lanes.values() for claim in lane.waiting]
+        self._unwritten += [Poll(claim, self._tasks.now(), claim.poll_failures) for claim in unpolled]
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        if self._writer is not None:
+            await self._writer.aclose(CLOSE_SECONDS)
+
+    async def _step(self) -> None:
+        """Claim the due tasks of every channel with room, and start their polls."""
+        due, now = await self._tasks.rows.due(), self._tasks.now()
+        lateness = max((now - first for first, _ in due.values()), default=0)
+        self._tasks.metrics.set_open({channel: count for channel, (_, count) in due.items()}, max(0, lateness) / 1e6)
+        if self._scheduler is not None:
+            self._scheduler.every = TICK_SECONDS if due else IDLE_TICK_SECONDS
+        for channel, (first, _) in due.items():
+            lane = self._lanes.get(channel)
+            if lane is None:
+                clock = asyncio.get_running_loop().time
+                lane = self._lanes[channel] = Lane(self._concurrency, self._per_second, clock)
+            if first <= now and (room := lane.room(self._max_batch(channel))):
+                lease_end = now + int(LEASE_SECONDS * 1e6)
+                for claim in await self._tasks.rows.claim(channel, now, lease_end, room):
+                    if claim.task_id not in self._in_flight:
+                        self._in_flight.add(claim.task_id)
+                        lane.waiting.append(claim)
+                self._run_lane(channel)
+
+    def _run_lane(self, channel: str) -> None:
+        """Start the polls of a channel that may start now."""
+        lane = self._lanes[channel]
+        while not self._closing and (batch := lane.take(self._max_batch(channel))):
+            lane.running += 1
+            task = asyncio.create_task(self._poll_batch(channel, batch), name="poll of video tasks")
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        if not self._closing and lane.is_limited_by_rate and channel not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[channel] = loop.call_later(lane.seconds_to_next(), self._resume, channel)
+
+    def _resume(self, channel: str) -> None:
+        self._timers.pop(channel, None)
+        self._run_lane(channel)
+
+    def _max_batch(self, channel: str) -> int:
+        upstream = self._channels.videos.get(channel)
+        return max(1, upstream.max_batch) if upstream is not None else 1
+
+    async def _poll_batch(self, channel: str, batch: list[Claim]) -> None:
+        lane = self._lanes[channel]
+        polls = list[Poll]()
+        try:
+            polls = await self._polled(channel, batch)
+        except (SQLAlchemyError, OSError) as error:  # the tasks are due again after their lease
+            logger.warning("a poll of video tasks was not recorded", channel=channel, reason=reason_of(error))
+        except Exception as error:
+            logger.error("a poll of video tasks failed", channel=channel, exc_info=error)
+        finally:
+            self._in_flight.difference_update(claim.task_id for claim in batch)
+            lane.running -= 1
+            if polls and self._writer is not None:
+                self._unwritten += polls
+                self._writer.wake()
+            self._run_lane(channel)
+            if self._scheduler is not None and not lane.waiting:
+                self._scheduler.wake()
+
+    async def _polled(self, channel: str, batch: list[Claim]) -> list[Poll]:
+        """Poll tasks and apply their new states. Return those whose state has not changed."""
+        upstream = self._channels.videos.get(channel)
+        if upstream is None:  # the config has changed, and may change again
+            return await self._outcomes.without_channel(batch)
+        if batch[0].state == SUBMITTING:
+            return await self._outcomes.confirm(upstream, batch[0])
+        statuses = await self._statuses(upstream, batch)
+        return await self._outcomes.apply(upstream, batch, statuses)
+
+    async def _statuses(self, upstream: VideoUpstream, batch: list[Claim]) -> dict[str, ProviderStatus | UmgError]:
+        """Return the answer of the provider by its ids, or the error of the call for each of the tasks."""
+        tasks = [provider_task(claim) for claim in batch]
+        try:
+            async with asyncio.timeout(POLL_SECONDS):
+                return dict(await upstream.poll(tasks, POLL_SECONDS))
+        except UmgError as error:
+            return dict.fromkeys((task.id for task in tasks), error)
+        except TimeoutError:
+            return {}
+
+    async def _write(self) -> None:
+        """Write the times of the next polls, all in one transaction."""
+        polls, self._unwritten = self._unwritten, []
+        if not polls:
+            return
+        try:
+            await self._tasks.rows.reschedule(polls, self._tasks.now())
+        except BaseException:
+            self._unwritten = polls + self._unwritten
+            raise
+
+
+def provider_task(claim: Claim) -> ProviderTask:
+    """Return the provider's task of a claimed one."""
+    return ProviderTask(
+        id=claim.upstream_task_id, model=claim.upstream_model, key_id=claim.upstream_key_id, facts=claim.upstream_facts
+    )
+
+
+def provider_task_of(row: MediaTask) -> ProviderTask:
+    """Return the provider's task of a stored one."""
+    return ProviderTask(
+        id=row.upstream_task_id, model=row.upstream_model, key_id=row.upstream_key_id, facts=row.upstream_facts
+    )

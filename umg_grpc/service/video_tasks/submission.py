@@ -1,0 +1,260 @@
+"""Submission of a task: recorded with its reservation, then sent to one channel, at most once.
+
+A refusal, or a failure before anything was sent, may be followed by an attempt at another channel. After any other
+failure it is unknown whether the provider accepted the task: the row stays, and the poller looks for the task there.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.access.key_limits import TokenEstimate
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.prices import FREE
+from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
+from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
+from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.failover import FailoverLoop
+from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
+from umg_grpc.service.pipeline.pipeline import PipelineContext
+from umg_grpc.service.video_tasks.context import TaskContext
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import Hold
+from umg_grpc.upstream.interface import VideoUpstream
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.headers import DROPPED
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+
+SUBMIT_SECONDS = 45.0
+"""Longest time of one attempt."""
+DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)
+"""Pauses between the attempts to record that a provider has accepted a task."""
+LEASE_SECONDS = 20.0
+"""Time after which a task is taken over from a process that was submitting it and does not renew its lease."""
+RENEW_SECONDS = 5.0
+UNKNOWN_OUTCOME = frozenset({Failure.AMBIGUOUS, Failure.TOO_LARGE})
+"""Failures after which the provider may have accepted the task."""
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class _Call:
+    """Placeholder of an encoded request: a submission is encoded when it is sent."""
+
+    report = Report()
+
+
+class _Encoder(RequestEncoder[Attempt[_Call]]):
+    """Encoder that defers the encoding: each submission is encoded when it is sent."""
+
+    async def encode(self, target: Target) -> Attempt[_Call]:
+        return Attempt(target.channel.name, target, _Call())
+
+    def can_repair(self, attempt: object, error: Exception) -> bool:
+        return False
+
+
+class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
+    """Attempts of one submission. After an attempt that the provider may have accepted there is no other."""
+
+    def should_retry(self, attempt: Attempt[_Call], error: UmgError) -> bool:
+        if error.failure in UNKNOWN_OUTCOME:
+            return False
+        if error.failure is None:  # this provider does not support the request, and another one may
+            self._plan.encoding_error = self._plan.encoding_error or error
+            return self.has_others
+        return super().should_retry(attempt, error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTask:
+    """Task that is admitted and not recorded yet."""
+
+    call: Call
+    row: MediaTask
+    request: pb.CreateVideoTaskRequest
+    model: PublicModel
+    targets: Sequence[Target]
+    source: ProviderTask | None = None
+    strict: bool = False
+
+
+class Submissions:
+    """Submissions of this process, which outlive a caller that leaves, until `aclose`."""
+
+    def __init__(self, context: PipelineContext, tasks: TaskContext) -> None:
+        self._context = context
+        self._tasks = tasks
+        self._running: set[asyncio.Task[MediaTask]] = set()
+
+    async def aclose(self, seconds: float) -> None:
+        """Wait for the submissions in flight. The rest are left in an unknown state, which the poller resolves."""
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=seconds)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    def targets(self, call: Call, model: PublicModel, operation: Operation) -> Sequence[Target]:
+        """Return the channels of the model, best first. Raise UmgError if none supports the operation."""
+        preferences = RoutePreferences(pins=call.caller.channels, is_healthy=self._context.shared.is_healthy)
+        found = self._context.channels.router.channels(model.id, operation, preferences)
+        served = [target for target in found if target.channel.name in self._context.channels.videos]
+        if not served:
+            message = f"no channel of the model `{model.id}` makes videos here; use another model"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        return served
+
+    async def admit(self, call: Call, model: PublicModel, micro_credits: int) -> None:
+        """Count the call against the limits of its key and model, and reserve its maximum cost. Raise UmgError."""
+        call.facts.model = model.id
+        await acquire_limits(call, self._context.limits, model, TokenEstimate(0, 0))
+        if call.caller.budget_micro_credits is not None and model.prices is not FREE:
+            await reserve_budget(call, self._context.usage, micro_credits)
+
+    async def submit(self, new: NewTask) -> MediaTask:
+        """Record the task and send it. Return its row: accepted, or in an unknown state. Raise UmgError if no provider
+        has accepted it; nothing is recorded then.
+        """
+        task = asyncio.create_task(self._submit(new), name="submission of a task")
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    def _finished(self, task: "asyncio.Task[MediaTask]") -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # the caller may have left: it is logged nowhere else, and is no failure of the gateway
+
+    async def _submit(self, new: NewTask) -> MediaTask:
+        row, reservation, tasks = new.row, new.call.charges.reservation, self._tasks
+        self._pin(row, new.targets[0])
+        held = None
+        if reservation is not None:
+            held = Hold(reservation.lease_id, reservation.micro_credits)
+            row.budget_period = reservation.lease_id.period
+        if (existing := await tasks.rows.insert(row, held)) is not None:
+            return existing
+        if reservation is not None:
+            reservation.hand_over()
+        ended = asyncio.Event()
+        renewal = asyncio.create_task(self._renew(row.task_id, ended), name="lease of a submission")
+        try:
+            return await self._send(new)
+        except UmgError:
+            await tasks.rows.withdraw(row.task_id)
+            new.call.charges.prices = new.model.prices  # the call has a usage record, since no task has one
+            raise
+        finally:
+            ended.set()
+            await renewal
+
+    async def _renew(self, task_id: str, ended: asyncio.Event) -> None:
+        """Renew the lease of a task until its submission has ended."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), RENEW_SECONDS)
+            if ended.is_set():
+                return
+            with suppress(SQLAlchemyError, OSError):
+                await self._tasks.rows.renew(task_id, self._tasks.now() + int(LEASE_SECONDS * 1e6))
+
+    def _pin(self, row: MediaTask, target: Target) -> None:
+        upstream, now = self._context.channels.videos[target.channel.name], self._tasks.now()
+        row.channel, row.upstream_model = target.channel.name, target.model
+        row.deadline_micros = row.create_micros + int(upstream.deadline_seconds * 1e6)
+        row.next_poll_micros = now + int(LEASE_SECONDS * 1e6)
+
+    async def _send(self, new: NewTask) -> MediaTask:
+        """Send the task to the channels in their order until one accepts it. Raise UmgError if all refuse."""
+        call, targets, shared = new.call, list(new.targets), self._context.shared
+        plan: AttemptPlan[Attempt[_Call]] = AttemptPlan(targets, _Encoder(), shared, shared.limiters, len(targets) == 1)
+        attempts = _SubmitLoop(call, new.model, new.request.model, plan)
+        try:
+            while True:
+                with await attempts.next():
+                    sent = attempts.attempt.target
+                    if call.facts.attempts > 1 or sent is not new.targets[0]:
+                        await self._repin(new.row, sent)
+                    upstream = self._context.channels.videos[sent.channel.name]
+                    accepted, report = await self._attempt(upstream, new, sent)
+                    break
+        except UmgError as error:
+            if error.failure not in UNKNOWN_OUTCOME:
+                raise
+            return await self._leave_unconfirmed(new, error)
+        call.facts.report = report
+        if report.dropped:
+            call.headers[DROPPED] = report.header()
+        return await self._record(new.row, sent, accepted, upstream)
+
+    async def _repin(self, row: MediaTask, target: Target) -> None:
+        """Record the channel before the task is sent to it. Raise UmgError if it must not be sent any more."""
+        self._pin(row, target)
+        deadline, lease_end = row.deadline_micros, row.next_poll_micros or 0
+        if not await self._tasks.rows.pin(row.task_id, row.channel, row.upstream_model, deadline, lease_end):
+            message = "the submission took too long; the task is looked for at the provider"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message).with_failure(Failure.AMBIGUOUS)
+
+    async def _attempt(self, upstream: VideoUpstream, new: NewTask, target: Target) -> tuple[ProviderTask, Report]:
+        submission = Submission(
+            task_id=new.row.task_id,
+            model=target.model,
+            request=new.request,
+            source=new.source,
+            callback_url=self._tasks.callback_url(new.row.task_id),
+            strict=new.strict,
+        )
+        try:
+            async with asyncio.timeout(SUBMIT_SECONDS):
+                return await upstream.submit(submission, SUBMIT_SECONDS)
+        except UmgError:
+            raise
+        except Exception as error:  # the provider may have accepted it before this failure
+            logger.error("the submission of a task failed", task=new.row.task_id, exc_info=error)
+            message = "the provider's answer to the submission could not be read"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS) from None
+
+    async def _record(
+        self, row: MediaTask, target: Target, accepted: ProviderTask, upstream: VideoUpstream
+    ) -> MediaTask:
+        found = None
+        for pause in DATABASE_PAUSES:
+            try:
+                found = await self._tasks.accept(row.task_id, accepted, upstream.first_poll_seconds)
+                break
+            except (SQLAlchemyError, OSError):  # without this record the provider's task would be lost
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+        self._tasks.metrics.submitted(target.channel.name, "accepted")
+        if found is None:
+            logger.error("a provider's task is lost: it was given up before", task=row.task_id, upstream=accepted.id)
+            return await self._tasks.rows.get(row.task_id) or row
+        self._tasks.changed(found)
+        self._tasks.wake_poller()  # which looks for due tasks less often without open ones
+        return found
+
+    async def _leave_unconfirmed(self, new: NewTask, error: UmgError) -> MediaTask:
+        """Leave the task to the poller, which looks for it at the provider."""
+        row, now = new.row, self._tasks.now()
+        logger.warning(
+            "the outcome of a submission is unknown",
+            task=row.task_id,
+            request_id=row.request_id,
+            channel=row.channel,
+            outcome=error.name,
+            cause=error.cause or None,
+        )
+        self._tasks.metrics.submitted(row.channel, "unconfirmed")
+        await self._tasks.rows.release_one(row.task_id, now)
+        self._tasks.wake_poller()
+        return row

@@ -1,0 +1,95 @@
+"""Simulated prompt cache."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from umg_grpc.upstream.sandbox.prompt import Block
+from umg_grpc.upstream.sandbox.prompt_words import digest
+from umg_grpc.v1 import pb
+
+# Text document, messages rule 4 and Limits.
+LIFETIMES = {pb.CACHE_TTL_UNSPECIFIED: 300.0, pb.CACHE_TTL_FIVE_MINUTES: 300.0, pb.CACHE_TTL_ONE_HOUR: 3600.0}
+RETENTIONS = {"24h": 86400.0}
+LEAST_TOKENS = 1024
+LEAST_TOKENS_OF_SMALL = 2048
+SMALL = ("mini", "flash")
+CACHED_CONTENT_TOKENS = 2048
+"""Tokens of a prefix that the caller references by its id (`cachedContent`); any id is accepted."""
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """Tokens of one prompt that were read from and written to the cache."""
+
+    read: int = 0
+    written: int = 0
+    written_1h: int = 0
+
+
+class PromptCache:
+    """Cache of prompt prefixes by owner. Reading an entry restarts its lifetime."""
+
+    def __init__(self, clock: Callable[[], float], max_entries: int) -> None:
+        """Create a cache of at most `max_entries`; the least recently used are removed first. `clock`: seconds, of any
+        origin.
+        """
+        self._clock = clock
+        self._max_entries = max_entries
+        self._entries: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # key -> end, lifetime
+
+    def use(self, scope: str, request: pb.GenerateRequest, model: str, blocks: Sequence[Block]) -> CacheUse:
+        """Return how many tokens of the prompt were cached and how many are cached from now on. `scope`: owner of the
+        prompt.
+
+        A prefix ends at each cache mark (with the mark of the whole request, at the end). Without a mark nothing is
+        cached, except with a `prompt_cache_key`: that caches the whole prompt and shares it with prompts of the same
+        key.
+        """
+        marks = self._marks(request, blocks)
+        if not marks:
+            return CacheUse()
+        least = LEAST_TOKENS_OF_SMALL if any(name in model for name in SMALL) else LEAST_TOKENS
+        now, last, tokens, read = self._clock(), max(marks), 0, 0
+        key = digest(scope, model, request.prompt_cache_key)
+        ends = dict[int, tuple[bytes, int]]()
+        for index, block in enumerate(blocks[: last + 1]):
+            key = digest(key.hex(), block.fingerprint.hex())
+            tokens += block.tokens
+            if tokens >= least:
+                if self._read(key, now):
+                    read = tokens
+                if index in marks:
+                    ends[index] = (key, tokens)
+        written, begin = {True: 0, False: 0}, read
+        for index, (key, tokens) in ends.items():
+            if tokens > read:
+                written[marks[index] == LIFETIMES[pb.CACHE_TTL_ONE_HOUR]] += tokens - begin
+                begin = tokens
+                self._write(key, now, marks[index])
+        return CacheUse(read, written[False], written[True])
+
+    def _marks(self, request: pb.GenerateRequest, blocks: Sequence[Block]) -> dict[int, float]:
+        """Return position -> lifetime of the blocks at which a cached prefix ends."""
+        marks = {index: LIFETIMES[block.ttl] for index, block in enumerate(blocks) if block.ttl}
+        if blocks and request.HasField("cache_control"):
+            marks[len(blocks) - 1] = LIFETIMES[request.cache_control.ttl]
+        elif blocks and not marks and request.prompt_cache_key:
+            marks[len(blocks) - 1] = RETENTIONS.get(request.prompt_cache_retention, LIFETIMES[pb.CACHE_TTL_UNSPECIFIED])
+        return marks
+
+    def _read(self, key: bytes, now: float) -> bool:
+        if key not in self._entries:
+            return False
+        end, lifetime = self._entries[key]
+        if end <= now:
+            del self._entries[key]
+            return False
+        self._write(key, now, lifetime)
+        return True
+
+    def _write(self, key: bytes, now: float, lifetime: float) -> None:
+        self._entries[key] = (now + lifetime, lifetime)
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)

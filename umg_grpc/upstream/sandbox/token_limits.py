@@ -1,0 +1,18 @@
+"""Token limits of the simulated text models."""
+
+from umg_grpc.documented_models import describe
+
+CONTEXT_TOKENS, OUTPUT_TOKENS = 1_000_000, 65_536
+"""Defaults for a model id that is only in the configuration, not in the catalogue."""
+
+
+def context_tokens(model: str) -> int:
+    """Return the maximum tokens of a prompt."""
+    known = describe(model)
+    return (known.input_token_limit if known is not None else 0) or CONTEXT_TOKENS
+
+
+def max_output_tokens(model: str) -> int:
+    """Return the maximum tokens of an answer if the request sets no limit."""
+    known = describe(model)
+    return (known.output_token_limit if known is not None else 0) or OUTPUT_TOKENS

@@ -1,0 +1,87 @@
+"""Model lists in the chat, messages and native formats (text document, "GET /v1/models"): each is a row of
+`MODEL_LISTS`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.messages.errors import encode_count_error
+from umg_grpc.wire.model_lists import chat, messages, native
+from umg_grpc.wire.model_lists.query_parameters import Query
+from umg_grpc.wire.native.errors import encode_error as encode_native_error
+
+
+@dataclass(frozen=True)
+class ModelList:
+    """One shape of the model list."""
+
+    decode_query: Callable[[Query], pb.ListModelsRequest]
+    """Page that a query requests. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    encode_list: Callable[[pb.ListModelsResponse, pb.ListModelsRequest], bytes]
+    """(page, its request) -> body."""
+    encode_model: Callable[[pb.Model], bytes]
+    encode_error: Callable[[UmgError, int], bytes]
+    """(error, HTTP status) -> body."""
+    wire_path: Callable[[str], str]
+    """Name of a canonical field (`page_size`) in this shape. For errors only."""
+
+
+DEFAULT_SHAPE = "models"
+"""Face whose callers choose its shape, and row of `MODEL_LISTS` for callers that choose none."""
+MESSAGES, NATIVE = "messages_models", "key_native_models"
+CHOOSING_HEADERS = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
+"""Header -> shape; the first header that is present decides (text formats, 0)."""
+CHOOSING_PARAMETERS = {"key": NATIVE}
+"""Query parameter -> shape, without a choosing header."""
+
+_native_path = wire_paths([(r"^page_size$", "pageSize"), (r"^page_token$", "pageToken")])
+
+MODEL_LISTS = {
+    DEFAULT_SHAPE: ModelList(
+        decode_query=chat.decode_query,
+        encode_list=chat.encode_list,
+        encode_model=chat.encode_model,
+        encode_error=chat.encode_error,
+        wire_path=str,
+    ),
+    MESSAGES: ModelList(
+        decode_query=messages.decode_query,
+        encode_list=messages.encode_list,
+        encode_model=messages.encode_model,
+        encode_error=encode_count_error,  # which is both the document's body and the shape's own (readings, 3)
+        wire_path=wire_paths([(r"^page_size$", "limit")]),
+    ),
+    NATIVE: ModelList(
+        decode_query=native.decode_query,
+        encode_list=native.encode_list,
+        encode_model=native.encode_model,
+        encode_error=native.encode_error,
+        wire_path=_native_path,
+    ),
+    # the face that is native by its path, and so has that format's errors too
+    "native_models": ModelList(
+        decode_query=native.decode_query,
+        encode_list=native.encode_list,
+        encode_model=native.encode_model,
+        encode_error=encode_native_error,
+        wire_path=_native_path,
+    ),
+}
+"""Name of a face, or of a shape that callers of the face `models` choose -> shape."""
+
+
+def shape_of(headers: Mapping[str, str], query: Query) -> str:
+    """Return the row of `MODEL_LISTS` that callers of the face `models` choose; headers precede the query."""
+    by_header = (shape for header, shape in CHOOSING_HEADERS.items() if header in headers)
+    by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
+    return next(by_header, None) or next(by_parameter, DEFAULT_SHAPE)
+
+
+def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:
+    """Return the name of the shape in which responses and errors of a face are written: that of `shape_of` for the face
+    `models`, else the name of the face itself, which may be any face.
+    """
+    return shape_of(headers, query) if face == DEFAULT_SHAPE else face

@@ -1,0 +1,47 @@
+"""Model list in the chat shape (text document, "GET /v1/models" and "Model object")."""
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import message_for_callers
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.messages.errors import BAD_KEY
+from umg_grpc.wire.model_lists.query_parameters import Query
+
+
+def decode_query(_: Query) -> pb.ListModelsRequest:
+    """Return a request for all models: this shape has one page, independent of the query."""
+    return pb.ListModelsRequest()
+
+
+def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
+    """Return the body that lists the models."""
+    return msgspec.json.encode({"object": "list", "data": [_model(model) for model in response.models]})
+
+
+def encode_model(model: pb.Model) -> bytes:
+    """Return the body that describes one model."""
+    return msgspec.json.encode(_model(model))
+
+
+def encode_error(error: UmgError, status: int) -> bytes:
+    """Return the body of a failed call: `{error: {message, type, code}}` (text document, "Errors"; readings, 3)."""
+    return msgspec.json.encode({"error": error_details(error, status)})
+
+
+def error_details(error: UmgError, status: int) -> JsonObject:
+    """Return the content of an error body. `code` is the reason in lower case, or the documented `invalid_api_key`."""
+    code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
+    return {"message": message_for_callers(error), "type": _error_type(status), "code": code}
+
+
+def _model(model: pb.Model) -> JsonObject:
+    """Return the description of a model. `created` is in seconds since 1970; 0 if unknown."""
+    return {"id": model.id, "object": "model", "created": model.create_time.seconds, "owned_by": model.owned_by}
+
+
+def _error_type(status: int) -> str:
+    if status >= 500:
+        return "server_error"
+    return "rate_limit_error" if status == 429 else "invalid_request_error"

@@ -1,0 +1,111 @@
+"""Model list in the messages shape (text formats, 3.7), with all fields that the SDK types require (readings, 14)."""
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.page_token import decode_token, encode_token, page_after, page_before
+from umg_grpc.wire.model_lists.query_parameters import Query, page_size
+
+DEFAULT_PAGE = 20
+LIFECYCLES = {
+    pb.MODEL_LIFECYCLE_UNSPECIFIED: "active",
+    pb.MODEL_LIFECYCLE_ACTIVE: "active",
+    pb.MODEL_LIFECYCLE_DEPRECATED: "deprecated",
+    pb.MODEL_LIFECYCLE_RETIRED: "retired",
+}
+
+
+NO: JsonObject = {"supported": False}
+# Strategies by which a provider shortens a conversation: none, because `context_management` is dropped (readings, 6).
+CONTEXT_MANAGEMENT: JsonObject = {
+    "supported": False,
+    "clear_thinking_20251015": NO,
+    "clear_tool_uses_20250919": NO,
+    "compact_20260112": NO,
+}
+
+
+def decode_query(query: Query) -> pb.ListModelsRequest:
+    """Decode `limit` (default 20) and `after_id` or `before_id`. Raise UmgError(INVALID_FIELD) naming the parameter."""
+    after, before = query.get("after_id", ""), query.get("before_id", "")
+    if after and before:
+        raise invalid("before_id", "a page stands behind `after_id` or before `before_id`; send one of them")
+    request = pb.ListModelsRequest(page_size=page_size(query, ("limit",), DEFAULT_PAGE))
+    if after or before:
+        request.page_token = encode_token(page_after(after) if after else page_before(before))
+    return request
+
+
+def encode_list(response: pb.ListModelsResponse, request: pb.ListModelsRequest) -> bytes:
+    """Return the body that lists the models. `has_more` refers to the direction of the caller's paging."""
+    back = decode_token(request.page_token).back
+    more = response.previous_page_token if back else response.next_page_token
+    models = response.models
+    listed: JsonObject = {
+        "data": [_model(model) for model in models],
+        "has_more": bool(more),
+        "first_id": models[0].id if models else None,
+        "last_id": models[-1].id if models else None,
+    }
+    return msgspec.json.encode(listed)
+
+
+def encode_model(model: pb.Model) -> bytes:
+    """Return the body that describes one model."""
+    return msgspec.json.encode(_model(model))
+
+
+def _model(model: pb.Model) -> JsonObject:
+    """Return the description of a model. Times are RFC 3339 in UTC; an unknown creation time is the epoch, as in the
+    SDKs' types.
+    """
+    return {
+        "type": "model",
+        "id": model.id,
+        "display_name": model.display_name or model.id,
+        "created_at": model.create_time.ToJsonString(),
+        "lifecycle": LIFECYCLES.get(model.lifecycle, "active"),
+        "deprecated_at": None,  # not known
+        "retires_at": model.retire_time.ToJsonString() if model.HasField("retire_time") else None,
+        "line": None,  # only the vendor's own models have one
+        "max_input_tokens": model.input_token_limit if model.HasField("input_token_limit") else None,
+        "max_tokens": model.output_token_limit if model.HasField("output_token_limit") else None,
+        "capabilities": _capabilities(model) if model.HasField("capabilities") else None,
+    }
+
+
+def _support(supported: bool) -> JsonObject:
+    return {"supported": supported}
+
+
+def _capabilities(model: pb.Model) -> JsonObject:
+    """Return the capabilities of a model, with every key that the SDKs know."""
+    known = model.capabilities
+    search = _support(known.search)
+    # An effort also sets a level or a budget; a model that can only be switched on and off has no efforts.
+    effort = _support(known.reasoning in (pb.REASONING_CONTROL_BUDGET, pb.REASONING_CONTROL_LEVEL))
+    return {
+        "batch": NO,
+        "citations": search,
+        "code_execution": NO,
+        "context_management": CONTEXT_MANAGEMENT,
+        "effort": {**effort, "low": effort, "medium": effort, "high": effort, "xhigh": NO, "max": NO},
+        "image_input": _support("image" in known.input_modalities),
+        "pdf_input": _support("file" in known.input_modalities),
+        "server_tools": {**search, "web_search": search, "code_execution": NO},
+        "structured_outputs": _support(known.structured_output),
+        "thinking": _thinking(model),
+    }
+
+
+def _thinking(model: pb.Model) -> JsonObject:
+    """Return the support of reasoning. By the SDKs' types, `between_tools` and `disabled` are false only where a
+    request with them is rejected, which no text model does.
+    """
+    reasons = _support(model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED)
+    taken = _support(pb.MODEL_OPERATION_GENERATE in model.operations)
+    return {
+        **reasons,
+        "types": {"adaptive": reasons, "between_tools": taken, "disabled": taken, "enabled": reasons},
+    }

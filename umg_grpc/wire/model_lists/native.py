@@ -1,0 +1,67 @@
+"""Model list in the native shape (text formats, 4.5)."""
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.model_lists import chat
+from umg_grpc.wire.model_lists.query_parameters import Query, page_size
+from umg_grpc.wire.native.errors import NAMES
+
+DEFAULT_PAGE = 50
+ACTIONS = {
+    pb.MODEL_OPERATION_GENERATE: ("generateContent", "streamGenerateContent"),
+    pb.MODEL_OPERATION_COUNT_TOKENS: ("countTokens",),
+    pb.MODEL_OPERATION_EMBED: ("embedContent", "batchEmbedContents"),
+}
+"""Operation -> names of its actions in this format's paths. The format has no other operations."""
+LIMITS = {"input_token_limit": "inputTokenLimit", "output_token_limit": "outputTokenLimit"}
+SAMPLING = {"temperature": "temperature", "max_temperature": "maxTemperature", "top_p": "topP", "top_k": "topK"}
+
+
+def decode_query(query: Query) -> pb.ListModelsRequest:
+    """Decode `pageSize` (default 50) and `pageToken`, in camel or snake case. Raise UmgError(INVALID_FIELD) naming the
+    parameter.
+    """
+    request = pb.ListModelsRequest(page_size=page_size(query, ("pageSize", "page_size"), DEFAULT_PAGE))
+    if token := query.get("pageToken") or query.get("page_token"):
+        request.page_token = token
+    return request
+
+
+def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
+    """Return the body that lists the models. An empty `models` is sent, because SDKs warn without it."""
+    listed: JsonObject = {"models": [_model(model) for model in response.models]}
+    if response.next_page_token:
+        listed["nextPageToken"] = response.next_page_token
+    return msgspec.json.encode(listed)
+
+
+def encode_model(model: pb.Model) -> bytes:
+    """Return the body that describes one model."""
+    return msgspec.json.encode(_model(model))
+
+
+def encode_error(error: UmgError, status: int) -> bytes:
+    """Return the body of a failed call of a path that several shapes share (readings, 3)."""
+    status_name = NAMES[HTTP_STATUS.get(error.reason, 500)]
+    return msgspec.json.encode({"error": {**chat.error_details(error, status), "status": status_name}})
+
+
+def _model(model: pb.Model) -> JsonObject:
+    """Return the description of a model. Unknown limits and sampling values are omitted."""
+    limits: JsonObject = {LIMITS[field.name]: value for field, value in model.ListFields() if field.name in LIMITS}
+    reasons = model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED
+    return {
+        "name": f"models/{model.id}",
+        "baseModelId": model.id,
+        "version": model.version or model.id,  # "Model versions are carried in the model id" (Versioning)
+        "displayName": model.display_name or model.id,
+        "description": model.description,
+        **limits,
+        "supportedGenerationMethods": [action for each in model.operations for action in ACTIONS.get(each, ())],
+        **({"thinking": True} if reasons else {}),
+        **{SAMPLING[field.name]: value for field, value in model.sampling.ListFields() if field.name in SAMPLING},
+    }

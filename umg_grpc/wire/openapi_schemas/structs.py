@@ -1,0 +1,132 @@
+"""JSON schemas of msgspec types. `msgspec.json.schema` has no schema for raw values with a default, which most bodies
+have.
+"""
+
+import inspect
+from types import UnionType
+
+import msgspec
+from msgspec import inspect as described
+
+from umg_grpc.wire.core.json import JsonObject
+
+_BOUNDS = {
+    "ge": "minimum",
+    "le": "maximum",
+    "gt": "exclusiveMinimum",
+    "lt": "exclusiveMaximum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "pattern": "pattern",
+}
+
+
+class File(msgspec.Struct):
+    """Uploaded file, as the type of a field of a form."""
+
+
+class StructSchemas:
+    """Schemas of types, with one component for each struct."""
+
+    def __init__(self, components: JsonObject) -> None:
+        """Add the components to `components`."""
+        self._components = components
+        self._names: dict[type, str] = {}
+
+    def schema(self, kind: object) -> JsonObject:
+        """Return the schema of a type, which refers to components. A union may have several structs."""
+        if isinstance(kind, UnionType):
+            return {"anyOf": [self.schema(member) for member in kind.__args__]}
+        return self._of(described.type_info(kind))
+
+    def _of(self, kind: described.Type) -> JsonObject:  # noqa: PLR0912  one case a kind of type
+        match kind:
+            case described.Metadata():
+                return self._of(kind.type) | (kind.extra_json_schema or {})
+            case described.StructType() if kind.cls is File:
+                return {"type": "string", "format": "binary"}
+            case described.StructType():
+                return self._reference(kind)
+            case described.UnionType():
+                return self._union(kind)
+            case described.ListType() | described.VarTupleType():
+                bounds = {"min_length": "minItems", "max_length": "maxItems"}
+                found = {key: getattr(kind, name) for name, key in bounds.items() if getattr(kind, name) is not None}
+                return {"type": "array", "items": self._of(kind.item_type), **found}
+            case described.DictType():
+                return {"type": "object", "additionalProperties": self._of(kind.value_type)}
+            case described.LiteralType():
+                return {"type": "string", "enum": list(kind.values)}
+            case described.StrType():
+                return {"type": "string", **_bounds(kind)}
+            case described.IntType():
+                return {"type": "integer", **_bounds(kind)}
+            case described.FloatType():
+                return {"type": "number", **_bounds(kind)}
+            case described.BoolType():
+                return {"type": "boolean"}
+            case described.NoneType():
+                return {"type": "null"}
+            case described.BytesType():
+                return {"type": "string", "contentEncoding": "base64"}
+            case described.DateTimeType():
+                return {"type": "string", "format": "date-time"}
+            case described.AnyType() | described.RawType():
+                return {}
+            case _:  # kinds of msgspec that no struct of ours has
+                raise TypeError(f"no schema is known for {kind}")
+
+    def _union(self, kind: described.UnionType) -> JsonObject:
+        """Return the schema of a union. Integers beside floats are whole numbers, which may be written as `5.0`."""
+        kinds = kind.types
+        if any(isinstance(part, described.IntType) for part in kinds):
+            kinds = tuple(part for part in kinds if not isinstance(part, described.FloatType))
+        found = [self._of(part) for part in kinds if not isinstance(part, described.NoneType)]
+        if not all(found):
+            return {}  # any value
+        if len(found) < len(kinds):
+            return nullable(*found)
+        return {"anyOf": found} if len(found) > 1 else found[0]
+
+    def _reference(self, kind: described.StructType) -> JsonObject:
+        return {"$ref": f"#/components/schemas/{self._component(kind)}"}
+
+    def _component(self, kind: described.StructType) -> str:
+        """Return the name of the component of a struct, which is added once. Raise ValueError for a taken name."""
+        if (known := self._names.get(kind.cls)) is not None:
+            return known
+        name = f"{_package(kind.cls)}.{kind.cls.__name__}"
+        if name in self._components:
+            raise ValueError(f"two types are named {name}")
+        self._names[kind.cls] = name
+        self._components[name] = {}  # a struct may contain itself
+        properties = {field.encode_name: self._of(field.type) for field in kind.fields}
+        schema: JsonObject = {"type": "object", "properties": properties}
+        if text := inspect.getdoc(kind.cls):
+            schema["description"] = text
+        if required := [field.encode_name for field in kind.fields if field.required]:
+            schema["required"] = required
+        if kind.forbid_unknown_fields:
+            schema["additionalProperties"] = False
+        self._components[name] = schema
+        return name
+
+
+def _package(kind: type) -> str:
+    """Return the name of the format whose module has a struct, or of its module beside this one."""
+    package, _, module = kind.__module__.removeprefix("umg_grpc.wire.").partition(".")
+    return module.removesuffix("_answers") if package == "openapi_schemas" else package
+
+
+def nullable(*kinds: JsonObject) -> JsonObject:
+    """Return the schema of values of one of these kinds, or null."""
+    [kind, *others] = kinds
+    if not others and isinstance(kind.get("type"), str):
+        values = kind.get("enum")
+        enum = {"enum": [*values, None]} if isinstance(values, list) else {}
+        return {**kind, "type": [kind["type"], "null"], **enum}
+    return {"anyOf": [*kinds, {"type": "null"}]}
+
+
+def _bounds(kind: described.StrType | described.IntType | described.FloatType) -> JsonObject:
+    return {key: value for name, key in _BOUNDS.items() if (value := getattr(kind, name, None)) is not None}
