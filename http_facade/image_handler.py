@@ -3,11 +3,11 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import grpc
 from aiohttp import hdrs, web
+from msgspec.structs import replace
 
 from http_facade.errors import explain, with_body_paths
 from http_facade.event_stream import EVENTS, EventStream

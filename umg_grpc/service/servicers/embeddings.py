@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess_channel import Context
