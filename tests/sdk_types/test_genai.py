@@ -103,7 +103,7 @@ async def test_every_body_of_the_sdk_reaches_a_native_provider(tmp_path: Path) -
             except errors.APIError as error:
                 wrong.append(f"{call.path}: {error}")
                 continue
-            *_, sent, arrived = provider.bodies
+            sent, arrived = (request.json for request in provider.received[-2:])
             if arrived != sent:
                 wrong.append(f"{call.path}: {sent} arrived as {arrived}")
         await direct.aio.aclose()
