@@ -1,4 +1,4 @@
-"""Calls of the service by the HTTP face: their metadata, their attachments, and the headers that they return."""
+"""Calls of the gRPC service for HTTP requests: their metadata, their attachments, and the headers that they return."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager

@@ -318,8 +318,8 @@ def without_slash(path: str) -> str:
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
-    """Return the known API of a call that no route serves; None if no known API has the path. `matched`: whether a
-    route has the path with another method.
+    """Return the row of `UNSERVED` for a request that no route serves; None for a path of no known API. `matched`:
+    whether a route has the path with another method.
     """
     served, path = {route.path for route in ROUTES}, path.rstrip("/")
     for row in UNSERVED:

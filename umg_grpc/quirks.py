@@ -1,8 +1,8 @@
 """Quirks of real providers: limits and needs of their models beyond the wire format, as data with its sources.
 
 `known` reads the table for one model of a provider. The operator's own `quirks` of a channel have precedence
-(`routing.target`). The codecs apply the result when they encode a request for the provider. Nothing here changes a
-request.
+(`routing.channel_target`). The codecs apply the result when they encode a request for the provider. Nothing here
+changes a request.
 
 Pure: no I/O and no clock.
 """

@@ -82,7 +82,7 @@ class TokenWindows:
             self._window(key_id).add(now, difference)
 
     def status(self, key_id: str, limit: int) -> LimitStatus:
-        """Return the state of a key's limit."""
+        """Return the limit of a key, its remaining tokens, and the time until all are available again."""
         now, window = self._now(), self._windows.get(key_id)
         if window is None:
             return LimitStatus(limit, limit, 0.0)

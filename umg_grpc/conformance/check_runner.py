@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from umg_grpc.conformance import expectations, paths
+from umg_grpc.conformance import answer_paths, expectations
 from umg_grpc.conformance.answers import Answer
 from umg_grpc.conformance.check_files import Call, Check, CheckFile, Expectation, Request, Severity
 from umg_grpc.conformance.http_calls import HttpCaller, UnreachableError
@@ -26,7 +26,7 @@ BUSY = frozenset({429, 503, "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
 """Statuses after which a call is repeated, if the answer has the time to wait: they are no difference of a format."""
 REPEATS = 3
 LONGEST_WAIT = 60.0
-RETRY_INFO = paths.parse("body.error.RetryInfo.retry_delay")
+RETRY_INFO = answer_paths.parse("body.error.RetryInfo.retry_delay")
 
 
 class Outcome(Enum):
@@ -118,7 +118,7 @@ class Runner:
             answer = await caller.call(request)
         if call.poll is None:
             return answer
-        bodies, path = [answer.body], paths.parse(call.poll.path)
+        bodies, path = [answer.body], answer_paths.parse(call.poll.path)
         end = asyncio.get_running_loop().time() + call.poll.seconds
         while answer.status in {200, "OK"} and not _reached(answer, path, call.poll.until):
             if asyncio.get_running_loop().time() > end:
@@ -134,8 +134,8 @@ def _wait(answer: Answer, call: Call) -> float | None:
     if answer.status not in BUSY or answer.status in _expected(call):
         return None
     delay = answer.headers.get("retry-after", "")
-    with suppress(paths.AbsentError):  # absent over HTTP
-        delay = str(paths.find(answer.document, RETRY_INFO)[0]).removesuffix("s")
+    with suppress(answer_paths.AbsentError):  # absent over HTTP
+        delay = str(answer_paths.find(answer.document, RETRY_INFO)[0]).removesuffix("s")
     try:
         seconds = float(delay)
     except ValueError:  # absent, or a date
@@ -147,10 +147,10 @@ def _expected(call: Call) -> list[int | str]:
     return call.status if isinstance(call.status, list) else [call.status]
 
 
-def _reached(answer: Answer, path: paths.Path, until: Sequence[object]) -> bool:
+def _reached(answer: Answer, path: answer_paths.Path, until: Sequence[object]) -> bool:
     try:
-        return any(value in until for value in paths.find(answer.document, path))
-    except paths.AbsentError:
+        return any(value in until for value in answer_paths.find(answer.document, path))
+    except answer_paths.AbsentError:
         return False
 
 
@@ -166,8 +166,8 @@ def _checked(face: str, call: Call, request: Request, answer: Answer, variables:
         return [failed, *_skipped(face, call, f"the status of {call.id} is {answer.status}")[1:]]
     for name, path in call.save.items():
         try:
-            variables[name] = paths.find(answer.document, paths.parse(path))[0]
-        except (paths.AbsentError, IndexError):
+            variables[name] = answer_paths.find(answer.document, answer_paths.parse(path))[0]
+        except (answer_paths.AbsentError, IndexError):
             variables.pop(name, None)
     status = _result(face, call, None, "", Outcome.PASSED)
     return [status, *(_check(face, call, check, answer, variables) for check in call.checks)]

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from umg_grpc.conformance import event_order, paths
+from umg_grpc.conformance import answer_paths, event_order
 from umg_grpc.conformance.answers import Answer
 from umg_grpc.conformance.check_files import Expectation
 
@@ -33,8 +33,8 @@ def problem(expectation: Expectation, answer: Answer) -> Problem:
     document = answer.document
     path = str(expectation.path) if expectation.path is not UNSET else f"headers.{str(expectation.header).lower()}"
     try:
-        found = paths.find(document, paths.parse(path))
-    except paths.AbsentError as error:
+        found = answer_paths.find(document, answer_paths.parse(path))
+    except answer_paths.AbsentError as error:
         if expectation.absent is True or expectation.optional:
             return None
         return str(error)
@@ -228,8 +228,8 @@ def _one_of(value: object, wanted: list[object]) -> Problem:
 
 def _same_as(found: list[object], path: str, document: Document) -> Problem:
     try:
-        others = paths.find(document, paths.parse(path))
-    except paths.AbsentError as error:
+        others = answer_paths.find(document, answer_paths.parse(path))
+    except answer_paths.AbsentError as error:
         return f"expected the value of {path}, but {error}"
     return _expected(found == others, f"the value of {path}, {shown(_one(others))}", _one(found))
 
@@ -241,8 +241,8 @@ def _one(values: list[object]) -> object:
 def _sum(names: Sequence[str], document: Document) -> float:
     total = 0.0
     for name in names:
-        with suppress(paths.AbsentError):
-            total += sum(_number(value) or 0 for value in paths.find(document, paths.parse(name)))
+        with suppress(answer_paths.AbsentError):
+            total += sum(_number(value) or 0 for value in answer_paths.find(document, answer_paths.parse(name)))
     return total
 
 
@@ -304,8 +304,8 @@ def _joined_matches(found: list[object], pattern: str, document: Document) -> Pr
 
 def _joined_same_as(found: list[object], path: str, document: Document) -> Problem:
     try:
-        others = paths.find(document, paths.parse(path))
-    except paths.AbsentError as error:
+        others = answer_paths.find(document, answer_paths.parse(path))
+    except answer_paths.AbsentError as error:
         return f"expected the texts of {path}, but {error}"
     return _expected(_text(found) == _text(others), f"the texts of {path}, {shown(_text(others))}", _text(found))
 

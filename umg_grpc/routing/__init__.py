@@ -6,9 +6,18 @@ operations of a channel for a model, `public_model` the model as listed to calle
 
 from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.routing.channel_order import ANY, RoutePreferences
+from umg_grpc.routing.channel_target import (
+    CREATE_VIDEO,
+    EMBED,
+    GENERATE,
+    MAKE_IMAGE,
+    REMIX_VIDEO,
+    RERANK,
+    Operation,
+    Target,
+)
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import MAX_ID_LENGTH, VERBS, Explained, Router, letters_of, model_not_found
-from umg_grpc.routing.target import CREATE_VIDEO, EMBED, GENERATE, MAKE_IMAGE, REMIX_VIDEO, RERANK, Operation, Target
 
 __all__ = [
     "ANY",

@@ -8,7 +8,7 @@ from itertools import groupby
 from math import log2
 from typing import NamedTuple
 
-from umg_grpc.routing.target import Target
+from umg_grpc.routing.channel_target import Target
 from umg_grpc.wildcards import matcher
 
 

@@ -1,4 +1,4 @@
-"""Shared parts of the embedding formats, as faces and as upstreams."""
+"""Functions that the embedding formats share, for the bodies of callers and of providers."""
 
 from collections.abc import Sequence
 from typing import Annotated

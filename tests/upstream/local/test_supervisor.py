@@ -16,7 +16,7 @@ import structlog
 import uvloop
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.local import TEXT_MODELS, child
+from umg_grpc.upstream.local import TEXT_MODELS, llama_server
 from umg_grpc.upstream.local.supervisor import FIRST_DELAY_SECONDS, Endpoint, LocalModel
 from umg_grpc.v1 import pb
 
@@ -240,19 +240,19 @@ def test_the_child_does_not_outlive_a_gateway_that_was_killed() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = next(int(line.split()[1]) for line in parent.stdout if line.startswith("pid "))
-        child = os.pidfd_open(pid)
+        llama_server = os.pidfd_open(pid)
         try:
             parent.kill()
-            assert gone(child)
+            assert gone(llama_server)
         finally:
-            os.close(child)
+            os.close(llama_server)
 
 
 def test_the_child_ends_with_its_stdin_even_where_the_kernel_has_no_other_sign() -> None:
-    settings = child.Settings(
+    settings = llama_server.Settings(
         weights=str(weights()), model=MODEL.model, api_key="key", slots=1, slot_context=256, threads=1
     )
-    command = [sys.executable, "-m", child.__name__]
+    command = [sys.executable, "-m", llama_server.__name__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

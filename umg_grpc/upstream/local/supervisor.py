@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.upstream.local import TextModel, child
+from umg_grpc.upstream.local import TextModel, llama_server
 from umg_grpc.upstream.local.async_value import AsyncValue
 
 START_SECONDS = 60.0  # until it is ready; usually about one second, longer from a cold disk
@@ -94,7 +94,7 @@ class LocalModel:
     async def _run_child(self) -> None:
         """Run the child once, from its start to its end."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "umg_grpc.upstream.local.child"),
+            *(sys.executable, "-P", "-m", "umg_grpc.upstream.local.llama_server"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -121,7 +121,7 @@ class LocalModel:
     ) -> None:
         """Publish the endpoint when the child is ready. Return when the child has ended."""
         api_key, threads = secrets.token_urlsafe(32), spare_cores()
-        settings = child.Settings(
+        settings = llama_server.Settings(
             weights=str(self._weights),
             model=self._model.model,
             api_key=api_key,
@@ -134,7 +134,7 @@ class LocalModel:
         async with asyncio.timeout(START_SECONDS):
             line = await stdout.readline()
         if line:
-            ready: child.Ready = json.loads(line)
+            ready: llama_server.Ready = json.loads(line)
             self._latest.publish(Endpoint(f"http://127.0.0.1:{ready['port']}/v1", api_key, process.pid))
             seconds = round(time.monotonic() - started, 2)
             self._log.info("the local model is ready", pid=process.pid, seconds=seconds, threads=threads)

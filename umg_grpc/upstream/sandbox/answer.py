@@ -8,7 +8,7 @@ from typing import assert_never
 from umg_grpc.upstream.sandbox import answer_images, faults
 from umg_grpc.upstream.sandbox.image_drawing import Drawing
 from umg_grpc.upstream.sandbox.output_limits import cut_at_stop, pieces, truncate
-from umg_grpc.upstream.sandbox.prompt import Count, Prompt, first_words, numbered
+from umg_grpc.upstream.sandbox.prompt_reader import Count, Prompt, first_words, numbered
 from umg_grpc.upstream.sandbox.prompt_words import Words, digest
 from umg_grpc.upstream.sandbox.reasoning import reasoning_part, reasoning_plan, reasoning_text, signed
 from umg_grpc.upstream.sandbox.schema_budget import Budget

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from umg_grpc.upstream.sandbox.prompt import Block
+from umg_grpc.upstream.sandbox.prompt_reader import Block
 from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.v1 import pb
 

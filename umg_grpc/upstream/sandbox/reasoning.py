@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from umg_grpc.upstream.sandbox import faults
 from umg_grpc.upstream.sandbox.output_limits import truncate
-from umg_grpc.upstream.sandbox.prompt import Count, Prompt, first_words
+from umg_grpc.upstream.sandbox.prompt_reader import Count, Prompt, first_words
 from umg_grpc.upstream.sandbox.prompt_words import Words, digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid

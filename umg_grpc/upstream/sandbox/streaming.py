@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
 from umg_grpc.upstream.sandbox.output_limits import pieces
-from umg_grpc.upstream.sandbox.prompt import Count
+from umg_grpc.upstream.sandbox.prompt_reader import Count
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
 

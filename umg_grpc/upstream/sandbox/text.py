@@ -11,8 +11,8 @@ from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.sandbox import faults, image_drawing, prompt_cache
 from umg_grpc.upstream.sandbox.answer import Draft, make_response
 from umg_grpc.upstream.sandbox.faults import Deadlines
-from umg_grpc.upstream.sandbox.prompt import Count, Prompt, read_prompt
 from umg_grpc.upstream.sandbox.prompt_cache import PromptCache
+from umg_grpc.upstream.sandbox.prompt_reader import Count, Prompt, read_prompt
 from umg_grpc.upstream.sandbox.reasoning import check_states
 from umg_grpc.upstream.sandbox.streaming import Step, stream_steps
 from umg_grpc.upstream.sandbox.token_limits import context_tokens

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from umg_grpc.upstream.sandbox.patterns import matching_sample
-from umg_grpc.upstream.sandbox.prompt import Prompt
+from umg_grpc.upstream.sandbox.prompt_reader import Prompt
 from umg_grpc.upstream.sandbox.prompt_words import Words, digest
 from umg_grpc.upstream.sandbox.schema_budget import Budget
 from umg_grpc.upstream.sandbox.schema_instances import instance, json_of

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from umg_grpc.upstream.sandbox.prompt import Prompt, first_words
+from umg_grpc.upstream.sandbox.prompt_reader import Prompt, first_words
 from umg_grpc.upstream.sandbox.prompt_words import Words, digest
 from umg_grpc.upstream.sandbox.reasoning import signed
 from umg_grpc.upstream.sandbox.schema_instances import json_of

@@ -94,8 +94,8 @@ def decode_blocks(
 ) -> None:
     """Decode content blocks into `message.parts`. Raise UmgError naming the field.
 
-    A caller gets the state of a call that another format made as a block before the call (`answer.call_state`). Here
-    the state is put back into the call.
+    The reasoning state of a tool call that a provider of another format made is sent to the caller as a block before
+    the call (`tool_calls.call_state`). Here the state is set at the call again.
     """
     held: pb.ReasoningState | None = None
     for index, raw in enumerate(blocks):

@@ -22,8 +22,8 @@ class _Mark(Struct):
 
 
 def has_persistent(body: bytes) -> bool:
-    """Return whether a body may contain a cache mark of type `persistent`, which only the gateway's Messages document
-    has.
+    """Return whether a body may contain a cache mark of type `persistent`, which callers of the gateway may send but
+    providers reject.
     """
     return b'"persistent"' in body and _PERSISTENT.search(body) is not None
 

@@ -191,8 +191,8 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the finish reason, and the provider's own name of it where several names share the reason or the name is
-    unknown.
+    """Set the finish reason. Keep the provider's own name of it, too, where the name is unknown or where several names
+    mean the same reason.
     """
     if reason is None or reason in NO_REASON:
         return

@@ -52,7 +52,7 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return `{id}`."""
+    """Return the answer to a submission: an object with the id of the task."""
     return msgspec.json.encode({"id": task.task_id})
 
 

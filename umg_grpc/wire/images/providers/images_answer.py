@@ -73,7 +73,7 @@ _ANSWER = msgspec.json.Decoder(Answer)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Return the answer. Raise UmgError(UPSTREAM_FAILED), or the error that a body with status 200 states."""
+    """Decode a provider's answer. Raise UmgError(UPSTREAM_FAILED), or the error in a body whose HTTP status is 200."""
     strings = LongStrings(body)
     answer, inner = _read(strings.body)
     restored = 0

@@ -1,8 +1,8 @@
 """Child process: llama.cpp's HTTP server for one GGUF file on a free port of the loopback interface.
 
-Run as `python -m umg_grpc.upstream.local.child`. Reads its `Settings` as one line of JSON from stdin (so that `ps` does
-not show the key), writes a `Ready` line to stdout when the server is ready, and exits when stdin ends: the kernel
-closes that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
+Run as `python -m umg_grpc.upstream.local.llama_server`. Reads its `Settings` as one line of JSON from stdin (so that
+`ps` does not show the key), writes a `Ready` line to stdout when the server is ready, and exits when stdin ends: the
+kernel closes that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
 """
 
 import ctypes
