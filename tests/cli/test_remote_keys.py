@@ -148,6 +148,7 @@ FAILURES = [
     Failure("nobody there", ("--gateway", "http://127.0.0.1:1"), ("cannot be reached", "check --gateway")),
     Failure("no URL", ("--gateway", "gateway.example:8080"), ("is no URL, such as",)),
     Failure("a broken URL", ("--gateway", "http://[::1"), ("is no URL, such as",)),
+    Failure("a URL with credentials", ("--gateway", "http://user:pw@127.0.0.1:1"), ("in the URL are not accepted", "set the key by UMG_ADMIN_KEY")),
     Failure("no name of a domain", ("--gateway", "http://a..b"), ("cannot be reached", "check --gateway")),
     Failure("a path that is not ASCII", ("--gateway", "{page}/jsön"), ("text/html instead of JSON", "set --gateway")),
     Failure("a web page", ("--gateway", "{page}"), ("text/html instead of JSON", "set --gateway")),

@@ -54,11 +54,16 @@ class RemoteAdmin:
     @classmethod
     @asynccontextmanager
     async def opened(cls, gateway: str, key: str) -> "AsyncGenerator[RemoteAdmin, None]":
-        """Yield a client of the gateway at a URL. Raise CommandError if it is no URL of HTTP."""
+        """Yield a client of the gateway at a URL. Raise CommandError if it is no URL of HTTP, or has credentials."""
         try:
             parts = urlsplit(gateway)
         except ValueError:  # brackets without an IPv6 address
             parts = urlsplit("")
+        if parts.username is not None:
+            raise CommandError(
+                "--gateway: a user name and a password in the URL are not accepted; remove them, and set the key by "
+                f"{VARIABLE} or --api-key-file"
+            )
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise CommandError(
                 f"--gateway: {gateway!r} is no URL, such as https://gateway.example or http://127.0.0.1:8080"
