@@ -1,11 +1,7 @@
 """Fields of the log line of a call, with the meaning of each."""
 
-import ast
-import inspect
-
 from scripts.reference.markdown import code, table
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.service.pipeline import call_log
+from umg_grpc.service.pipeline.call_log import CallLine
 
 MEANINGS = {
     "timestamp": "Time of the line in UTC, in milliseconds.",
@@ -45,13 +41,8 @@ MEANINGS = {
 
 
 def written() -> set[str]:
-    """Return the fields that the program writes, from its source."""
-    calls = [node for node in ast.walk(ast.parse(inspect.getsource(call_log))) if isinstance(node, ast.Call)]
-    [line] = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "info"]
-    named = {keyword.arg for keyword in line.keywords if keyword.arg is not None}
-    every_line = {"timestamp", "level", "event"}
-    failure = ProviderFailure(FailureKind.WRONG_KEY, 401).log_fields().keys()
-    return named | every_line | {call_log.KEY, call_log.KEY_PREFIX} | failure
+    """Return the fields that the program writes."""
+    return {"timestamp", "level", "event", *CallLine.__struct_fields__}
 
 
 HEAD = """# Fields of the log
