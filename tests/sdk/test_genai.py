@@ -23,10 +23,14 @@ from tests.sdk.cases import (
 )
 from tests.support.gateways import Running
 
-# the SDK subclasses the session of aiohttp
+# The SDK subclasses the session of aiohttp. It does not close the connection of a stream that breaks off or, on a busy
+# machine, of some other calls; which test runs when it is collected is chance.
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+    pytest.mark.filterwarnings(
+        r"ignore:Exception ignored in. <function Connection.__del__:pytest.PytestUnraisableExceptionWarning"
+    ),
 ]
 
 MODEL = "famR-1"
@@ -250,10 +254,6 @@ async def test_a_wrong_key_is_refused(sandbox: Running) -> None:
         await sdk.aio.aclose()
 
 
-# the SDK does not close the connection of a stream that breaks off
-@pytest.mark.filterwarnings(
-    r"ignore:Exception ignored in. <function Connection.__del__:pytest.PytestUnraisableExceptionWarning"
-)
 async def test_a_stream_that_breaks_off_raises(client: genai.client.AsyncClient) -> None:
     with pytest.raises(errors.APIError):
         await generate(client, True, "[[fail:mid]] Tell me of the sea.")
