@@ -89,8 +89,8 @@ async def connect(file: Path) -> aiosqlite.Connection:
     await connection
     try:
         await connection.run(_configure)
-    except sqlite3.Error:
-        await connection.close()
+    except BaseException:  # also if the caller is cancelled
+        connection.stop()
         raise
     return connection
 

@@ -1,0 +1,56 @@
+"""Connections to SQLite: what is left of a step whose caller is cancelled."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from umg_grpc.store import open_store, sqlite_connection
+from umg_grpc.store.database_kinds import SQLITE
+
+SLOW = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300000) SELECT count(*) FROM n"
+
+
+async def test_a_cancelled_connect_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def wait(_: object) -> None:
+        loop.call_soon_threadsafe(reached.set)
+        go_on.wait(20)
+
+    monkeypatch.setattr(sqlite_connection, "_configure", wait)
+    others = set(threading.enumerate())
+    connecting = asyncio.create_task(sqlite_connection.connect(tmp_path / "file"))
+    await reached.wait()
+    (thread,) = set(threading.enumerate()) - others
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    go_on.set()
+    await asyncio.to_thread(thread.join, 20)
+    assert not thread.is_alive()
+
+
+async def test_a_cancelled_statement_leaves_nothing_of_its_transaction(tmp_path: Path) -> None:
+    store, begun = await open_store(SQLITE, tmp_path), asyncio.Event()
+    async with store.write() as session:
+        await session.execute(text("CREATE TABLE names (name TEXT)"))
+
+    async def write() -> None:
+        async with store.write() as session:
+            await session.execute(text("INSERT INTO names VALUES ('a')"))
+            begun.set()
+            await session.execute(text(SLOW))
+
+    writing = asyncio.create_task(write())
+    await begun.wait()
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    async with store.write() as session:
+        await session.execute(text("INSERT INTO names VALUES ('b')"))
+    async with store.read() as session:
+        assert list(await session.scalars(text("SELECT name FROM names"))) == ["b"]
+    await store.aclose()
