@@ -67,7 +67,7 @@ CHANNEL_ALONE = """
     protocols: [chat]
     base_url: {base_url}
     api_key: sk-provider
-    timeout: {{connect: 1, first_byte: {seconds}, idle: {seconds}, total: 30}}
+    timeout: {{connect: 1, first_byte: {seconds}, idle: {seconds}, total: {total}}}
     models: [{{id: {model}, upstream: {upstream}}}]
 """
 
@@ -81,6 +81,7 @@ def config(state: Provider) -> Config:
             upstream=upstream,
             base_url="http://127.0.0.1:1/v1" if upstream == "dead" else state.base_url,
             seconds=0.3 if upstream in {"silent", "endless"} else 20,
+            total=1.5 if upstream == "silent" else 30,  # the limit of an answer that is no stream
         )
     return parse(written, "test.yaml", {})
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import and_, delete, exists, func, select, update
+from sqlalchemy import Update, and_, delete, exists, func, select, update
 from sqlalchemy.orm import aliased
 
 from umg_grpc.store.database import Store
@@ -84,18 +84,22 @@ class TaskCallbacks:
 
     async def retry(self, sent: Outgoing, next_micros: int) -> None:
         """Plan the next attempt of a notification that was not delivered."""
-        await self._attempted(sent, next_micros)
+        async with self._store.write() as session:
+            await session.execute(self._attempted(sent, next_micros))
 
     async def give_up(self, sent: Outgoing, reason: str) -> None:
         """Keep a notification without further attempts, and record the reason at its task."""
-        await self._attempted(sent, None)
+        task = update(MediaTask).where(MediaTask.task_id == sent.task_id).values(callback_error=reason)
         async with self._store.write() as session:
-            task = update(MediaTask).where(MediaTask.task_id == sent.task_id)
-            await session.execute(task.values(callback_error=reason))
+            await session.execute(self._attempted(sent, None))
+            await session.execute(task)
 
-    async def _attempted(self, sent: Outgoing, next_micros: int | None) -> None:
+    def _attempted(self, sent: Outgoing, next_micros: int | None) -> Update:
+        """Return the statement that counts an attempt and plans the next one, or none."""
         table = TaskCallback
         own = (table.callback_id == sent.callback_id, table.lease_owner == self._process)
-        values = {"next_attempt_micros": next_micros, "attempts": sent.attempts + 1, "lease_owner": ""}
-        async with self._store.write() as session:
-            await session.execute(update(table).where(*own).values(**values))
+        return (
+            update(table)
+            .where(*own)
+            .values(next_attempt_micros=next_micros, attempts=sent.attempts + 1, lease_owner="")
+        )
