@@ -38,7 +38,7 @@ from umg_grpc.wire.protocols import (
     has_cache_marks,
     key_header,
 )
-from umg_grpc.wire.provider_lists import MODEL_LISTS, model_list
+from umg_grpc.wire.provider_model_lists import MODEL_LISTS, model_list
 
 OWN_PROTOCOLS = ("local", "sandbox")
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""

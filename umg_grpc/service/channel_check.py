@@ -15,7 +15,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_models import fetch_models
 from umg_grpc.upstream.interface import PreparedCall
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_lists import model_list
+from umg_grpc.wire.provider_model_lists import model_list
 
 CONCURRENCY = 32
 SHOWN_MODELS, SIMILARITY = 3, 0.5

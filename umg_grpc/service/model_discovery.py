@@ -17,7 +17,7 @@ from umg_grpc.store.model_lists import ModelListFiles
 from umg_grpc.upstream.http.channel import HttpChannel
 from umg_grpc.upstream.http.provider_models import fetch_models
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_lists import ModelList, model_list
+from umg_grpc.wire.provider_model_lists import ModelList, model_list
 
 FETCH_SECONDS = 30.0
 """Most seconds for the list of one provider."""

@@ -3,7 +3,7 @@
 from umg_grpc.wire.chat.error_field_paths import wire_path
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.first_output import has_no_output
-from umg_grpc.wire.chat.passthrough import PassthroughDecoder
+from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import can_express, decode_response, encode_response
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder

@@ -18,7 +18,7 @@ from umg_grpc.wire.chat import passthrough_request, schema
 from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
 from umg_grpc.wire.chat.passthrough_messages import edit_reasoning_content
-from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_chat_reasoning, encode_reasoning
+from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_reasoning, encode_reasoning
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.unknown_fields import HARMLESS
 from umg_grpc.wire.chat.web_search import decode_search, encode_search

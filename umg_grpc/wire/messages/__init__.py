@@ -4,7 +4,7 @@ from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.messages.error_field_paths import wire_path
 from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error
 from umg_grpc.wire.messages.first_output import has_no_output
-from umg_grpc.wire.messages.passthrough import PassthroughDecoder
+from umg_grpc.wire.messages.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.messages.rate_limit_headers import RATE_LIMIT_PREFIX, rate_limit_headers
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.messages.response import can_express, decode_response, encode_count, encode_response

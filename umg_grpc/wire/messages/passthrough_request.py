@@ -13,9 +13,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.core.reasoning_state import PREFIX, read
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
-from umg_grpc.wire.messages.encode_options import encode_fields
+from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.passthrough_cache_control import has_persistent, rename_persistent
-from umg_grpc.wire.messages.reasoning import MIN_TOP_P, OFF
+from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, OFF
 from umg_grpc.wire.messages.server_tools import OUR_CALL
 from umg_grpc.wire.model_quirks import changed_fields
 from umg_grpc.wire.report import Report

@@ -21,8 +21,8 @@ from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.messages import passthrough_request, schema
 from umg_grpc.wire.messages.cache_control import decode_cache
 from umg_grpc.wire.messages.decode_messages import decode_messages, decode_system
-from umg_grpc.wire.messages.encode_options import encode_fields
-from umg_grpc.wire.messages.reasoning import decode_thinking
+from umg_grpc.wire.messages.encode_body import encode_fields
+from umg_grpc.wire.messages.reasoning_options import decode_thinking
 from umg_grpc.wire.messages.threads import continues, decode_thread
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.messages.unknown_fields import HARMLESS

@@ -27,7 +27,7 @@ from umg_grpc.wire.responses.decode_output import (
     decode_output_item,
     decode_used,
 )
-from umg_grpc.wire.responses.part_events import ARGUMENTS, REFUSAL, TEXT, Key, PartEmitter, Streamed
+from umg_grpc.wire.responses.decode_stream_parts import ARGUMENTS, REFUSAL, TEXT, Key, PartEmitter, Streamed
 from umg_grpc.wire.responses.server_tools import SERVER_TOOLS
 from umg_grpc.wire.responses.stream_events import (
     ARGUMENTS_DELTA,

@@ -12,7 +12,15 @@ from umg_grpc.wire.video.content_items import ROLES_D, read_content
 from umg_grpc.wire.video.create_request import CreateBody, Member, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_d
-from umg_grpc.wire.video.task_views import FAILED, code_and_message, last_frame_url, seconds, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import (
+    FAILED,
+    code_and_message,
+    last_frame_url,
+    seconds,
+    states,
+    task_query,
+    urls,
+)
 
 FIELDS = {
     "resolution": Member("resolution", str),

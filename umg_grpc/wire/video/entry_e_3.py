@@ -12,7 +12,7 @@ from umg_grpc.wire.video.create_request import CreateBody, Member, Members, Whol
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
 from umg_grpc.wire.video.media_inputs import is_video
-from umg_grpc.wire.video.task_views import FAILED, code_and_message, milliseconds, states, videos
+from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, milliseconds, states, videos
 
 SETTINGS = {
     "duration": Member("duration_seconds", WholeNumber),

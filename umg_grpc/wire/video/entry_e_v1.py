@@ -11,7 +11,7 @@ from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.create_request import CreateBody, JsonText, Member, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
-from umg_grpc.wire.video.task_views import FAILED, SUCCEEDED, code_and_message, seconds, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import FAILED, SUCCEEDED, code_and_message, seconds, states, task_query, urls
 
 FIELDS = {
     "prompt": Member("prompt", str),

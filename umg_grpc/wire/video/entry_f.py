@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json import JsonObject, echo, invalid, missing
 from umg_grpc.wire.video.create_request import CreateBody, Member, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_f
-from umg_grpc.wire.video.task_views import FAILED, code_and_message, failure_message, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, failure_message, states, task_query, urls
 
 FIELDS = {
     "prompt": Member("prompt", str),

@@ -12,7 +12,7 @@ from umg_grpc.wire.video.content_items import ROLES, read_content
 from umg_grpc.wire.video.create_request import CreateBody, Member, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_g
-from umg_grpc.wire.video.task_views import FAILED, code_and_message, seconds, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, seconds, states, task_query, urls
 
 FIELDS = {
     "resolution": Member("resolution", str),

@@ -14,7 +14,7 @@ from umg_grpc.wire.video.content_items import KINDS, ROLES_D_1, read_content
 from umg_grpc.wire.video.create_request import CreateBody, Member, Members, Seconds, WholeNumber
 from umg_grpc.wire.video.entry_format import EntryFormat
 from umg_grpc.wire.video.prompt_markers import read_markers
-from umg_grpc.wire.video.task_views import FAILED, VIDEO_FORMAT, failure_message, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import FAILED, VIDEO_FORMAT, failure_message, states, task_query, urls
 
 FIELDS = {
     "prompt": Member("prompt", str),

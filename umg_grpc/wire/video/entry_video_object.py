@@ -11,7 +11,7 @@ from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.create_request import CreateBody, Member, Seconds
 from umg_grpc.wire.video.entry_format import EntryFormat
-from umg_grpc.wire.video.task_views import FAILED, SUCCEEDED, code_and_message, seconds, states, task_query
+from umg_grpc.wire.video.task_view_fields import FAILED, SUCCEEDED, code_and_message, seconds, states, task_query
 
 FIELDS = {
     "prompt": Member("prompt", str),

@@ -6,7 +6,7 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.native.passthrough import PassthroughDecoder
+from umg_grpc.wire.native.passthrough_stream import PassthroughDecoder
 
 
 def frame(

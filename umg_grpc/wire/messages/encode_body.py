@@ -9,7 +9,7 @@ from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.messages.automatic_cache_marks import is_marked, mark_prompt
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.encode_messages import MessageEncoder
-from umg_grpc.wire.messages.reasoning import MIN_TOP_P, Plan, disable_if_rejected, limit_budget, plan_reasoning
+from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, Plan, disable_if_rejected, limit_budget, plan_reasoning
 from umg_grpc.wire.messages.tool_name_rules import tool_names
 from umg_grpc.wire.messages.tools import encode_tools
 from umg_grpc.wire.model_quirks import end_user, output_limit, supports_reasoning, supports_sampling

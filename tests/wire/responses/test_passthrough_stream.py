@@ -9,7 +9,7 @@ from tests.wire.responses.streams import Payload, decoded, frames, payloads_of
 from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, message_item
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
-from umg_grpc.wire.responses.passthrough import PassthroughDecoder
+from umg_grpc.wire.responses.passthrough_stream import PassthroughDecoder
 
 SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours, longer")
 WORDS = ["a", '"model":"theirs"', "\n\nevent: response.completed\n\n", "\U0001f600\u2028", "", ".delta\ndata: {"]

@@ -10,7 +10,7 @@ from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.chat.passthrough import PassthroughDecoder
+from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
 
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "theirs"}
 DONE = b"data: [DONE]\n\n"

@@ -9,7 +9,7 @@ from tests.wire.streams import events_of, kinds
 from tests.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
-from umg_grpc.wire.messages.passthrough import PassthroughDecoder
+from umg_grpc.wire.messages.passthrough_stream import PassthroughDecoder
 
 SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours, longer")
 WORDS = ["a", '"model":"theirs"', "\n\nevent: message_stop\ndata: {}\n\n", "event: error", "\U0001f600\u2028", "{}", ""]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_lists import MODEL_LISTS, decode_anthropic, decode_gemini, decode_openai, model_list
+from umg_grpc.wire.provider_model_lists import MODEL_LISTS, decode_anthropic, decode_gemini, decode_openai, model_list
 
 
 @dataclass(frozen=True)
