@@ -49,5 +49,5 @@ def required_scopes(method: str) -> frozenset[str] | None:
 
 
 def model_operations(operations: frozenset[str]) -> "frozenset[pb.ModelOperation.ValueType]":
-    """Return the operations of models that a key with these operations may use."""
+    """Return the operations of models that a key may use. `operations`: those of `OPERATIONS` that the key permits."""
     return frozenset(chain.from_iterable(OPERATIONS[name] for name in operations))

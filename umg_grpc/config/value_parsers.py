@@ -67,8 +67,8 @@ def duration(document: Document, path: Path, text: str) -> int:
 
 
 def family(document: Document, path: Path, text: str | None) -> str | None:
-    """Return the name of a family, also of one without rules. Reports a known family in another letter case, like
-    `famo`.
+    """Return the name of a family of models unchanged; None if absent. Add a problem to the document for a known family
+    in another letter case, like `famo`, and for invalid characters. Unknown families are valid.
     """
     families = (*FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES)
     spelling = next((known for known in families if text is not None and text.lower() == known.lower()), text)

@@ -1,4 +1,4 @@
-"""Decoding of providers' model lists: one shape for each family of protocols, read leniently."""
+"""Decoding of the lists of models that providers answer: one shape for each family of protocols, read leniently."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

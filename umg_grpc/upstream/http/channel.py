@@ -1,5 +1,5 @@
-"""Connection settings of a channel to its provider: key, address and deadlines. The codecs build and parse the
-bodies.
+"""Base of all channels over HTTP: the endpoint of each call (address and key), the request that is sent to it, and the
+record of its outcome. The codecs build and parse the bodies.
 """
 
 import asyncio

@@ -70,7 +70,9 @@ class Exchange:
         self._loop = connection.loop
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write a long request as fast as the provider reads it, and until the provider has responded."""
+        """Write a long request, as fast as the provider reads it. Stop early if the provider responds before it has the
+        whole request, or the connection breaks.
+        """
         connection = self._connection
         connection.sending = True  # a response before the end of the request leaves the connection unusable
         connection.transport.write(head)

@@ -182,7 +182,9 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
 
 
 def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
-    """Encode an entry of `logprobs.content`."""
+    """Encode a token with its log probability: as an entry of `logprobs.content`, with its alternatives in
+    `top_logprobs`, or as one of these alternatives if `nested`.
+    """
     encoded: JsonObject = {"token": entry.token, "logprob": entry.logprob}
     encoded["bytes"] = list(entry.raw_bytes) if entry.HasField("raw_bytes") else None
     if not nested:

@@ -14,14 +14,14 @@ from umg_grpc.wire.core.json import NonEmpty, PositiveWhole, Whole
 
 
 class ContentPart(Struct, kw_only=True):
-    """Part of a turn of `contents`: exactly one of the two."""
+    """Part of a turn of `contents`: either a text or an image."""
 
     text: str | None = None
     image: NonEmpty | None = None
 
 
 class ContentItem(Struct, kw_only=True):
-    """Turn of `contents`."""
+    """Member of `contents`: one turn of a conversation."""
 
     role: Literal["user", "model"] = "user"
     parts: Annotated[list[ContentPart], Meta(min_length=1)]

@@ -1,4 +1,4 @@
-"""Encoding of a canonical request as the fields of a provider's messages body."""
+"""Encoding of a canonical request as the body of a messages provider: its prompt, tools and options."""
 
 from typing import assert_never
 

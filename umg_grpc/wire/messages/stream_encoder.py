@@ -104,7 +104,7 @@ class StreamEncoder:
         return b"".join(frames)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield all bytes of `close` at once, see `text_format.StreamEncoder`."""
+        """Yield the result of `close` as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:

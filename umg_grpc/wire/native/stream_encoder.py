@@ -117,7 +117,7 @@ class StreamEncoder:
         return b"".join(lines)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield all bytes of `close` at once, see `text_format.StreamEncoder`."""
+        """Yield the result of `close` as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -347,7 +347,7 @@ class ArrayEncoder:
         return last + (b"]" if self._begun else b"[]")
 
     def closing(self) -> Iterator[bytes]:
-        """Yield all bytes of `close` at once, see `text_format.StreamEncoder`."""
+        """Yield the result of `close` as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:

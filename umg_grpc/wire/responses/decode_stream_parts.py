@@ -1,4 +1,6 @@
-"""Parts of a provider's stream as canonical events: their starts, content that arrives late, their ends."""
+"""Decoding of the parts of a provider's stream: deltas, content that only the complete item has, and ends, as canonical
+events.
+"""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -54,7 +56,7 @@ class Streamed:
 
 
 class PartEmitter(PartEvents):
-    """Emitter of the events of one response's parts."""
+    """Emitter of the canonical events of one response's parts, while its stream is decoded."""
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
         """Yield the event that ends the part, unless it has ended."""

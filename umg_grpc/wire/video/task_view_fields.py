@@ -1,4 +1,6 @@
-"""Parts of the views of a task that the entries share: words of the states, times, results."""
+"""Fields of tasks that the answers of several entries share: words of the states, times, addresses of the results, and
+the reason of a failure.
+"""
 
 from collections.abc import Mapping
 from typing import TypeAlias

@@ -62,7 +62,7 @@ class AccessKeySigner:
         }
 
     def discard(self) -> bool:
-        """Return False: each request has a signature of its own."""
+        """Return False: no credentials are cached, since each request has a signature of its own."""
         return False
 
     def _key(self, date: str) -> bytes:

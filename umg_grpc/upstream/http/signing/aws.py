@@ -69,7 +69,7 @@ class AwsSigner:
         return f"{ALGORITHM} Credential={self._access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
 
     def discard(self) -> bool:
-        """Return False: each request has a signature of its own."""
+        """Return False: no credentials are cached, since each request has a signature of its own."""
         return False
 
 

@@ -56,7 +56,7 @@ class CachedTokenSigner(ABC):
         return self.header(self.token)
 
     def discard(self) -> bool:
-        """Discard the cached token, except one that was made just now."""
+        """Discard the cached token, except one that was made just now. Return False for this one."""
         if self._renewal and self._now() - self._made < NEW_SECONDS:
             return False
         self._renewal = 0.0

@@ -136,7 +136,7 @@ class Item(Struct):
 
 
 class Answer(Struct):
-    """Answer of the provider."""
+    """Body of an answer: images and usage, or an error."""
 
     created: float | None = None
     data: list[Item] | None = None

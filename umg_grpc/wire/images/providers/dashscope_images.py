@@ -196,7 +196,7 @@ class Usage(Struct):
 
 
 class Answer(Struct):
-    """Answer of the provider."""
+    """Body of an answer: output and usage, or the code and message of an error."""
 
     output: Output | None = None
     usage: Usage | None = None

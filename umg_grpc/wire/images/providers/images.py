@@ -46,8 +46,9 @@ FORMATS = ("images",)
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Return the call: a generation, or an edit if there are input images. `response_format` is not sent, which the
-    provider rejects, except for variations. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """Return the call of the provider: a variation, an edit (also a generation with input images), or a generation.
+    Only variations have `response_format`, which the provider rejects in all others. Raise UmgError(INVALID_FIELD,
+    UNTRANSLATABLE).
     """
     report = Report()
     flat = flatten(request, report)

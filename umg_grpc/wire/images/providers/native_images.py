@@ -143,7 +143,7 @@ class Feedback(Struct, rename="camel"):
 
 
 class Answer(Struct, rename="camel"):
-    """Answer of the provider."""
+    """Body of an answer: candidates and usage, the reason why the prompt was blocked, or an error."""
 
     candidates: list[Candidate] | None = None
     prompt_feedback: Feedback | None = None

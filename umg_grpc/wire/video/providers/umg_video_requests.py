@@ -1,4 +1,4 @@
-"""Submissions to a second gateway: the bodies of the entries of the video document."""
+"""Submissions to a provider that is a second gateway, by the entry that the caller used: its path and its body."""
 
 from collections.abc import Callable, Mapping
 
