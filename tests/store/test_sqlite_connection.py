@@ -1,4 +1,4 @@
-"""Connections to SQLite: what is left of a step whose caller is cancelled."""
+"""Connections to SQLite: a cancelled caller leaves neither a thread nor a part of its transaction."""
 
 import asyncio
 import threading
