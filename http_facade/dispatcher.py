@@ -17,6 +17,7 @@ from http_facade.grpc_calls import response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.handlers import LazyHandler, MakeHandler, handler
 from http_facade.json_response import WholeResponse
+from http_facade.request_bodies import declared_bytes
 from http_facade.response_head import SentResponse, begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
@@ -124,7 +125,7 @@ class Dispatcher:
         """Answer `Expect: 100-continue` with 100 Continue, unless the body is longer than the limit."""
         waits = request.headers[hdrs.EXPECT].lower() == "100-continue" and request.version >= HttpVersion11
         transport, limit = request.transport, self._settings.body_limit_bytes
-        if transport is not None and waits and (request.content_length or 0) <= limit:
+        if transport is not None and waits and declared_bytes(request) <= limit:
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _check_connection_limit(self, exchange: Exchange, route: Route | None) -> None:

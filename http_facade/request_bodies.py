@@ -114,7 +114,7 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accept
         message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)
     if (body := exchange.body) is None:
-        if (request.content_length or 0) > limit_bytes:
+        if declared_bytes(request) > limit_bytes:
             exchange.is_body_unread = True
             raise too_large(limit_bytes)
         body = await _upload(exchange, limit_bytes, seconds)
@@ -124,6 +124,11 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accept
     if len(body) > limit_bytes:
         raise too_large(limit_bytes)
     return body
+
+
+def declared_bytes(request: web.BaseRequest) -> int:
+    """Return the length of the body by the headers; 0 for none. `int` refuses as many zeros as the parser accepts."""
+    return int(request.headers.get(hdrs.CONTENT_LENGTH, "").lstrip("0") or 0)
 
 
 async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes:

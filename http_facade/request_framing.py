@@ -6,7 +6,7 @@ HEADERS_END, LINE_END = b"\r\n\r\n", b"\r\n"
 _LENGTH, _CODING, _UPGRADE = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nupgrade:"
 _EXPECT = b"\r\nexpect:"
 MAX_LENGTH_DIGITS = 20
-"""Most digits of a length that the HTTP parser accepts, which is a number of 64 bits."""
+"""Most digits, after zeros, of a length that the HTTP parser accepts, which is a number of 64 bits."""
 
 
 def split_request(data: bytes) -> tuple[bytes, bytes] | None:
@@ -87,4 +87,5 @@ class RequestFraming:
 def _parse_length(value: bytes) -> float:
     """Return the value of a header `Content-Length`; infinity for a value that the HTTP parser rejects."""
     length = value.strip(b" \t")
-    return int(length) if length.isdigit() and len(length) <= MAX_LENGTH_DIGITS else inf
+    digits = length.lstrip(b"0") or b"0"  # the parser accepts any number of zeros, `int` does not
+    return int(digits) if length.isdigit() and len(digits) <= MAX_LENGTH_DIGITS else inf

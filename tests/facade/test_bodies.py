@@ -123,6 +123,16 @@ async def test_a_body_of_exactly_the_limit_is_read(face: Face) -> None:
             assert answer.status == status
 
 
+@pytest.mark.parametrize("expect", [b"", b"expect: 100-continue\r\n"], ids=["at once", "after 100 Continue"])
+async def test_a_length_may_begin_with_more_zeros_than_python_reads(face: Face, expect: bytes) -> None:
+    reader, writer = await face.raw()
+    head = b"POST %b HTTP/1.1\r\nhost: x\r\n%bcontent-length: %b%d\r\n\r\n"
+    writer.write(head % (CHAT.encode(), expect, b"0" * 5000, len(GOOD)))
+    assert await face.alive() == 200  # a round trip later the headers were read
+    writer.write(GOOD)
+    assert b" 200 OK\r\n" in await reader.readuntil(b"200 OK\r\n")
+
+
 async def test_a_client_receives_the_refusal_while_it_sends_a_huge_body(face: Face) -> None:
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), HUGE))
