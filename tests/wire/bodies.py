@@ -10,7 +10,7 @@ Draw = Callable[[Random, int], object]
 
 DRAWN = 2000
 """Bodies of one format."""
-DEEPEST = 5
+DEEPEST = 10
 """Depth from which lists and objects contain no more than they must."""
 NUMBERS = (-3, -2.5, -2, -1, 0, 1, 2, 2.5, 3, 20, 21, 50.0, 51, 128, 129, 100.5, 1024, 1025, 2**31, 2**63, 1e300)
 TEXTS = (

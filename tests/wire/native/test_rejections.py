@@ -41,6 +41,7 @@ REJECTIONS = [
     Rejection("parts of another type", "contents[0].parts", {"contents": [{"parts": 3}]}),
     Rejection("a text of another type", f"{PART}.text", part({"text": 3}), message="expected a string"),
     Rejection("an empty part", PART, part({}), message="says nothing"),
+    Rejection("a part by the codec's name of unknown ones", PART, part({"(opaque)": "x"}), message="says nothing"),
     Rejection("a part with only a thought", PART, part({"thought": True})),
     Rejection("a part that is two things", PART, part({"text": "a", "functionCall": {"name": "f"}}), message="text and function_call"),
     Rejection("a blob without data", f"{PART}.inlineData.data", part({"inlineData": {"mimeType": "image/png"}}), MISSING),

@@ -183,6 +183,12 @@ def test_a_tool_result_is_decoded_by_its_keys(case: Result) -> None:
     assert msgspec.json.decode(returned.result_json) == case.response
 
 
+@pytest.mark.parametrize("kind", ["newKind", "opaque"])
+def test_a_part_of_an_unknown_kind_is_kept(kind: str) -> None:
+    [turn] = decoded(contents=[{"parts": [{kind: 1}]}]).messages
+    assert turn.parts == [pb.Part(opaque=pb.OpaquePart(format="native", type=kind, json=f'{{"{kind}":1}}'))]
+
+
 def test_base64_is_decoded_in_both_alphabets() -> None:
     data = b"\xff\xef\xbe>"
     for spelled in (

@@ -87,7 +87,7 @@ def resolution(level: str | None) -> str:
 
 
 def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
-    if is_present(part.opaque):
+    if bytes(part.opaque).startswith(b"{"):  # otherwise a caller's own member of this name
         target.opaque.format, target.opaque.json = "native", str(part.opaque, "utf-8")
         target.opaque.type = kind_of(part.opaque)
     elif part.thought and part.thought_signature:

@@ -128,6 +128,8 @@ def _struct(kind: type) -> _Struct:
     fields = dict[str, tuple[str, _Plan]]()
     if isinstance(info, inspect.StructType):
         for member in info.fields:
+            if member.encode_name == OPAQUE:
+                continue  # set here; in a caller's body it is a field like any unknown one
             fields[member.name] = fields[member.encode_name] = (member.encode_name, _plan(member.type))
     kinds = {name for key, (name, _) in fields.items() if key in schema.KINDS} if kind is schema.Part else set[str]()
     return _Struct(kind, fields, frozenset(key for key, (name, _) in fields.items() if name in kinds))
