@@ -116,7 +116,7 @@ class Answer(msgspec.Struct, eq=False):
         call.list_dropped(response)
         if response.HasField("usage"):
             call.facts.usage = response.usage
-        if call.facts.usage is None or (self.keeps_all and self.stores_any):
+        if call.facts.usage is None or self.stores_any:
             read = await self._read(response)
             if call.facts.usage is None:
                 call.facts.usage = await self.estimate(read)

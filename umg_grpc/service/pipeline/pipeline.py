@@ -16,7 +16,7 @@ from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
-from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
+from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.cost_bounds import cost_bound
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -154,9 +154,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         if access.only_target is not None and access.router is router:  # else a reload has replaced the channels
             targets = [access.only_target]
         else:
-            targets = list(router.channels(model.id, self._operation, preferences))
-        shared, is_single = context.shared, len(targets) == 1
-        plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, shared, shared.limiters, is_single)
+            targets = router.channels(model.id, self._operation, preferences)
+        plan = plan_attempts(targets, encoder, context.shared)
         return FailoverLoop(call, model, admitted.request.model, plan)
 
     async def _validate(self, message: Message) -> None:

@@ -110,7 +110,7 @@ class StreamedAnswer:
         answer, call = self._answer, self._answer.admitted.call
         if self._aggregator is None:
             return []
-        if call.facts.usage is None or (answer.keeps_all and answer.stores_any):
+        if call.facts.usage is None or answer.stores_any:
             response = await _aggregate(self._aggregator)
             if call.facts.usage is None:
                 call.facts.usage = _scale(await answer.estimate(response), self._aggregator)
