@@ -1,5 +1,7 @@
 """Successful responses with one JSON body, with which nearly all calls end."""
 
+from typing import ClassVar
+
 import msgspec
 from aiohttp import hdrs
 
@@ -15,7 +17,7 @@ class WholeResponse(msgspec.Struct, eq=False):
     headers: dict[str, str]
     """Headers of its own, without the common ones of all responses."""
     body: bytes
-    status: int = 200
+    status: ClassVar[int] = 200
 
     async def send(self, exchange: Exchange) -> SentResponse:
         """Send the response, and wait until the client has read nearly all of it or is disconnected. Return the
