@@ -16,7 +16,7 @@ from umg_grpc.upstream.http1.connection import Connection as ProviderConnection
 
 ROOT = DOCS.parent
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
-MAX_FUNCTIONS = 12
+MAX_FUNCTIONS = 11
 ANSWER = b'data: {"id": "1", "choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n'
 
 
