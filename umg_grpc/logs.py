@@ -134,7 +134,7 @@ _is_set = partial(is_not, None)
 
 
 class JsonLine:
-    """Processor that encodes an event as one line of JSON, in one step for speed: every call has a line."""
+    """Processor that encodes an event as one line of JSON, in one step for speed."""
 
     def __init__(self) -> None:
         self._timestamper = Timestamper()

@@ -1,7 +1,7 @@
 """Routing: from a model id to the channels that serve it. Pure, except for the round-robin state.
 
-Modules: `router` resolves models and selects channels, `order` ranks the channels of a call, `target` describes the
-operations of a channel for a model, `public_model` the model as listed to callers.
+Modules: `router` resolves models and selects channels, `channel_order` ranks the channels of a call, `channel_target`
+describes the operations of a channel for a model, `public_model` the model as listed to callers.
 """
 
 from umg_grpc.config.channels import PROTOCOLS

@@ -240,12 +240,12 @@ def test_the_child_does_not_outlive_a_gateway_that_was_killed() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = next(int(line.split()[1]) for line in parent.stdout if line.startswith("pid "))
-        llama_server = os.pidfd_open(pid)
+        child = os.pidfd_open(pid)
         try:
             parent.kill()
-            assert gone(llama_server)
+            assert gone(child)
         finally:
-            os.close(llama_server)
+            os.close(child)
 
 
 def test_the_child_ends_with_its_stdin_even_where_the_kernel_has_no_other_sign() -> None:
