@@ -1,4 +1,4 @@
-"""Connections to SQLite: a cancelled caller leaves neither a thread nor a part of its transaction."""
+"""Connections to SQLite: the effects of a step whose caller is cancelled."""
 
 import asyncio
 import threading
