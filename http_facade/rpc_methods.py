@@ -46,7 +46,7 @@ class Method:
     def _from_json(self, body: bytes) -> Message:
         try:
             return json_format.Parse(body, self.request())
-        except json_format.ParseError as error:
+        except (json_format.ParseError, UnicodeDecodeError) as error:
             why = str(error)[:MAX_ERROR_CHARACTERS]
         name = self.request.DESCRIPTOR.full_name
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")

@@ -160,6 +160,7 @@ REFUSALS = [
     Refusal("a method that the service lacks", 404, "unimplemented", "it has Generate,", method=f"{GENERATION}/Nothing"),
     Refusal("a service that the schema lacks", 404, "unimplemented", "no such path", method="/umg.v1.NoService/Do"),
     Refusal("no JSON", 400, "invalid_argument", "JSON of a umg.v1.GenerateRequest", body=b"{"),
+    Refusal("no UTF-8", 400, "invalid_argument", "JSON of a umg.v1.GenerateRequest", body=b"\xff"),
     Refusal("an unknown field", 400, "invalid_argument", 'no field named "modle"', body=b'{"modle": "m"}'),
     Refusal("another version", 400, "invalid_argument", "version 1", headers={"connect-protocol-version": "2"}),
     Refusal("a timeout that is no number", 400, "invalid_argument", "whole milliseconds", headers={"connect-timeout-ms": "1s"}),
