@@ -26,6 +26,8 @@ TEXTS = (
     "http://h/i.png",
     "aGk=",
 )
+NAMES = (*TEXTS, *map(str, range(60)))
+"""Names of the members of a map; 64 members are the most that any map may have."""
 
 
 def one_of(*values: object) -> Draw:
@@ -42,8 +44,12 @@ def a_list(draw: Draw, most: int) -> Draw:
 
 def a_map(draw: Draw, most: int) -> Draw:
     return lambda random, depth: {
-        random.choice(TEXTS): draw(random, depth + 1) for _ in range(_count(random, depth, most))
+        name: draw(random, depth + 1) for name in random.sample(NAMES, _count(random, depth, most))
     }
+
+
+def a_full_map(draw: Draw) -> Draw:
+    return lambda random, _: {name: draw(random, DEEPEST) for name in NAMES}
 
 
 def _count(random: Random, depth: int, most: int) -> int:
@@ -98,7 +104,8 @@ class Bodies:
             case inspect.ListType() | inspect.CollectionType():
                 return a_list(self._of(info.item_type), 2)
             case inspect.DictType():
-                return either(a_map(self._of(info.value_type), 3), MAP)
+                value = self._of(info.value_type)
+                return either(a_map(value, 3), a_full_map(value), MAP)
             case inspect.LiteralType():
                 return one_of(*info.values, *info.values, *info.values, "other")
             case inspect.IntType() | inspect.FloatType():

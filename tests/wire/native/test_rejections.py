@@ -90,6 +90,7 @@ REJECTIONS = [
     Rejection("an unknown threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "SOME"}]}),
     Rejection("no threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT"}]}, MISSING),
     Rejection("a label that is no text", "labels", {"labels": {"a": 3}}),
+    Rejection("65 labels", "labels", {"labels": dict.fromkeys(map(str, range(65)), "a")}),
     Rejection("a cache of another type", "cachedContent", {"cachedContent": 3}),
     Rejection("instructions of another type", "systemInstruction", {"systemInstruction": 3}),
 ]  # fmt: skip

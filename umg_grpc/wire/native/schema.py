@@ -291,7 +291,7 @@ class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=T
     tool_config: ToolConfig | None = None
     safety_settings: list[SafetySetting] | None = None
     cached_content: str | None = None
-    labels: dict[str, str] | None = None
+    labels: Annotated[dict[str, str], Meta(max_length=64)] | None = None
     service_tier: str | None = None
     store: bool | None = None
     model: str | None = None
