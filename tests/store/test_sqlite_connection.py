@@ -22,7 +22,7 @@ async def test_a_cancelled_connect_leaves_no_thread(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(sqlite_connection, "_configure", wait)
     others = set(threading.enumerate())
-    connecting = asyncio.create_task(sqlite_connection.connect(tmp_path / "file"))
+    connecting = asyncio.create_task(sqlite_connection.Connector(tmp_path / "file").connect())
     await reached.wait()
     (thread,) = set(threading.enumerate()) - others
     connecting.cancel()
@@ -54,3 +54,23 @@ async def test_a_cancelled_statement_leaves_nothing_of_its_transaction(tmp_path:
     async with store.read() as session:
         assert list(await session.scalars(text("SELECT name FROM names"))) == ["b"]
     await store.aclose()
+
+
+async def test_the_statement_of_a_cancelled_caller_has_ended_when_the_store_is_closed(tmp_path: Path) -> None:
+    others, begun = set(threading.enumerate()), asyncio.Event()
+    store = await open_store(SQLITE, tmp_path)
+
+    async def read() -> None:
+        async with store.read() as session:
+            await session.execute(text("SELECT 1"))
+            begun.set()
+            await session.execute(text(SLOW))
+
+    reading = asyncio.create_task(read())
+    await begun.wait()
+    (thread,) = {thread for thread in set(threading.enumerate()) - others if "_connection_worker" in thread.name}
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await store.aclose()
+    assert not thread.is_alive()

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, event, make_url, text
@@ -14,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
-from umg_grpc.store.sqlite_connection import BUSY_SECONDS, connect
+from umg_grpc.store.sqlite_connection import BUSY_SECONDS, Connector
 
 WAL_RETRY_SECONDS = 0.02  # interval of retries for the only lock for which SQLite's own timeout has no effect
 CONNECT_SECONDS = 5
@@ -27,8 +26,10 @@ MIGRATION_LOCK_SECONDS = 60
 class Store:
     """Database sessions, from `open_store` to `aclose`."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, connector: Connector | None = None) -> None:
+        """Take the engine and, for SQLite, the connector that it uses."""
         self._engine = engine
+        self._connector = connector
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
         # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
@@ -55,6 +56,8 @@ class Store:
     async def aclose(self) -> None:
         """Close every connection."""
         await self._engine.dispose()
+        if self._connector is not None:
+            await self._connector.aclose()
 
 
 async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:
@@ -68,24 +71,27 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
         place = str(data_dir / SQLITE_FILE)
         if not create and not (data_dir / SQLITE_FILE).exists():
             raise _no_database(str((data_dir / SQLITE_FILE).absolute()))
-        engine = _sqlite_engine(data_dir)
+        connector = Connector(data_dir / SQLITE_FILE)
+        engine = _sqlite_engine(data_dir, connector)
+        store = Store(engine, connector)
     else:
         url = _postgresql_url(database)
         place = f"{url.host or url.query.get('host', 'localhost')}/{url.database or ''}"
         engine = _postgresql_engine(url)
+        store = Store(engine)
     try:
         await _migrate(engine, create=create)
     except NoDatabaseError:
-        await engine.dispose()
+        await store.aclose()
         raise _no_database(place) from None
     except NewerDatabaseError as error:
-        await engine.dispose()
+        await store.aclose()
         raise StoreError(f"the database {place} {error}") from None
     except (SQLAlchemyError, OSError, TimeoutError) as error:
-        await engine.dispose()
+        await store.aclose()
         cause = error.orig if hasattr(error, "orig") and error.orig else error
         raise StoreError(f"cannot open the database {place}: {str(cause).strip()}") from error
-    return Store(engine)
+    return store
 
 
 async def postgresql_state(database: str) -> tuple[str, float]:
@@ -135,7 +141,7 @@ async def _use_wal(engine: AsyncEngine) -> None:
             await asyncio.sleep(WAL_RETRY_SECONDS)
 
 
-def _sqlite_engine(data_dir: Path) -> AsyncEngine:
+def _sqlite_engine(data_dir: Path, connector: Connector) -> AsyncEngine:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -145,7 +151,7 @@ def _sqlite_engine(data_dir: Path) -> AsyncEngine:
     except OSError as error:
         raise StoreError(f"cannot make the database in {data_dir}: {error.strerror}") from None
     url = URL.create("sqlite+aiosqlite", database=str(data_dir / SQLITE_FILE))
-    engine = create_async_engine(url, async_creator=partial(connect, data_dir / SQLITE_FILE), hide_parameters=True)
+    engine = create_async_engine(url, async_creator=connector.connect, hide_parameters=True)
 
     @event.listens_for(engine.sync_engine, "begin")
     def begin(connection: Connection) -> None:

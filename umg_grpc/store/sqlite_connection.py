@@ -1,10 +1,13 @@
 """Connections to SQLite, each with a thread of its own, in which a statement is one step."""
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, Self, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import aiosqlite
 
@@ -16,6 +19,7 @@ Result: TypeAlias = tuple[Description | None, list[Any], int, int | None]
 
 STATEMENTS = 32  # compiled statements cached by a connection; a large one takes 100 KB
 BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
+CLOSE_SECONDS = 5  # longest wait for the statement of a cancelled caller
 SETTINGS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA synchronous=NORMAL",  # with WAL: no loss if the process dies, no corruption after a power cut
@@ -71,7 +75,8 @@ class Connection(aiosqlite.Connection):
 
     def __init__(self, file: Path) -> None:
         super().__init__(partial(_open, file), iter_chunk_size=64)
-        self._thread.daemon = True
+        self.thread: Thread = self._thread
+        self.thread.daemon = True
 
     def cursor(self) -> Cursor:  # type: ignore[override]  # SQLAlchemy uses no more of one than this has
         """Return a cursor, for `async with`."""
@@ -83,16 +88,32 @@ class Connection(aiosqlite.Connection):
         return result
 
 
-async def connect(file: Path) -> aiosqlite.Connection:
-    """Connect to a file. Raise sqlite3.Error."""
-    connection = Connection(file)
-    await connection
-    try:
-        await connection.run(_configure)
-    except BaseException:  # also if the caller is cancelled
-        connection.stop()
-        raise
-    return connection
+class Connector:
+    """Connector to a file, from its creation to `aclose`."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._threads = WeakSet[Thread]()
+
+    async def connect(self) -> aiosqlite.Connection:
+        """Connect to the file. Raise sqlite3.Error."""
+        connection = Connection(self._file)
+        self._threads.add(connection.thread)
+        await connection
+        try:
+            await connection.run(_configure)
+        except BaseException:  # also if the caller is cancelled
+            connection.stop()
+            raise
+        return connection
+
+    async def aclose(self) -> None:
+        """Wait until the threads of all connections, which are closed, have ended. That of a cancelled caller is closed
+        after its statement, whose result the thread passes to the event loop; it cannot after the end of the loop.
+        """
+        for thread in [*self._threads]:
+            if thread.is_alive():
+                await asyncio.to_thread(thread.join, CLOSE_SECONDS)
 
 
 def _open(file: Path) -> sqlite3.Connection:
