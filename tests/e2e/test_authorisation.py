@@ -28,7 +28,7 @@ from tests.e2e.authorisation import (
     call_over_http,
     request_of,
 )
-from tests.support.gateways import Running, running
+from tests.support.gateways import Running, revoke, running
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.permissions import ADMIN, OPERATIONS
 
@@ -110,7 +110,7 @@ async def _secrets(gateway: Running) -> dict[str, str]:
         "no administrator": (await keys.create("no administrator"))[1],
         "everything": (await keys.create("everything", administrator=True))[1],
     }
-    await keys.revoke("revoked")
+    await revoke(gateway.service, "revoked", secrets["revoked"])
     await keys.create("another")
     for scopes in ({scope} for scope in SHAPES.values()), SERVICES.values():
         for without in scopes:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.spec.callers import frames_of
 from tests.support.callers.api import ApiClient, Reply
-from tests.support.gateways import KEY
+from tests.support.gateways import KEY, revoke
 from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -169,7 +169,7 @@ async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: ApiCli
     earlier = Keys(gateway.server.service.store, now=lambda: past - timedelta(hours=1))
     _, expired = await earlier.create(f"expired {operation.id}", expire_time=past)
     key, revoked = await keys.create(f"revoked {operation.id}")
-    await keys.revoke(key.key_id)
+    await revoke(gateway.server.service, key.key_id, revoked)
     for secret in (expired, revoked):
         refused(operation, await operation.call(gateway, {"authorization": f"Bearer {secret}"}))
 

@@ -1,15 +1,18 @@
 """Complete gateways of a config, on free ports, for tests that call them as callers do."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from tests.support.databases import create_database
+from umg_grpc.access.keys import Keys
 from umg_grpc.cli.serve import gateway
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, Config, parse
+from umg_grpc.errors import UmgError
 from umg_grpc.server import Service
 from umg_grpc.store.database_kinds import SQLITE
 
@@ -54,6 +57,15 @@ async def running(
         assert state.http is not None
         scheme = "https" if parsed.tls is not None else "http"
         yield Running(f"{scheme}://{state.http}", str(state.grpc), state.service)
+
+
+async def revoke(service: Service, reference: str, secret: str) -> None:
+    """Revoke a key, and wait until the gateway rejects it: a load of all keys may have read it just before."""
+    await Keys(service.store).revoke(reference)
+    async with asyncio.timeout(30):
+        with suppress(UmgError):
+            while await service.authenticator.authenticate(secret):  # noqa: ASYNC110  # no event reports it
+                await asyncio.sleep(0.05)
 
 
 def channel(name: str, protocol: str, base_url: str, model: str, upstream: str = "", family: str = "") -> str:
