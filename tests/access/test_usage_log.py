@@ -15,7 +15,7 @@ from umg_grpc.store.usage_records import UsageRecord
 async def _until_waiting(log: UsageLog, count: int) -> None:
     async with asyncio.timeout(30):
         while log.waiting_writes != count:  # noqa: ASYNC110  # no event reports the end of a write
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # leaves the processor to the writer
 
 
 async def test_records_wait_from_the_first_failed_step_of_a_write(postgres: Postgres, tmp_path: Path) -> None:

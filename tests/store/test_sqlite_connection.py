@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store import open_store, sqlite_connection
 from umg_grpc.store.database_kinds import SQLITE
@@ -33,22 +35,28 @@ async def test_a_cancelled_connect_leaves_no_thread(tmp_path: Path, monkeypatch:
     assert not thread.is_alive()
 
 
-async def test_a_cancelled_statement_leaves_nothing_of_its_transaction(tmp_path: Path) -> None:
-    store, begun = await open_store(SQLITE, tmp_path), asyncio.Event()
-    async with store.write() as session:
-        await session.execute(text("CREATE TABLE names (name TEXT)"))
+async def _cancel_slow_statement(opened: AbstractAsyncContextManager[AsyncSession], first: str) -> None:
+    """Execute a first statement in the session, and cancel the caller of a second one, which takes long."""
+    begun = asyncio.Event()
 
-    async def write() -> None:
-        async with store.write() as session:
-            await session.execute(text("INSERT INTO names VALUES ('a')"))
+    async def execute() -> None:
+        async with opened as session:
+            await session.execute(text(first))
             begun.set()
             await session.execute(text(SLOW))
 
-    writing = asyncio.create_task(write())
+    executing = asyncio.create_task(execute())
     await begun.wait()
-    writing.cancel()
+    executing.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await writing
+        await executing
+
+
+async def test_a_cancelled_statement_leaves_nothing_of_its_transaction(tmp_path: Path) -> None:
+    store = await open_store(SQLITE, tmp_path)
+    async with store.write() as session:
+        await session.execute(text("CREATE TABLE names (name TEXT)"))
+    await _cancel_slow_statement(store.write(), "INSERT INTO names VALUES ('a')")
     async with store.write() as session:
         await session.execute(text("INSERT INTO names VALUES ('b')"))
     async with store.read() as session:
@@ -57,20 +65,9 @@ async def test_a_cancelled_statement_leaves_nothing_of_its_transaction(tmp_path:
 
 
 async def test_the_statement_of_a_cancelled_caller_has_ended_when_the_store_is_closed(tmp_path: Path) -> None:
-    others, begun = set(threading.enumerate()), asyncio.Event()
+    others = set(threading.enumerate())
     store = await open_store(SQLITE, tmp_path)
-
-    async def read() -> None:
-        async with store.read() as session:
-            await session.execute(text("SELECT 1"))
-            begun.set()
-            await session.execute(text(SLOW))
-
-    reading = asyncio.create_task(read())
-    await begun.wait()
     (thread,) = {thread for thread in set(threading.enumerate()) - others if "_connection_worker" in thread.name}
-    reading.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reading
+    await _cancel_slow_statement(store.read(), "SELECT 1")
     await store.aclose()
     assert not thread.is_alive()

@@ -65,7 +65,7 @@ async def revoke(service: Service, reference: str, secret: str) -> None:
     async with asyncio.timeout(30):
         with suppress(UmgError):
             while await service.authenticator.authenticate(secret):  # noqa: ASYNC110  # no event reports it
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)  # leaves the processor to the gateway, which looks the key up again
 
 
 def channel(name: str, protocol: str, base_url: str, model: str, upstream: str = "", family: str = "") -> str:
