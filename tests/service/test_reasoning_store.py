@@ -32,7 +32,7 @@ CHANNEL = "main"
 UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
 MEGABYTE = 2**20
 PATIENCE_SECONDS = 30.0
-"""Maximum time for a write, which takes milliseconds on an idle machine."""
+"""Maximum time for a read or a write, which takes milliseconds on an idle machine."""
 
 
 @pytest.fixture
@@ -45,7 +45,12 @@ async def opened(
     store: Store, clock: Clock, *, memory_bytes: int = MEGABYTE, bounds: Bounds = UNBOUNDED
 ) -> AsyncIterator[ReasoningStore]:
     reasoning_store = ReasoningStore(
-        store, lifetime=timedelta(days=1), memory_bytes=memory_bytes, bounds=bounds, now=clock
+        store,
+        lifetime=timedelta(days=1),
+        memory_bytes=memory_bytes,
+        bounds=bounds,
+        now=clock,
+        read_seconds=PATIENCE_SECONDS,
     )
     reasoning_store.start()
     try:

@@ -49,12 +49,14 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         memory_bytes: int = MEMORY_BYTES,
         bounds: Bounds = BOUNDS,
         now: Callable[[], datetime] = utc_now,
+        read_seconds: float = READ_SECONDS,
     ) -> None:
-        """Keep entries for `lifetime` since their last use."""
+        """Keep entries for `lifetime` since their last use. A read of the database takes at most `read_seconds`."""
         super().__init__(Retained(store, ReasoningRow, bounds, now))
         self._lifetime = lifetime
         self._memory_bytes = memory_bytes
         self._now = now
+        self._read_seconds = read_seconds
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()  # in order of last use
         self._size = 0
         self._absent: OrderedDict[_Key, datetime] = OrderedDict()  # time until which the database is not read for it
@@ -203,7 +205,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
 
     async def _read_rows(self, owner: str, digests: Collection[str]) -> list[ReasoningRow]:
         try:
-            async with asyncio.timeout(READ_SECONDS):
+            async with asyncio.timeout(self._read_seconds):
                 rows = await self._rows.find(owner, digests)
         except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
             logger.warning("stored reasoning cannot be read", reason=reason_of(error))

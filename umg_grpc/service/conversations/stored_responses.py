@@ -35,8 +35,6 @@ SMALL_BYTES = 64 * 2**10  # size that is compressed in a millisecond; more is co
 PACKED_BYTES = 8 * 2**10  # the same for decompression, whose result may be many times larger
 MAX_NAMED = 500  # maximum number of responses whose items a request names; each needs a read
 
-# Field of each format's body that contains the conversation.
-
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
