@@ -1,1 +1,1 @@
-"""HTTP face: serves the documented HTTP APIs and calls the `umg.v1` services."""
+"""HTTP server of the gateway: decodes requests of the supported HTTP APIs and calls the gRPC services of `umg.v1`."""

@@ -1,4 +1,4 @@
-"""Handlers of administration: keys, usage, records of requests and channels."""
+"""Handlers of the administration API over HTTP: API keys, usage, records of past requests, and channels."""
 
 from collections.abc import Awaitable, Callable
 
@@ -18,7 +18,7 @@ from umg_grpc.wire.message_json import from_query, to_json
 
 
 class AdminHandlers:
-    """Handlers of the administration, one method for each operation."""
+    """Handlers of the administration API; `handler` returns the one for an operation."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
@@ -26,7 +26,9 @@ class AdminHandlers:
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
-        """Return the handler of an operation."""
+        """Return the handler of an administration operation, which calls the operation's method of
+        `umg.v1.AdminService`.
+        """
         method = METHODS[shape]
 
         async def handle(exchange: Exchange) -> web.StreamResponse:
@@ -39,12 +41,14 @@ class AdminHandlers:
         return handle
 
     async def _read(self, exchange: Exchange, method: Method) -> Message:
-        """Return the request without the parameters of its path."""
+        """Return the request message from the body or, for operations without a body, from the query. The parameters of
+        the path are not set yet.
+        """
         if (decode := method.decode) is None:
             return from_query(method.request, exchange.request.query.items())
         return await self._bodies.read(exchange, lambda body, *_: decode(body))
 
 
 def _json(body: bytes) -> web.Response:
-    """Return a response that no cache keeps: it may have a secret."""
+    """Return a JSON response with the header `Cache-Control: no-store`, because the body may contain a secret."""
     return web.Response(headers={hdrs.CONTENT_TYPE: JSON, hdrs.CACHE_CONTROL: "no-store"}, body=body)

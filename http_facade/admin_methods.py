@@ -1,4 +1,4 @@
-"""Methods of the administration behind their paths, for the handlers and for clients."""
+"""Table of the administration methods: for each HTTP operation the RPC that it calls and the codec of its bodies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ SELF = "self"
 
 @dataclass(frozen=True)
 class Method:
-    """RPC of `umg.v1.AdminService` behind a path, with the codec of its bodies."""
+    """Method of `umg.v1.AdminService` that an HTTP operation calls, with the functions that read and write its JSON
+    bodies.
+    """
 
     name: str
     request: type[Message]

@@ -1,4 +1,4 @@
-"""HTTP face: the routes of the table, and the runner that serves them."""
+"""HTTP application: puts the routes of the gateway into an aiohttp server and runs it."""
 
 import asyncio
 import ssl
@@ -23,7 +23,7 @@ LINGERING_SECONDS = 30.0  # how long a rejected upload is still read, so that it
 
 @dataclass(frozen=True)
 class App:
-    """Application of the HTTP face. Run it with `make_runner`."""
+    """HTTP application with its routes and settings; `make_runner` returns the server that runs it."""
 
     settings: Settings
     dispatcher: Dispatcher
@@ -35,15 +35,19 @@ def make_app(
     rows: Sequence[Route] = ROUTES,
     make_handler: MakeHandler = handler,
 ) -> App:
-    """Return the application of these routes, which calls the service over `channel`."""
+    """Return the HTTP application that serves the routes `rows` and calls the gRPC services over `channel`.
+
+    `make_handler` returns the handler of each route.
+    """
     return App(settings, Dispatcher(channel, settings, rows, make_handler))
 
 
 class Runner(web.ServerRunner):
-    """Runner that serves clients on our own connections.
+    """HTTP server of an application: listens, serves clients, and drains at a shutdown.
 
-    It cancels the handler of a client that disconnected, and leaves decompression to the face (which has the limit)
-    and the access log to the dispatcher. `cleanup` waits `Settings.drain_seconds` for the answers in flight.
+    A client that disconnects cancels its handler. aiohttp's own decompression and access log are off: the handlers
+    decompress bodies up to a limit, and the dispatcher logs. `cleanup` waits up to `Settings.drain_seconds` for answers
+    in flight.
     """
 
     def __init__(self, app: App) -> None:
@@ -63,8 +67,10 @@ class Runner(web.ServerRunner):
     async def bind(
         self, host: str, port: int, *, share_port: bool = False, tls: Callable[[], ssl.SSLContext] | None = None
     ) -> int:
-        """Bind an address, whose connections wait until `accept`. Return the port. `tls` of the first address applies
-        to all: it returns the TLS context of a new connection. Raises OSError as `listen`.
+        """Bind an address without accepting connections yet: clients wait until `accept` is called. Return the port.
+
+        `tls` returns the TLS context of a new connection; the value of the first call applies to all addresses. Raises
+        OSError if the address cannot be bound.
         """
         if self._listener is None:
             self._connections = Connections(self._make_protocol, self._settings)
@@ -72,17 +78,21 @@ class Runner(web.ServerRunner):
         return await self._listener.bind(host, port, share_port=share_port)
 
     def accept(self) -> None:
-        """Accept connections of the bound addresses."""
+        """Start to accept connections on the addresses bound by `bind`."""
         if self._listener is not None:
             self._listener.accept()
 
     async def shutdown(self) -> None:
-        """Schedule a shutdown error for calls still in flight just before their connections are closed."""
+        """Schedule `cut_off` for shortly before the end of the drain time, so that unfinished calls get an error before
+        their connections are closed.
+        """
         last = max(0.0, self._settings.drain_seconds - LAST_WORDS_SECONDS)
         asyncio.get_running_loop().call_later(last, self.cut_off)
 
     async def cleanup(self) -> None:
-        """Stop accepting connections, end the answers in flight, and close all connections."""
+        """Stop accepting connections, wait for the answers in flight up to the drain time, and close all
+        connections.
+        """
         if self._listener is not None:
             await self._listener.close()
         await super().cleanup()
@@ -100,11 +110,11 @@ class Runner(web.ServerRunner):
         )
 
     def cut_off(self) -> None:
-        """End the calls in flight with a shutdown error."""
+        """End all calls in flight at once with an error that states that the gateway shuts down."""
         for connection in self._connections or ():
             connection.cut_off()
 
 
 def make_runner(app: App) -> Runner:
-    """Return the runner of the application, used by the product and the tests."""
+    """Return the server that runs an application."""
     return Runner(app)

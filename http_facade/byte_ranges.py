@@ -1,4 +1,4 @@
-"""Conditions and ranges of requests for files (RFC 9110, sections 13 and 14)."""
+"""Conditional and range requests for files, for example `If-None-Match` and `Range` (RFC 9110, sections 13 and 14)."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ RANGE = re.compile(r"bytes=(?:(?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})?|-(?P
 
 @dataclass(frozen=True)
 class Representation:
-    """File as its validators describe it."""
+    """Size, entity tag and modification time of a file, by which conditional and range requests are decided."""
 
     size: int
     etag: str
@@ -25,7 +25,7 @@ class Representation:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of every answer with the file."""
+        """Headers that describe the file in every response: `ETag`, `Last-Modified` and `Accept-Ranges`."""
         return {
             hdrs.ETAG: f'"{self.etag}"',
             hdrs.LAST_MODIFIED: format_datetime(self.modify_time.astimezone(UTC), usegmt=True),
@@ -40,9 +40,11 @@ class Representation:
         return since is not None and self.modify_time.replace(microsecond=0) <= since
 
     def select(self, headers: Mapping[str, str]) -> tuple[int, int] | None:
-        """Return the first byte of the part that a request selects, and the exclusive end. None for the whole file:
-        without a range, with several, with one that is not valid, and where `If-Range` names another version. Raise
-        UmgError(RANGE_NOT_SATISFIABLE) for a part that begins at or after the end.
+        """Return the byte range that a request's `Range` header selects: its first byte and its exclusive end.
+
+        None selects the whole file: without the header, with several ranges, with an invalid one, and if `If-Range`
+        names another version of the file. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins after the end
+        of the file.
         """
         wanted = RANGE.fullmatch(headers.get(hdrs.RANGE, "").replace(" ", ""))
         if wanted is None or not self._matches(headers.get(hdrs.IF_RANGE)):

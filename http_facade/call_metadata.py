@@ -1,4 +1,4 @@
-"""Metadata and failures of the calls of methods, as they pass between an HTTP request and the service."""
+"""gRPC metadata of calls by the Connect protocol and gRPC-Web: from HTTP headers to metadata and back."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ RpcMetadata = Iterable[tuple[str, str | bytes]] | None
 
 @dataclass(frozen=True)
 class FailedCall:
-    """Failure of a call, as its caller gets it."""
+    """Error response to a failed RPC: its gRPC status, its HTTP status, its headers and its trailers."""
 
     status: Status
     http_status: int
@@ -28,22 +28,30 @@ class FailedCall:
 
 
 class CallMetadata:
-    """Metadata of the gateway's calls: few names pass, in either direction."""
+    """Converter between HTTP headers and the gRPC metadata of a call. Only the names that the gateway documents are
+    copied.
+    """
 
     def request(self, exchange: Exchange, *, needs_key: bool) -> list[tuple[str, str]]:
-        """Return the metadata of a call for the request. Raise UmgError for a header with an invalid value."""
+        """Return the gRPC metadata of a call from the headers of its HTTP request, without the API key unless
+        `needs_key`.
+
+        Raise UmgError for a header with an invalid value.
+        """
         return (metadata if needs_key else keyless_metadata)(exchange, CONNECT)
 
     def headers(self, initial: RpcMetadata) -> Pairs:
-        """Return the headers of an answer from its initial metadata."""
+        """Return the HTTP response headers from the initial metadata of a call."""
         return tuple(response_headers(initial).items())
 
     def trailers(self, trailing: RpcMetadata) -> Pairs:
-        """Return the trailers of an answer from its trailing metadata: the gateway has none."""
+        """Return the HTTP trailers from the trailing metadata of a call; always empty, since the gateway sends none."""
         return ()
 
     def failed(self, failure: Exception, exchange: Exchange) -> FailedCall:
-        """Return the failure of a call, and note it for the log."""
+        """Return the error response to a call that failed with the exception `failure`; store its reason for the access
+        log.
+        """
         error = explain(failure, exchange, CONNECT)
         exchange.failure = error.name
         headers = dict(error_response(error, CONNECT).headers)

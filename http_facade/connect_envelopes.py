@@ -1,4 +1,6 @@
-"""Envelopes of messages in the Connect protocol and gRPC-Web: flags, the length in four bytes, the message."""
+"""Message envelopes of the Connect protocol and gRPC-Web: a byte of flags, the length in four bytes, and the
+message.
+"""
 
 import asyncio
 import struct
@@ -21,43 +23,46 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class EnvelopedProtocol(Protocol):
-    """Protocol whose messages have envelopes, in one of its encodings."""
+    """Interface of the protocols that send messages in envelopes: the Connect protocol for streams, and gRPC-Web.
+
+    An instance is for one protocol and one encoding of its messages, JSON or protobuf.
+    """
 
     @property
     def in_json(self) -> bool:
-        """Whether messages are in JSON, not in protobuf."""
+        """Whether messages are encoded as JSON; otherwise as protobuf."""
         ...
 
     @property
     def timeout_header(self) -> str:
-        """Name of the header with the caller's timeout."""
+        """Name of the header in which the caller sends the timeout of the call."""
         ...
 
     @property
     def encoding_header(self) -> str:
-        """Name of the header with the compression of the messages."""
+        """Name of the header that names the compression of the messages."""
         ...
 
     def timeout_seconds(self, given: str) -> float:
-        """Return the timeout in the value of its header. Raise UmgError(INVALID_FIELD)."""
+        """Parse the value of the timeout header into seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
         ...
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the envelope that ends an answer."""
+        """Return the last envelope of an answer, which contains the status of the call and its trailers."""
         ...
 
 
 def envelope(message: bytes, flags: int = 0) -> bytes:
-    """Return a message in its envelope."""
+    """Return a message in its envelope: `flags`, the length, and the message."""
     return ENVELOPE.pack(flags, len(message)) + message
 
 
 async def opened_message(body: bytes, encoding: str, header: str, limit_bytes: int) -> bytes:
-    """Return the only message in a body, decompressed up to the limit. `encoding` is the value of `header`.
+    """Return the single message of a request body, taken from its envelope and decompressed to at most `limit_bytes`.
 
-    Raise UmgError: NOT_IMPLEMENTED for a compression that is not served and for another number of messages;
-    MALFORMED_BODY for broken ones; BODY_TOO_LARGE; INTERNAL, as the protocols have it, for a compressed message without
-    a compression.
+    `encoding` is the value of the header `header`. Raise UmgError: NOT_IMPLEMENTED for an unknown compression or for
+    more or fewer messages than one; MALFORMED_BODY for an incomplete envelope; BODY_TOO_LARGE; INTERNAL, as the
+    protocols demand, for a compressed message without a named compression.
     """
     if encoding not in {IDENTITY, *WINDOWS}:
         message = f"send messages uncompressed or with {header}: gzip, not {echo(encoding)}"

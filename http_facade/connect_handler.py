@@ -1,4 +1,4 @@
-"""Handler of the methods of one service by the Connect protocol and by gRPC-Web."""
+"""Handler of RPCs over HTTP: the methods of one gRPC service, called by the Connect protocol or by gRPC-Web."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -36,26 +36,30 @@ OK = Status()
 
 
 class Frames:
-    """Frames that end a stream which a shutdown cuts off."""
+    """Encoder of the error envelope that ends a stream when the gateway shuts down."""
 
     def __init__(self, protocol: EnvelopedProtocol) -> None:
         self._protocol = protocol
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the end of the stream with the error."""
+        """Return the envelope that ends the stream with the error."""
         return self._protocol.end(status_of(error), ())
 
     def release(self) -> None:
-        """Do nothing: no part of the answer is kept."""
+        """Do nothing: this encoder holds no memory for the answer."""
 
 
 class ConnectHandler:
-    """Handler of one route: a service, whose method is in the path."""
+    """Handler of the route of one gRPC service, whose method is named in the path
+    (`/umg.v1.ModelService/ListModels`).
+    """
 
     def __init__(
         self, route: Route, channel: grpc.aio.Channel, settings: Settings, metadata: CallMetadata | None = None
     ) -> None:
-        """Call the service over `channel`, with the metadata of the gateway's calls or other."""
+        """Create a handler that calls the route's service over `channel`. `metadata` converts headers; None for the
+        default.
+        """
         self._service = route.path.split("/")[1]
         self._needs_key = route.needs_key
         self._bodies = BodyReader(route.format, (), channel, settings)
@@ -64,7 +68,7 @@ class ConnectHandler:
         self._methods = methods_of(self._service, channel)
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse:
-        """Return the answer of the method, or stream its answers."""
+        """Call the method in the path. Return its answer, or stream its answers."""
         name = exchange.parameters["rpc"]
         if (method := self._methods.get(name)) is None:
             message = f"{self._service} has no such method; it has {', '.join(self._methods)}"
@@ -84,7 +88,9 @@ class ConnectHandler:
             return self._unary_failed(exchange, failure)
 
     async def _unary(self, exchange: Exchange, method: Method, kind: str) -> web.Response:
-        """Return the answer of a unary call of the Connect protocol."""
+        """Call a method by the unary form of the Connect protocol, whose bodies are bare messages. Return the
+        response.
+        """
         sent = exchange.request.headers
         encoding = sent.get(hdrs.CONTENT_ENCODING, IDENTITY).strip().lower()
         if encoding not in {"", IDENTITY, *WINDOWS}:
@@ -113,7 +119,9 @@ class ConnectHandler:
     async def _stream(
         self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, kind: str
     ) -> web.StreamResponse:
-        """Stream the answers. A failure is in the last envelope, as the protocols have it, even before the first."""
+        """Call a method and stream its answers in envelopes. A failure is sent in the last envelope, with HTTP status
+        200, as both protocols demand.
+        """
         events = EventStream(exchange, Frames(protocol), kind, b"", self._settings)
         async with events:
             headers: Pairs = ()
@@ -132,7 +140,7 @@ class ConnectHandler:
     async def _send(
         self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, events: EventStream
     ) -> Pairs:
-        """Call the method and send its messages. Return the trailers."""
+        """Call the method and send each of its messages in an envelope. Return the trailers of the call."""
         sent = exchange.request.headers
         if isinstance(protocol, connect_protocol.ConnectStream):
             connect_protocol.check_version(sent)
@@ -157,40 +165,51 @@ class ConnectHandler:
         await events.begin(CIMultiDict(self._metadata.headers(await call.initial_metadata())))
 
     def _call(self, exchange: Exchange, method: Method, request: Message, timeout: float | None) -> Any:  # noqa: ANN401  as `Method.call`
-        """Begin a call of the method. Raise UmgError for a header with an invalid value."""
+        """Start the RPC of the method with the request, its metadata and its timeout. Return the grpc call object.
+
+        Raise UmgError for a header with an invalid value.
+        """
         pairs = self._metadata.request(exchange, needs_key=self._needs_key)
         return attach(method.call, None, exchange.known_key)(request, metadata=pairs, timeout=timeout)
 
     def _end_failed(self, exchange: Exchange, protocol: EnvelopedProtocol, failure: Exception) -> tuple[Pairs, bytes]:
-        """Return the headers and the end of a failed answer. A function of its own, so that no variable keeps the
-        error.
+        """Return the response headers and the last envelope of a call that failed.
+
+        It is a separate function so that no variable of the caller keeps the exception alive.
         """
         failed = self._metadata.failed(failure, exchange)
         return failed.headers, protocol.end(failed.status, failed.trailers)
 
 
 def _unsupported_type(kind: str, accepted: Iterable[str]) -> web.Response:
-    """Return the answer to a request whose protocol is not known: plain text, which no protocol takes for its own."""
+    """Return the response 415 to a content type that neither protocol has. Its body is plain text, which no client
+    takes for a message.
+    """
     message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(kind)}"
     return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=message)
 
 
 def _timeout(exchange: Exchange, header: str, parse: Callable[[str], float]) -> float | None:
-    """Return the seconds left of the caller's timeout; None without one. Raise UmgError(INVALID_FIELD)."""
+    """Return the seconds left of the timeout in the header `header`, parsed by `parse`; None without the header.
+
+    Raise UmgError(INVALID_FIELD) for an invalid value.
+    """
     if (given := exchange.request.headers.get(header)) is None:
         return None
     return max(MIN_TIMEOUT_SECONDS, parse(given) - (time.monotonic() - exchange.began_at))
 
 
 def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[str]:
-    """Return the headers of a unary answer, with its trailers under their prefix."""
+    """Return the headers of a unary response; trailers are among them, with the prefix `trailer-` of the Connect
+    protocol.
+    """
     prefixed = ((connect_protocol.TRAILER_PREFIX + name, value) for name, value in trailers)
     return CIMultiDict([(hdrs.CONTENT_TYPE, kind), *headers, *prefixed])
 
 
 @asynccontextmanager
 async def _answers(method: Method, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `Method.call`
-    """Return a context manager over the messages of a call: those of a stream, or the single message of a unary
+    """Return a context manager that yields an iterator over the answers of an RPC: all of a stream, or one of a unary
     method.
     """
     if method.is_stream:

@@ -1,7 +1,7 @@
-"""Connect protocol: its media types, its timeout, the end of a stream, and the bodies of its errors.
+"""Connect protocol: media types, timeout header, end of a stream, and error bodies.
 
-The protocol carries the methods of the schema over plain HTTP, for browsers and HTTP/1.1 clients. A unary method has
-the bare message as its body; a stream has envelopes.
+The protocol carries RPCs over plain HTTP, for browsers and HTTP/1.1 clients. The body of a unary call is the bare
+message; a stream has envelopes.
 """
 
 import base64
@@ -52,18 +52,18 @@ _CODE_STATUS = {
 
 @dataclass(frozen=True)
 class ConnectStream:
-    """Stream of the Connect protocol."""
+    """Streaming form of the Connect protocol, with messages in JSON or in protobuf."""
 
     in_json: bool
     timeout_header: str = TIMEOUT_HEADER
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Return the timeout in the value of its header. Raise UmgError(INVALID_FIELD)."""
+        """Parse the value of the timeout header into seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
         return timeout_seconds(given)
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the envelope that ends a stream, with the error of a failed one."""
+        """Return the last envelope of a stream, which contains the trailers and, after a failure, the error."""
         members: JsonObject = {"error": error_members(status)} if status.code else {}
         if trailers:
             metadata: dict[str, list[str]] = {}
@@ -78,27 +78,29 @@ STREAMS = {"application/connect+json": ConnectStream(in_json=True), "application
 
 
 def http_status(error: UmgError) -> int:
-    """Return the HTTP status of a failed unary call."""
+    """Return the HTTP status with which a unary call of the Connect protocol reports an error."""
     return HTTP_STATUS[error.reason] if error.reason in FACE_CODES else code_status(status_of(error))
 
 
 def code_status(status: Status) -> int:
-    """Return the HTTP status of a gRPC status, as the protocol defines it."""
+    """Return the HTTP status that the Connect protocol defines for a gRPC status."""
     return _CODE_STATUS.get(status_name(status), 500)
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the body of a failed unary call."""
+    """Return the JSON error body of a failed unary call. The second parameter, an HTTP status, is not used."""
     return encode_status(status_of(error))
 
 
 def encode_status(status: Status) -> bytes:
-    """Return the body of a unary call that failed with a gRPC status."""
+    """Return the JSON error body of a unary call that failed with a gRPC status."""
     return msgspec.json.encode(error_members(status))
 
 
 def error_members(status: Status) -> JsonObject:
-    """Return the code, message and details of an error, as both a body and the end of a stream have them."""
+    """Return the JSON members `code`, `message` and `details` of an error, which error bodies and ends of streams
+    share.
+    """
     code = status_name(status).lower().replace("cancelled", "canceled")
     details = [
         {"type": detail.type_url.rpartition("/")[2], "value": _base64(detail.value)} for detail in status.details
@@ -111,13 +113,13 @@ def _base64(value: bytes) -> str:
 
 
 def check_version(headers: Mapping[str, str]) -> None:
-    """Raise UmgError for another version of the protocol."""
+    """Raise UmgError if the headers name another version of the Connect protocol than 1."""
     if (version := headers.get(VERSION_HEADER, "1")) != "1":
         raise invalid(VERSION_HEADER, f"version 1 is served here, not {echo(version)}")
 
 
 def timeout_seconds(given: str) -> float:
-    """Return the timeout in the value of its header. Raise UmgError(INVALID_FIELD)."""
+    """Parse the value of the timeout header into seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
     if not re.fullmatch(r"[0-9]{1,10}", given):
         raise invalid(TIMEOUT_HEADER, f"send whole milliseconds in at most ten digits, not {echo(given)}")
     return int(given) / 1000

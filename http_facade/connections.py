@@ -1,7 +1,7 @@
-"""Client connections: their limit, their timeouts, and errors that are sent without a handler.
+"""Client connections: connection limit, timeouts, and error responses that are sent before a handler runs.
 
-A `Connection` is between the event loop and aiohttp's protocol. It hands all events on and only observes bytes and
-time, so it depends on nothing of aiohttp but that its protocol is one of asyncio.
+A `Connection` is between the event loop and aiohttp's HTTP protocol object: it passes all events on, and observes bytes
+and times. It uses only asyncio's protocol interface, no internals of aiohttp.
 """
 
 import asyncio
@@ -37,10 +37,14 @@ MAX_JOINED_BYTES = 64 << 10
 
 
 class Connections:
-    """Open connections and their limit. A call makes the protocol of a new connection."""
+    """All open client connections of a listener. Calling it, as a protocol factory of asyncio, returns a new
+    `Connection`.
+    """
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], settings: Settings) -> None:
-        """Create a server; `make_protocol` returns the HTTP protocol of one connection."""
+        """Create an empty set of connections; `make_protocol` returns aiohttp's HTTP protocol object for a new
+        connection.
+        """
         self.settings = settings
         self.cors = Cors(settings.cors_origins)
         self.refusals = Refusals()
@@ -59,8 +63,9 @@ class Connections:
         return max(MIN_ACCEPTED, self.settings.connections - len(self._open))
 
     def add(self, connection: "Connection") -> bool:
-        """Add a new connection. Return whether it is within the limit; if too many connections are beyond the limit,
-        close the oldest of them.
+        """Register a new connection. Return whether it is within the connection limit.
+
+        If too many connections beyond the limit are open, the oldest of them is closed.
         """
         self._open.add(connection)
         if len(self._open) <= self.settings.connections:
@@ -73,13 +78,15 @@ class Connections:
         return False
 
     def remove(self, connection: "Connection") -> None:
-        """Remove a connection that was closed."""
+        """Unregister a connection that was closed."""
         self._open.discard(connection)
         self._over_limit.pop(connection, None)
 
 
 class Connection(asyncio.Protocol):
-    """Client connection. It is closed if no request comes in time, or if the headers of a request take too long."""
+    """One client connection. It is closed if the first byte or the rest of a request's headers does not arrive in
+    time.
+    """
 
     __slots__ = (
         "_connections",
@@ -118,7 +125,7 @@ class Connection(asyncio.Protocol):
         self.is_expected = False  # whether the load shedder admitted the next call
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the timeout for the first request, which is shorter for a connection beyond the limit."""
+        """Start the timeout for the first byte, which is shorter if the connection limit is exceeded."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transports do not derive from it
         self._protocol.connection_made(transport)
         self.is_over_limit = not self._connections.add(self)
@@ -134,7 +141,7 @@ class Connection(asyncio.Protocol):
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Start the write timeout, which `resume_writing` cancels."""
+        """Start the write timeout, because the write buffer is full."""
         self._protocol.pause_writing()
         if self._transport is not None:
             self._write_timeout = WriteTimeout(self._transport, self.settings.write_timeout_seconds)
@@ -149,10 +156,10 @@ class Connection(asyncio.Protocol):
         return self._protocol.eof_received()
 
     def data_received(self, data: bytes) -> None:
-        """Pass received bytes on to the HTTP protocol, or reject them if they are a model call and the gateway is
-        overloaded.
+        """Pass received bytes to the HTTP protocol or, if they are a model call and the gateway is overloaded, reject
+        them.
 
-        The first bytes of headers start their timeout.
+        The first bytes of headers start the timeout for the rest of the headers.
         """
         framing = self._framing
         if framing.is_between_requests and not self.unanswered:
@@ -179,8 +186,8 @@ class Connection(asyncio.Protocol):
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
 
     async def write(self, head: bytes, body: bytes = b"") -> None:
-        """Write a part of a response, and wait until the client has read nearly all of it or is disconnected, which
-        cancels the handler.
+        """Write a part of a response, and wait until the write buffer is nearly empty. A disconnected client cancels
+        the handler.
         """
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -195,7 +202,7 @@ class Connection(asyncio.Protocol):
             await self._drained
 
     def write_now(self, data: bytes) -> None:
-        """Write a part of a response without a wait, unless the client is disconnected."""
+        """Write a part of a response without waiting. Do nothing if the client is disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
@@ -205,8 +212,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def cut_off(self) -> None:
-        """End the request in flight with a shutdown error: inside its stream or, if no answer was begun, as the answer,
-        which closes the connection.
+        """End the request in flight with a shutdown error: as the last event of a stream that has begun, otherwise as
+        the response, after which the connection is closed.
         """
         if (exchange := self.exchange) is None:
             return
@@ -218,10 +225,11 @@ class Connection(asyncio.Protocol):
             self._send_error(shutting_down(), face, exchange.request_id, request.headers, close=True)
 
     def reject_version(self, exchange: Exchange) -> int:
-        """Reject a request with a major version of HTTP other than 1 (RFC 9110, 15.6.6), and close the connection.
+        """Answer a request of an unsupported major version of HTTP with an error, close the connection, and return the
+        status.
 
-        A later version fails with 505, HTTP/0.9 with 400: a valid HTTP/0.9 request line has no version. The answer has
-        version 1.1, that of aiohttp the version of the request. Return its status.
+        The status is 505 (RFC 9110, 15.6.6), but 400 for a stated HTTP/0.9, which no valid request line states. The
+        response is written as HTTP/1.1; aiohttp would write it in the version of the request.
         """
         major, minor = exchange.request.version
         status = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED if major > 1 else HTTPStatus.BAD_REQUEST
@@ -231,7 +239,9 @@ class Connection(asyncio.Protocol):
         return status
 
     def _reject_unparsed(self, data: bytes) -> bool:
-        """Answer `data` with a rejection, without a handler, if it is one whole model call. Return whether it is."""
+        """Answer `data` with an overload error, without parsing it as HTTP, if it is exactly one model call. Return
+        whether it is.
+        """
         transport, cors = self._transport, self._connections.cors
         call = None if self.is_over_limit else parse_model_call(data)
         if call is None or transport is None or transport.is_closing() or self._write_timeout is not None:
@@ -246,7 +256,9 @@ class Connection(asyncio.Protocol):
         return True
 
     def _reject_slow_headers(self) -> None:
-        """Answer incomplete headers with a timeout error, after the answers to the requests before them."""
+        """Answer a request whose headers are incomplete after the timeout with an error, once earlier requests are
+        answered.
+        """
         if self.unanswered or self.exchange is not None:
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
             return
@@ -264,7 +276,9 @@ class Connection(asyncio.Protocol):
         *,
         close: bool,
     ) -> None:
-        """Send an error response without a handler. `request_headers` are those of the request."""
+        """Send an error response without a handler. `face` is the format of its body; `request_headers` are those of
+        the request.
+        """
         transport = self._transport
         if transport is None or transport.is_closing():
             return

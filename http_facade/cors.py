@@ -1,4 +1,4 @@
-"""Cross-origin requests: the web pages that may call the gateway and read its answers (Fetch standard, "CORS
+"""Cross-origin requests (CORS): which web pages may call the gateway and read its answers (Fetch standard, "CORS
 protocol").
 """
 
@@ -17,7 +17,9 @@ PREFLIGHT_SECONDS = "600"
 
 
 class Cors:
-    """CORS headers for pages of the configured origins: `*` allows all origins, none is the default."""
+    """Rules by which web pages of the configured origins may call the gateway: `*` allows all origins, no origin is the
+    default.
+    """
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
@@ -37,7 +39,9 @@ class Cors:
         return web.Response(status=204, headers=headers)
 
     def headers(self, request_headers: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers of an answer that let an allowed page read it."""
+        """Return the CORS headers of a response, which permit the requesting page to read it if the page's origin is
+        allowed.
+        """
         if not self.enabled:
             return {}
         allowed, headers = self._allowed(request_headers), dict[str, str]()
@@ -48,7 +52,9 @@ class Cors:
         return headers
 
     def _allowed(self, request_headers: Mapping[str, str]) -> str | None:
-        """Return the allowed origin for the answer; None if the origin is not allowed or the request has none."""
+        """Return the value of `Access-Control-Allow-Origin`; None if the origin is not allowed or the request has
+        none.
+        """
         if "*" in self._origins:
             return "*"
         origin = request_headers.get(hdrs.ORIGIN)

@@ -1,4 +1,6 @@
-"""Credentials of a caller: the key in an HTTP request. The service checks whether it is valid."""
+"""Extraction of the caller's API key from the headers or the query of an HTTP request. The service validates the
+key.
+"""
 
 from collections.abc import Mapping
 
@@ -11,9 +13,10 @@ from umg_grpc.wire.model_lists import MODEL_LISTS
 
 
 def key_headers(face: str) -> tuple[str, ...]:
-    """Return the names of the headers, other than `Authorization`, in which callers of a face may send their key, in
-    order of precedence: those of the face's wire format; for a model list those of all text formats (text document,
-    Authentication rule 3; readings, 2).
+    """Return the names of the headers, other than `Authorization`, in which callers of a format may send their API key.
+
+    They are in order of precedence. For a model list they are those of all text formats (text document, Authentication
+    rule 3; readings, 2).
     """
     if (codec := face_of(face)) is not None:
         return codec.key_headers
@@ -21,7 +24,7 @@ def key_headers(face: str) -> tuple[str, ...]:
 
 
 def key_parameter(face: str) -> str:
-    """Return the name of the query parameter in which callers of a face may send their key; "" for none."""
+    """Return the name of the query parameter in which callers of a format may send their API key; "" for none."""
     if (codec := face_of(face)) is not None:
         return codec.key_parameter
     return (
@@ -32,10 +35,10 @@ def key_parameter(face: str) -> str:
 
 
 def credentials(headers: Mapping[str, str], query: Mapping[str, str], face: str) -> str | None:
-    """Return the `authorization` metadata of a call; None without a key.
+    """Return the caller's API key as the value of the gRPC metadata `authorization`; None for a request without a key.
 
-    The `Authorization` header comes first, then the `key_headers` in their order, then the `key_parameter`.
-    Raises UmgError(INVALID_KEY) for a value that gRPC metadata cannot hold, which is no key of ours.
+    The `Authorization` header has precedence, then the `key_headers` in their order, then the `key_parameter`. Raises
+    UmgError(INVALID_KEY) for a value that gRPC metadata cannot contain, which cannot be a key of the gateway.
     """
     value = headers.get(hdrs.AUTHORIZATION)
     if value is None:

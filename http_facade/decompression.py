@@ -1,4 +1,4 @@
-"""Decompression of request bodies and messages, up to a limit."""
+"""Decompression of request bodies and of enveloped messages, up to a size limit."""
 
 import zlib
 
@@ -10,7 +10,9 @@ ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # mask and value of the first byte of a zlib st
 
 
 def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
-    """Return the decompressed body, which is made only up to the limit. Raises UmgError as `read_body` does."""
+    """Return the decompressed body. Raise UmgError(BODY_TOO_LARGE) for more than `limit_bytes`, without decompressing
+    the rest, and UmgError(MALFORMED_BODY) for a body that is not one complete stream of the compression `encoding`.
+    """
     window = WINDOWS[encoding]
     if encoding == "deflate" and body and body[0] & ZLIB_MASK != ZLIB_VALUE:
         window = -zlib.MAX_WBITS  # many clients omit the zlib wrapper that the standard requires
@@ -27,6 +29,6 @@ def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
 
 
 def too_large(limit_bytes: int) -> UmgError:
-    """Return the error BODY_TOO_LARGE, with the limit in its message and metadata."""
+    """Return the error for a body larger than the limit, BODY_TOO_LARGE, which states the limit."""
     message = f"the body is larger than {limit_bytes} bytes ({limit_bytes / 2**20:g} MiB), the limit of this gateway"
     return UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(limit_bytes))

@@ -1,4 +1,6 @@
-"""Dispatcher of requests to the handlers of their routes: connection limit, error responses, CORS, access log."""
+"""Dispatcher: passes each HTTP request to the handler of its route, and adds error responses, CORS headers and the
+access log.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -32,7 +34,7 @@ CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
 class Dispatcher:
-    """Handler of all requests, which calls the handler of each request's route."""
+    """Entry point of all HTTP requests, which finds the route of a request and calls its handler."""
 
     def __init__(
         self,
@@ -41,16 +43,18 @@ class Dispatcher:
         rows: Sequence[Route],
         make_handler: MakeHandler = handler,
     ) -> None:
-        """Serve the routes of the table `rows` by calls of the service over `channel`, with the handlers that
-        `make_handler` returns.
+        """Create the handlers of the routes `rows`, which call the gRPC services over `channel`. `make_handler` returns
+        the handler of a route.
         """
         self._settings = settings
         self._cors = Cors(settings.cors_origins)
         self._router = Router([(row, LazyHandler(partial(make_handler, row, channel, settings))) for row in rows])
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, and log it. Raise the exception of a handler that had begun its answer: aiohttp then closes
-        the connection.
+        """Answer a request, and log it.
+
+        If a handler fails after a part of its response was sent, its exception is raised, so that aiohttp closes the
+        connection.
         """
         status = CLIENT_CLOSED_REQUEST  # logged if the handler is cancelled because the caller disconnected
         if (transport := request.transport) is None:
@@ -95,7 +99,7 @@ class Dispatcher:
         return response
 
     def _log(self, exchange: Exchange, route: Route | None, status: int) -> None:
-        """Log a request for which the service was not called, or that the service logs elsewhere."""
+        """Write the access log line of a request. Requests that the service logs by itself are not passed here."""
         trace = exchange.trace_context
         write = log.debug if route is not None and route.is_probe else log.info
         write(
@@ -112,7 +116,9 @@ class Dispatcher:
         )
 
     def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
-        """Return the fields of the caller's key; none without a key that is known here."""
+        """Return the log fields that name the caller's API key; empty if the request has none or the key is not in
+        memory.
+        """
         if route is None or not route.needs_key:
             return {}
         try:
@@ -129,8 +135,8 @@ class Dispatcher:
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _check_connection_limit(self, exchange: Exchange, route: Route | None) -> None:
-        """Raise UmgError for a request on a connection beyond the limit, unless it is a health check or scrape of
-        metrics.
+        """Raise UmgError if the request's connection exceeds the connection limit. Health checks and metrics are
+        exempt.
         """
         if route is None or not route.is_probe:
             exchange.rejected = exchange.is_body_unread = True
@@ -139,10 +145,10 @@ class Dispatcher:
 
 
 async def _send(exchange: Exchange, answer: web.StreamResponse) -> web.StreamResponse:
-    """Send the rest of the response, and wait until the client has read nearly all of it or is disconnected. Return the
-    response for aiohttp.
+    """Send the rest of a response, and wait until the client has read nearly all of it or is disconnected. Return the
+    response, as aiohttp requires.
 
-    The call keeps its slot of the load shedder until then, which limits the number of unread answers in memory.
+    The call keeps its slot of the load shedder until then, which limits the number of unread responses in memory.
     """
     transport = exchange.request.transport
     if transport is not None and not transport.is_closing() and not isinstance(answer, SentResponse):

@@ -1,4 +1,4 @@
-"""Streamed answer encoded in a format, within a memory budget."""
+"""Encoding of a streamed text answer into the caller's format, within a memory budget."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,8 +11,10 @@ from umg_grpc.wire.text_format import StreamEncoder
 
 
 class EncodedStream:
-    """Encoder of one stream. The bytes that it keeps for its last events are limited by the budget until `release`;
-    large last events are encoded in a thread.
+    """Encoder of one streamed answer, which limits the memory for the text that its last events repeat.
+
+    In some formats the last events contain the complete answer again. The bytes kept for them count against the budget
+    until `release`; large last events are encoded in a thread.
     """
 
     def __init__(self, encoder: StreamEncoder, budget: Budget) -> None:
@@ -23,8 +25,10 @@ class EncodedStream:
         self._reservation: Reservation | None = None  # once the encoder keeps more than is free
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the frames of a message. Raises UmgError if the last events of the answer would exceed the memory
-        budget: UPSTREAM_FAILED for the limit of one answer, UNAVAILABLE for that of all answers together.
+        """Return the encoded events of one message of the service.
+
+        Raises UmgError if the text kept for the last events exceeds the memory budget: UPSTREAM_FAILED for the limit of
+        one answer, UNAVAILABLE for that of all answers together.
         """
         frames = self._encoder.feed(message)
         if (retained := self._encoder.retained_bytes) > FREE_BYTES:
@@ -34,8 +38,8 @@ class EncodedStream:
         return frames
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the frames that end a complete answer. Each part of a large one is encoded once the one before it was
-        sent.
+        """Send the events that end a complete answer. If they are large, each part is encoded after the previous one
+        was sent.
         """
         if self._encoder.retained_bytes <= FREE_BYTES:
             if frames := self._encoder.close():
@@ -46,20 +50,21 @@ class EncodedStream:
             await send(part)
 
     async def error(self, error: UmgError) -> bytes:
-        """Return the frames that end a failed answer; none if `cut` has already ended it."""
+        """Return the events that end a failed answer; empty if `cut` has already ended it."""
         is_large = self._encoder.retained_bytes > FREE_BYTES
         return await asyncio.to_thread(self._error, error) if is_large else self._error(error)
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the frames that end the answer at once at a shutdown; the encoder makes no more. Blocks while a thread
-        encodes a part of the last events, which takes some milliseconds.
+        """Return the events that end the answer at once with a shutdown error; later calls return nothing.
+
+        Blocks for some milliseconds if a thread is encoding a part of the last events.
         """
         self.is_cut = True
         with self._lock:
             return self._encoder.error(error)
 
     def release(self) -> None:
-        """Release the memory of the last events."""
+        """Release the memory that is reserved for the last events."""
         if self._reservation is not None:
             self._reservation.release()
 

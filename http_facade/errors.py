@@ -1,4 +1,4 @@
-"""Error responses: the HTTP status and headers of a reason, and the body in the format of the route."""
+"""Error responses: their HTTP status and headers, and their JSON body in the caller's format."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -41,7 +41,9 @@ FIELD_REASONS = frozenset(
 
 
 def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
-    """Return the encoder of error bodies for the error format of a route. Raise KeyError for an unknown one."""
+    """Return the function that encodes an error and an HTTP status as a body of the format `face`. Raise KeyError for
+    an unknown format.
+    """
     if face == CONNECT:
         return connect_protocol.encode_error
     if face == GRPC_WEB:
@@ -52,8 +54,9 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
 
 
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
-    """Return the response to a failed call, with a body in the format `face`. `status` overrides the HTTP status of the
-    reason.
+    """Return the HTTP response to a failed call, with a body in the format `face`.
+
+    `status` replaces the HTTP status that belongs to the error's reason.
     """
     if status is None:
         status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else HTTP_STATUS[error.reason]
@@ -72,8 +75,10 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
 
 
 def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> Exception:
-    """Return the failure of a call as the error for the caller, whose field has its path in the caller's body; `paths`:
-    canonical path -> path in the body. The failure itself if `paths` does not have its field.
+    """Return the error of a failed RPC with the path of its field as in the caller's body.
+
+    `paths` maps fields of the canonical request to paths in the body; if it lacks the field, `failure` is returned
+    unchanged.
     """
     error = from_rpc(failure)
     field = error.metadata.get("field", "")
@@ -84,9 +89,10 @@ def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> 
 
 
 def explain(failure: Exception, exchange: Exchange, face: str) -> UmgError:
-    """Return the error for the caller from any exception, with the request id for formats whose errors have it.
+    """Return the error to report to the caller for any exception of a handler, with the request id for formats that
+    have it.
 
-    An unexpected exception is logged here; the caller gets an internal error without its details.
+    An unexpected exception is logged; the caller gets an internal error without its details.
     """
     error = _to_umg_error(failure, exchange.request, face, exchange.request_id)
     error.metadata.setdefault("request_id", exchange.request_id)
@@ -132,7 +138,7 @@ def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | No
 
 
 def _with_wire_path(error: UmgError, face: str) -> UmgError:
-    """Return the error with the path of its field as in the caller's format."""
+    """Return the error with the path of its field as spelled in the format `face`."""
     field, codec = error.metadata.get("field"), face_of(face) or MODEL_LISTS.get(face)
     if field is None or codec is None or error.reason not in FIELD_REASONS:
         return error
@@ -140,7 +146,9 @@ def _with_wire_path(error: UmgError, face: str) -> UmgError:
 
 
 def _renamed(error: UmgError, field: str, written: str) -> UmgError:
-    """Return the error with another name of its field, also at the beginning of its message."""
+    """Return the error with `written` instead of `field` as the path of its field, also at the beginning of its
+    message.
+    """
     message = error.message
     for named, renamed in ((field, written), (f"`{field}`", f"`{written}`")):
         if message.startswith(named):

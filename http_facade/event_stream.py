@@ -1,4 +1,4 @@
-"""Streamed HTTP response: server-sent events, or one JSON array that is sent in parts."""
+"""Streamed HTTP responses: server-sent events, or one JSON array that is sent in parts."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,26 +22,26 @@ HEADERS = {
 
 
 class EncodedAnswer(Protocol):
-    """Encoder of one streamed answer, as far as a shutdown needs it."""
+    """Interface of the encoder of a streamed answer by which a shutdown ends the answer."""
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the frames that end the answer at once; later writes of the handler send nothing."""
+        """Return the encoded events that end the answer with the error; the encoder returns nothing after that."""
         ...
 
     def release(self) -> None:
-        """Release the memory of the answer."""
+        """Release the memory that is reserved for the answer."""
         ...
 
 
 class EventStream:
-    """Streamed response that sends frames at once, and the heartbeat of the format after each pause, which a timer
-    per stream finds.
-    """
+    """One streamed response: writes encoded events at once, and sends a heartbeat after each pause in the stream."""
 
     def __init__(
         self, exchange: Exchange, encoded: EncodedAnswer, content_type: str, heartbeat: bytes, settings: Settings
     ) -> None:
-        """Prepare the response. `encoded` has the frames that end an incomplete answer at a shutdown."""
+        """Prepare the response. `encoded` returns the events that end an incomplete answer at a shutdown; `heartbeat`
+        is the format's event or comment that keeps an idle connection open.
+        """
         self._exchange = exchange
         self._encoded = encoded
         self._headers = {hdrs.CONTENT_TYPE: content_type, **HEADERS}
@@ -58,7 +58,9 @@ class EventStream:
         """Response for aiohttp, once it was sent."""
 
     async def begin(self, headers: Mapping[str, str], frames: bytes = b"") -> None:
-        """Send the status line and the headers, and the first frames. Later failures must be sent as events."""
+        """Send the status line, the headers and the first events. After that, a failure can only be sent as an
+        event.
+        """
         own = CIMultiDict(self._headers)
         own.extend(headers)  # metadata may have a name several times
         head, self.response = encode_head(self._exchange, own, None)
@@ -69,20 +71,22 @@ class EventStream:
         await self._exchange.connection.write(head, self._chunk(frames))
 
     async def write(self, frames: bytes) -> None:
-        """Send frames; wait while the write buffer is full."""
+        """Write encoded events; wait while the write buffer is full."""
         self._sent_at = self._loop.time()
         if not self._ended:
             await self._exchange.connection.write(self._chunk(frames))
 
     async def write_large(self, frames: bytes) -> None:
-        """Send many frames by `write`, in parts: the transport copies all bytes that the socket does not take."""
+        """Write many encoded events in parts, because the transport copies all bytes that the socket does not take at
+        once.
+        """
         self._unsent = memoryview(frames)
         while part := bytes(self._unsent[:PART_BYTES]):
             self._unsent = self._unsent[PART_BYTES:]
             await self.write(part)
 
     def cut_off(self) -> None:
-        """Send an error and the end of the body at once; later writes of the handler send nothing."""
+        """End the stream at once with a shutdown error; later writes of the handler send nothing."""
         if not self._ended:
             self._ended = True
             # the error must not be inside another event; a write that waits for the client has handed over its part
@@ -90,7 +94,9 @@ class EventStream:
             self._exchange.connection.write_now(self._chunk(frames) + self._end)
 
     def _chunk(self, frames: bytes) -> bytes:
-        """Return frames as a chunk of the body, which a chunk without bytes would end."""
+        """Return the bytes as one chunk of the chunked transfer encoding; empty bytes give none, since an empty chunk
+        would end the body.
+        """
         if not (frames and self._end):
             return frames
         return b"%x\r\n%b\r\n" % (len(frames), frames)

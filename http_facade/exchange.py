@@ -1,4 +1,4 @@
-"""State of one HTTP request and its response."""
+"""State of one HTTP request, from its headers to the end of its response."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -32,8 +32,9 @@ EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
 
 
 class Exchange:
-    """One HTTP request while the face handles it, from its headers to the end of its answer. A fact that is not known
-    yet has the default of the class.
+    """One HTTP request and the state of its handling, from its headers to the end of its response.
+
+    Attributes whose values are not known yet have the defaults of the class.
     """
 
     parameters: Mapping[str, str] = MappingProxyType({})  # of its path, by the names in the table of routes
@@ -59,19 +60,24 @@ class Exchange:
 
     @property
     def model(self) -> str:
-        """Model id in the path, without the `models/` that SDKs put in front; "" for a path without one."""
+        """Model id in the path of the request, without the prefix `models/` that some SDKs add; "" if the path has
+        none.
+        """
         return self.parameters.get("model", "").removeprefix("models/")
 
     @property
     def trace_context(self) -> TraceContext | None:
-        """Trace context of the caller; None if the request has no valid one."""
+        """Trace context (W3C `traceparent`) that the caller sent; None if the request has no valid one."""
         headers = self.request.headers
         if TRACEPARENT_HEADER not in headers:
             return None
         return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
 
     def seconds_left(self) -> float:
-        """Return the seconds until the timeout of the caller; infinite without one. Raises UmgError(INVALID_FIELD)."""
+        """Return the seconds until the timeout that the caller set in a header; infinite without one.
+
+        Raises UmgError(INVALID_FIELD) for an invalid header.
+        """
         if (given := self.request.headers.get(TIMEOUT_HEADER)) is None:
             return inf
         return timeout_seconds(given) - (time.monotonic() - self.began_at)

@@ -1,4 +1,6 @@
-"""Result files: `GET /files/{token}`. The token in the path is the credential."""
+"""Handler of downloads of result files by signed links: `GET /files/{token}`. The token in the path is the
+credential.
+"""
 
 import time
 from datetime import UTC, datetime
@@ -20,14 +22,14 @@ SAFE = {
 
 
 class FileHandlers:
-    """Handler of result files. Bytes are passed on as the client reads them."""
+    """Handler of downloads of result files, which streams their bytes as fast as the client reads."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
         self._face = face
         self._stub = rpc.FileServiceStub(channel)
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
-        """Send the file or a part of it, its headers alone for HEAD, or 304 to a client that has it."""
+        """Send the file or the requested range; only headers for HEAD, or 304 if the client's copy is current."""
         request, token = exchange.request, exchange.parameters["token"]
         metadata = keyless_metadata(exchange, self._face)
         file = (await self._stub.GetFile(pb.GetFileRequest(token=token), metadata=metadata)).file

@@ -1,4 +1,4 @@
-"""Forms (`multipart/form-data`, RFC 7578) in the body of a request."""
+"""Parser of multipart form bodies (`multipart/form-data`, RFC 7578)."""
 
 from collections.abc import Iterator
 from email.message import Message
@@ -17,7 +17,7 @@ _LINE_END = b"\r\n"
 
 
 def parse_form(body: bytes, content_type: str) -> Iterator[FormPart]:
-    """Yield the parts of a form. Raise UmgError(MALFORMED_BODY) for a form that cannot be read."""
+    """Yield the fields and files of a multipart form. Raise UmgError(MALFORMED_BODY) for a malformed form."""
     delimiter = b"--" + _boundary(content_type)
     start = _first(body, delimiter)
     for _ in range(MAX_PARTS):
@@ -45,7 +45,7 @@ def _boundary(content_type: str) -> bytes:
 
 
 def _first(body: bytes, delimiter: bytes) -> int:
-    """Return the position after the first boundary, before which there may be a preamble."""
+    """Return the position after the first boundary of the form; text before it is to be ignored."""
     start = 0 if body.startswith(delimiter) else body.find(_LINE_END + delimiter)
     if start < 0:
         raise _malformed("the boundary of its content type is not in it")

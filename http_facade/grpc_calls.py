@@ -1,4 +1,4 @@
-"""Calls of the gRPC service for HTTP requests: their metadata, their attachments, and the headers that they return."""
+"""Calls of the gRPC services for HTTP requests: metadata of the call, and response headers from its answer."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -37,8 +37,10 @@ AnswerInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachmen
 
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
-    """Return the method for calls that pass an attachment to a service in this process. A service over a socket gets
-    none: it decodes the source document and checks the key itself.
+    """Return `method` with calls that hand Python objects to a service in this process, which saves work there.
+
+    The objects are the decoder's `notes` and the validated key. A service in another process gets none: it decodes the
+    caller's body and checks the key again.
     """
     with_attachment: Callable[[Attachment], Method] | None = getattr(method, "with_attachment", None)
     return method if with_attachment is None else with_attachment(Attachment(notes, known_key))
@@ -51,8 +53,9 @@ async def call_unary(
     face: str,
     notes: RequestNotes | None,
 ) -> tuple[Response, dict[str, str]]:
-    """Call a method of the service with the decoded request. Return its answer and the response headers. Raise the RPC
-    error of the service, or UmgError for a header with an invalid value.
+    """Call a unary method of a service for an HTTP request. Return its response and the HTTP response headers.
+
+    Raise the RPC error of the service, or UmgError for a header with an invalid value.
     """
     pairs = metadata(exchange, face)
     answer_in_process: AnswerInProcess[Request, Response] | None = getattr(method, "answer", None)
@@ -64,8 +67,8 @@ async def call_unary(
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:
-    """Return the context in which a stream is read. Its exit ends the call, so that a disconnected caller keeps no
-    provider busy.
+    """Return the context manager in which a streaming call is read. Its exit cancels the call, so that no provider
+    works for a disconnected caller.
     """
     # a call in this process is closed: that waits until its upstream resources are released
     return aclosing(call) if hasattr(call, "aclose") else _cancelling(call)
@@ -80,8 +83,10 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
 
 
 def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
-    """Return the gRPC metadata with which the face makes a call for the request; with `key_only`, the metadata that
-    identifies the call and the caller. Raises UmgError for a header with an invalid value.
+    """Return the gRPC metadata of the call for an HTTP request; with `key_only` only the ids of the request and of its
+    format, and the API key.
+
+    Raises UmgError for a header with an invalid value.
     """
     headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
     authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
@@ -103,7 +108,9 @@ def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[t
 
 
 def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
-    """Return the gRPC metadata of a call whose request has a signature, without the key that the caller may send."""
+    """Return the gRPC metadata of the call for a request with a signed path, without the API key that it may
+    contain.
+    """
     exchange.is_called = True
     trace = exchange.trace_context
     return [
@@ -114,8 +121,10 @@ def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
 
 
 async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, face: str) -> None:
-    """Raise the error of the service if the key of the request is not valid; a key that may not list models is valid.
-    The service logs a rejected request; a request with a valid key is logged later.
+    """Call the service to validate the API key of the request. Raise its error if the key is invalid.
+
+    A valid key without permission to list models passes. The service logs a rejected request; a request with a valid
+    key is logged later.
     """
     pairs = metadata(exchange, face, key_only=True)
     exchange.is_called = True
@@ -128,13 +137,15 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, fac
 
 
 async def initial_headers(call: grpc.aio.Call) -> dict[str, str]:
-    """Return the response headers that the service sent as the initial metadata of a call."""
+    """Return the HTTP response headers that the service sent as the initial metadata of a call."""
     sent: Pairs | None = getattr(call, "sent_metadata", None)  # of a call in this process, not copied
     return response_headers(await call.initial_metadata() if sent is None else sent)
 
 
 def response_headers(metadata: Pairs | None) -> dict[str, str]:
-    """Return the response headers that the service sent as initial metadata, or with a failure as trailing metadata."""
+    """Return the HTTP response headers contained in gRPC metadata: initial metadata or, after a failure, trailing
+    metadata.
+    """
     headers = dict[str, str]()
     for key, value in metadata or ():
         if isinstance(value, str) and key.startswith(RESPONSE_HEADER_PREFIXES):

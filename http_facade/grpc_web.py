@@ -1,4 +1,4 @@
-"""gRPC-Web: its media types, its timeout, and the envelope of trailers that ends an answer."""
+"""gRPC-Web protocol: media types, timeout header, and the envelope of trailers that ends an answer."""
 
 import base64
 import re
@@ -26,20 +26,20 @@ _PRINTABLE = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%"
 
 @dataclass(frozen=True)
 class GrpcWeb:
-    """gRPC-Web in one of its encodings."""
+    """gRPC-Web protocol with messages in protobuf or in JSON."""
 
     in_json: bool
     timeout_header: str = TIMEOUT_HEADER
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Return the timeout in the value of its header. Raise UmgError(INVALID_FIELD)."""
+        """Parse the value of the timeout header into seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
         if not re.fullmatch(r"[0-9]{1,8}[HMSmun]", given):
             raise invalid(TIMEOUT_HEADER, f"send at most eight digits and a unit, as in 500m, not {echo(given)}")
         return int(given[:-1]) * _UNIT_SECONDS[given[-1]]
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the envelope of the trailers, with the status."""
+        """Return the last envelope of an answer, whose trailers contain the status of the call."""
         lines = [("grpc-status", str(status.code)), *trailers]
         if status.code:
             details = base64.b64encode(status.SerializeToString()).decode().rstrip("=")
@@ -56,10 +56,12 @@ CALLS = {
 
 
 def is_grpc_web(content_type: str) -> bool:
-    """Return whether a request with this content type is one of gRPC-Web, in an encoding that is served or not."""
+    """Return whether a content type is one of gRPC-Web, whether or not its encoding is supported."""
     return content_type.lower().startswith("application/grpc-web")
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the body of a failed request."""
+    """Return the body of a failed request: the envelope of trailers. The second parameter, an HTTP status, is not
+    used.
+    """
     return GrpcWeb(in_json=False).end(status_of(error), ())

@@ -1,4 +1,8 @@
-"""Handlers, one for each call shape: body -> `umg.v1` request -> generated stub -> body. None names a format."""
+"""Handlers of HTTP operations: decode the body into a `umg.v1` request, call the gRPC service, encode its answer.
+
+Handlers of text generation, token counts, health checks and metrics are here; those of other operations are in modules
+of their own. No handler depends on one format: the route names it.
+"""
 
 import hmac
 import inspect
@@ -37,7 +41,7 @@ MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
 
 
 class LazyHandler:
-    """Handler that is built for the first request of its route, since most processes serve few of the routes."""
+    """Handler that is created at the first request of its route, since most processes serve few of the routes."""
 
     __slots__ = ("_handler", "_make")
 
@@ -46,14 +50,14 @@ class LazyHandler:
         self._handler: Handler | None = None
 
     def __call__(self, exchange: Exchange) -> Awaitable[web.StreamResponse | WholeResponse]:
-        """Answer a request."""
+        """Answer a request by the handler, which is created first if necessary."""
         if (handle := self._handler) is None:
             handle = self._handler = self._make()
         return handle(exchange)
 
 
 def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:  # noqa: PLR0912  one case a shape
-    """Return the handler of a route."""
+    """Return the handler of a route, selected by the route's kind of operation."""
     match route.shape:
         case Shape.GENERATE:
             return Generate(route, channel, settings).answer
@@ -98,7 +102,7 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
 
 
 def _probe(shape: Literal[Shape.ALIVE, Shape.READY, Shape.METRICS], settings: Settings) -> Handler:
-    """Return the handler of a route for health checks and scrapers."""
+    """Return the handler of a health check, the readiness check or the metrics."""
     match shape:
         case Shape.ALIVE:
             return alive
@@ -111,7 +115,7 @@ def _probe(shape: Literal[Shape.ALIVE, Shape.READY, Shape.METRICS], settings: Se
 
 
 class Generate:
-    """Handler of text generation in one wire format: one answer, or a stream if the body or the path selects it."""
+    """Handler of text generation in one format: returns one answer, or a stream if the body or the path selects it."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
@@ -122,7 +126,7 @@ class Generate:
         self._settings = settings
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
-        """Return the answer as a body of the format, or stream it as events of the format."""
+        """Return the answer as one body of the format, or stream it as events of the format."""
         canonical, stream, notes = await self._bodies.read(exchange, self._codec.decode_request)
         if stream if self._path_streams is None else self._path_streams:
             return await self._stream(exchange, canonical, notes)
@@ -132,8 +136,8 @@ class Generate:
     async def _stream(
         self, exchange: Exchange, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
-        """Stream the answer. The status line waits for the first message, so that an earlier failure is a JSON
-        error.
+        """Stream the answer. The response begins with the first message of the service, so that an earlier failure is
+        returned as a JSON error with its own HTTP status.
         """
         encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
         if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
@@ -160,10 +164,10 @@ class Generate:
         return events.response
 
     async def _end_failed(self, exchange: Exchange, encoded: EncodedStream, failure: Exception) -> bytes:
-        """Return the frames that end a stream with an error.
+        """Return the events that end a stream with an error.
 
-        A function of its own, because a variable of `_stream` with the error would be a reference cycle, by the
-        traceback of the error, which keeps all bytes of the stream in memory.
+        It is a separate function because a variable of `_stream` with the exception would be in a reference cycle with
+        its traceback, which would keep all bytes of the stream in memory.
         """
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name
@@ -171,7 +175,7 @@ class Generate:
 
 
 class CountTokens:
-    """Handler that counts the tokens of a prompt, in one wire format."""
+    """Handler that counts the input tokens of a prompt in one format."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
@@ -180,7 +184,7 @@ class CountTokens:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse:
-        """Return the number of tokens of the request in the body."""
+        """Return the number of input tokens of the prompt in the body."""
         count, encode = self._codec.decode_count, self._codec.encode_count
         if count is None or encode is None:
             raise ValueError(f"{self._face} has no call that counts tokens")
@@ -191,18 +195,20 @@ class CountTokens:
 
 
 async def alive(_: Exchange) -> web.StreamResponse:
-    """Return 200: the process answers."""
+    """Return 200, the answer of the liveness check."""
     return web.json_response({"status": "alive"})
 
 
 class Ready:
-    """Handler of the readiness check."""
+    """Handler of the readiness check `/readyz`."""
 
     def __init__(self, settings: Settings) -> None:
         self._ready = settings.ready
 
     async def answer(self, _: Exchange) -> web.StreamResponse:
-        """Return 200, or 503 with the reasons while the gateway cannot serve: it starts, it drains."""
+        """Return 200, or 503 with the reasons while the gateway cannot serve calls, for example at its start or while
+        it drains.
+        """
         ready = self._ready()
         if inspect.isawaitable(ready):
             ready = await ready

@@ -1,4 +1,4 @@
-"""Log of failed TLS handshakes, with a line for all failures of a second."""
+"""Log of failed TLS handshakes with clients, at most one line a second."""
 
 import ssl
 import time
@@ -17,15 +17,16 @@ log = structlog.get_logger()
 
 
 class HandshakeFailures:
-    """Failed handshakes of a listener."""
+    """Log of the failed TLS handshakes of one listener, at most one line a second."""
 
     def __init__(self) -> None:
         self._next = 0.0
         self._unlogged = 0
 
     def record(self, error: OSError) -> None:
-        """Log a failure, or count it for the next line. Connections without any byte, as load balancers open to check
-        a port, are no failures.
+        """Log a failed handshake, or only count it if a line was logged within the last second.
+
+        Connections that are closed without any byte, as by the port checks of load balancers, are ignored.
         """
         if isinstance(error, ConnectionResetError):
             return

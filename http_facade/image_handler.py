@@ -1,4 +1,4 @@
-"""Handler of the image operation: one answer, or a stream if the body selects it."""
+"""Handler of image generation and editing: returns one answer, or a stream if the body selects it."""
 
 import asyncio
 import secrets
@@ -33,7 +33,9 @@ VARY = f"{hdrs.USER_AGENT}, {HEADER}"
 
 
 class ImageRequest(NamedTuple):
-    """Decoded body of an image request."""
+    """Decoded body of an image request: the canonical request, the decoder's notes, and the selected form of the
+    answer.
+    """
 
     canonical: pb.GenerateImageRequest
     notes: RequestNotes
@@ -42,7 +44,7 @@ class ImageRequest(NamedTuple):
 
 
 class GenerateImage:
-    """Handler of one route of the image operation."""
+    """Handler of one path for image generation or editing."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
@@ -52,7 +54,7 @@ class GenerateImage:
         self._settings = settings
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
-        """Return the images in the documented shape or that of SDKs, or stream them as events."""
+        """Return the images in one body, or stream them as events."""
         request = await self._read(exchange)
         try:
             if request.stream:
@@ -62,7 +64,9 @@ class GenerateImage:
             raise with_body_paths(failure, request.notes.opaque_paths) from None
 
     async def _answer_whole(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
-        """Return the images of a call. Files stay in the base64 of the provider where that is due."""
+        """Return the images in one body. Where the caller gets base64, the base64 text of the provider is copied
+        unchanged.
+        """
         files = EncodedFiles(secrets.token_bytes(NONCE_BYTES))
         try:
             notes = replace(request.notes, files=files)
@@ -90,8 +94,8 @@ class GenerateImage:
         return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)
 
     async def _stream(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse:
-        """Stream the images. The status line waits for the first message, so that an earlier failure is a JSON
-        error.
+        """Stream the images. The response begins with the first message of the service, so that an earlier failure is
+        returned as a JSON error with its own HTTP status.
         """
         encoder = ImageEvents(self._codec.stream_encoder(request.canonical))
         generate = attach(self._stub.StreamGenerateImage, request.notes, exchange.known_key)
@@ -115,35 +119,39 @@ class GenerateImage:
         return events.response
 
     def _end_failed(self, exchange: Exchange, encoder: "ImageEvents", failure: Exception) -> bytes:
-        """Return the frames that end a stream with an error. A function of its own for the reason in `Generate`."""
+        """Return the events that end a stream with an error.
+
+        It is a separate function so that no variable of the caller keeps the exception alive, as in
+        `Generate._end_failed`.
+        """
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name
         return encoder.error(error)
 
 
 class ImageEvents:
-    """Encoder of one stream that a shutdown may end."""
+    """Encoder of one stream of images, which a shutdown can end with an error."""
 
     def __init__(self, encoder: ImageStreamEncoder) -> None:
         self._encoder = encoder
         self._is_cut = False
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
-        """Return the frames of a message."""
+        """Return the encoded events of one message of the service."""
         return self._encoder.feed(message)
 
     def close(self) -> bytes:
-        """Return the frames that end a complete answer; none if `cut` has already ended it."""
+        """Return the events that end a complete answer; empty if `cut` has already ended it."""
         return b"" if self._is_cut else self._encoder.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the frames that end a failed answer; none if `cut` has already ended it."""
+        """Return the events that end a failed answer; empty if `cut` has already ended it."""
         return b"" if self._is_cut else self._encoder.error(error)
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the frames that end the answer at once at a shutdown."""
+        """Return the events that end the answer at once with a shutdown error."""
         self._is_cut = True
         return self._encoder.error(error)
 
     def release(self) -> None:
-        """Do nothing: the encoder repeats no part of the answer at its end."""
+        """Do nothing: this encoder holds no memory for the answer."""

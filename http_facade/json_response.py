@@ -1,4 +1,4 @@
-"""Successful responses with one JSON body, with which nearly all calls end."""
+"""Successful JSON responses of model calls, written directly to the connection for speed."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ JSON = "application/json"
 
 
 class WholeResponse(msgspec.Struct, eq=False):
-    """Successful response to a call of a model."""
+    """Successful JSON response to a model call, with its headers and its complete body."""
 
     headers: dict[str, str]
     """Headers of its own, without the common ones of all responses."""

@@ -1,4 +1,4 @@
-"""Check of the caller's key before the body of a request is read or decoded."""
+"""Check of the caller's API key before the body of a request is read or decoded."""
 
 import hashlib
 import time
@@ -18,11 +18,11 @@ MAX_RECENT = 4096
 
 
 class KeyCheck:
-    """Checker of the keys of the requests on one route.
+    """Checker of the API keys in the requests of one route.
 
-    A service in the same process answers at once for the keys in its memory (`Settings.find_key`). For any other
-    key, and for every key if the service is in another process, the face calls the service; for a valid key at most
-    once a second.
+    A service in the same process answers for keys in its memory without a call (`Settings.find_key`). Any other key,
+    and every key if the service is in another process, is checked by a call of the service, at most once a second for a
+    valid key.
     """
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
@@ -32,7 +32,7 @@ class KeyCheck:
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
     async def check(self, exchange: Exchange) -> None:
-        """Raise the UmgError or RPC error of the service for a request without a valid key."""
+        """Raise the error of the service, UmgError or an RPC error, if the request has no valid API key."""
         connection, authorization = exchange.connection, exchange.request.headers.get(hdrs.AUTHORIZATION)
         earlier = connection.known_key
         if authorization is None or authorization != connection.authorization:

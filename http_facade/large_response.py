@@ -1,4 +1,4 @@
-"""Large responses that are encoded and sent in pieces."""
+"""Large JSON responses that are encoded and sent in pieces, so that memory and the event loop stay free."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,8 +14,10 @@ from umg_grpc.wire.core.encoded_files import TURN_ITERATIONS
 async def answer_in_pieces(
     exchange: Exchange, headers: dict[str, str], pieces: Iterator[bytes | memoryview], turns: asyncio.Semaphore
 ) -> web.StreamResponse | WholeResponse:
-    """Return the response. One piece is its body; of several, each is encoded once the client has read the pieces
-    before it, and in `turns`: one piece of all responses in some iterations of the event loop.
+    """Return a response whose JSON body is the joined `pieces`.
+
+    A single piece is sent at once. Several are sent in turn: each is encoded after the client has read the earlier
+    ones, and while the semaphore `turns` is held, which spreads the encoding of all responses over time.
     """
     body, more = bytes(next(pieces)), next(pieces, None)
     if more is None:

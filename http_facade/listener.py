@@ -1,4 +1,4 @@
-"""Listening sockets of the HTTP face, and fast acceptance of new connections."""
+"""Listening sockets of the HTTP server, which accept all waiting connections at once."""
 
 import asyncio
 import errno
@@ -34,8 +34,10 @@ CLOSE_SECONDS = 1.0
 
 
 class Listener:
-    """Listener that accepts all waiting connections in a round of the event loop. A server of the event loop accepts
-    one in a round; under load its rounds are long, and new connections, health checks among them, would wait for many.
+    """Set of listening sockets that accepts all waiting connections in one iteration of the event loop.
+
+    asyncio's own server accepts one connection for each iteration; under load, iterations are long, and new
+    connections, for example health checks, would wait for many of them.
     """
 
     def __init__(
@@ -44,8 +46,8 @@ class Listener:
         accept_limit: Callable[[], int] = lambda: AT_ONCE,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
-        """Accept connections with the protocol factory `connection`, at most `accept_limit()` at once. `tls` returns
-        the TLS context of the next connection; None accepts connections without TLS.
+        """Create a listener without sockets. `connection` is the protocol factory; at most `accept_limit()` connections
+        are accepted at once; `tls` returns the TLS context of the next connection, None serves without TLS.
         """
         self._connection = connection
         self._accept_limit = accept_limit
@@ -71,19 +73,20 @@ class Listener:
         return port
 
     def accept(self) -> None:
-        """Accept connections of the bound sockets."""
+        """Start to accept connections on the bound sockets."""
         while self._bound:
             self.watch(self._bound.pop())
 
     def watch(self, listening: socket.socket) -> None:
-        """Accept connections of a listening socket, which `close` closes."""
+        """Accept connections on a socket that is listening already; `close` closes it."""
         listening.setblocking(False)
         self._listening.append(listening)
         self._loop.add_reader(listening, self._accept, listening)
 
     async def close(self) -> None:
-        """Stop accepting connections, and wait until each accepted socket has its protocol, which takes a round or two
-        of the event loop, or a TLS handshake. Handshakes that take longer than `CLOSE_SECONDS` are ended.
+        """Stop accepting connections, and wait until every accepted connection is set up.
+
+        TLS handshakes that take longer than `CLOSE_SECONDS` are aborted.
         """
         for listening in self._listening:
             self._loop.remove_reader(listening)

@@ -20,7 +20,7 @@ CACHE_CONTROL = "private, max-age=3600"
 
 
 class ModelHandlers:
-    """Handlers of the models that the caller's key may use."""
+    """Handlers of the list and the descriptions of the models that the caller's key may use."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
         self._face = face
@@ -30,7 +30,7 @@ class ModelHandlers:
         self._headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, hdrs.VARY: ", ".join(dict.fromkeys(vary))}
 
     def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
-        """Return the handler method for a kind of operation."""
+        """Return the handler method for an operation: list the models, or get one."""
         return {Shape.LIST_MODELS: self.list, Shape.GET_MODEL: self.get}[shape]
 
     async def list(self, exchange: Exchange) -> web.StreamResponse:
@@ -54,7 +54,7 @@ class ModelHandlers:
         return MODEL_LISTS[shape_for(self._face, exchange.request.headers, exchange.request.query)]
 
     def _respond(self, exchange: Exchange, body: bytes) -> web.Response:
-        """Return a response with the body, or 304 if the caller has the same body (RFC 9110, "If-None-Match")."""
+        """Return a JSON response with `body`, or 304 if the caller's copy is current (RFC 9110, "If-None-Match")."""
         etag = hashlib.blake2b(body, digest_size=16).hexdigest()
         known = exchange.request.if_none_match or ()
         if any(tag.value in (etag, "*") for tag in known):

@@ -1,8 +1,7 @@
-"""Rejections of model calls under overload, made from the bytes of the request.
+"""Rejections of model calls under overload, written without parsing the requests.
 
 If a rejection cost a third of the work of an answer, three times the load that the gateway can serve would leave no
-time for answers. So a rejected call is neither parsed nor passed to a handler: only its target, length, request id and
-origin are read.
+time for answers. Therefore only target, length, request id and origin of a rejected request are read from its bytes.
 """
 
 import re
@@ -29,7 +28,7 @@ _OPTIONAL = re.compile(rb"\r\n(?:x-request-id|connection|origin):")
 
 
 class ModelCall(NamedTuple):
-    """Properties of a model call that its rejection needs."""
+    """Properties of a rejected model call that its error response depends on."""
 
     error_format: str
     request_id: str
@@ -39,9 +38,9 @@ class ModelCall(NamedTuple):
 
 
 def parse_model_call(data: bytes) -> ModelCall | None:
-    """Return the model call in `data`, or None if `data` is not exactly one complete request that calls a model.
+    """Return the properties of the model call in `data`; None if `data` is not exactly one complete request to a model.
 
-    Also None for a request with unusual headers, which the HTTP parser must read.
+    Also None for a request with unusual headers, which only the HTTP parser reads correctly.
     """
     line, end = _LINE.match(data), data.find(b"\r\n\r\n")
     if line is None or end < 0:
@@ -66,7 +65,9 @@ def parse_model_call(data: bytes) -> ModelCall | None:
 
 
 def _value(head: bytes, name: bytes) -> bytes | None:
-    """Return the value of a header in lower case; b"" if the header is missing, None if it occurs several times."""
+    """Return the value of the header `name` in `head`, which is in lower case; b"" if it is missing, None if it is
+    repeated.
+    """
     at = head.find(name)
     if at < 0:
         return b""
@@ -77,8 +78,9 @@ def _value(head: bytes, name: bytes) -> bytes | None:
 
 
 def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
-    """Return the value of a header as the caller wrote it; "" if it is missing. `head` is the part of `data` from
-    `start`, in lower case.
+    """Return the value of the header `name` in its original case; "" if it is missing.
+
+    `head` is the part of `data` from the offset `start` on, in lower case.
     """
     at = head.find(name)
     if at < 0:
@@ -88,15 +90,17 @@ def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
 
 
 class Refusals:
-    """Encoder of rejections. Each format is encoded once a second: each rejected call gets the same bytes with a
-    request id of its own.
+    """Encoder of overload errors. The response in each format is encoded once a second; rejected calls get copies of it
+    with their own request ids.
     """
 
     def __init__(self) -> None:
         self._written: dict[tuple[str | None, str], tuple[int, bytes, bytes]] = {}  # (second, response, id in it)
 
     def write(self, error: UmgError, call: ModelCall) -> bytes:
-        """Return the rejection of a call without a request id, on a connection that stays open."""
+        """Return the HTTP response that rejects a model call without a request id of the caller; the connection stays
+        open.
+        """
         second = int(time.time())
         known = self._written.get((error.cause, call.error_format))
         if known is None or known[0] != second:
@@ -112,7 +116,7 @@ class Refusals:
 
 
 def encode_http(answer: web.Response, request_id: str, *, close: bool) -> bytes:
-    """Encode a response as HTTP/1.1 bytes."""
+    """Return a response as the bytes of an HTTP/1.1 response. `close`: whether the connection is closed after it."""
     body = answer.body if isinstance(answer.body, bytes) else b""
     headers: dict[str, object] = {
         **answer.headers,

@@ -16,14 +16,16 @@ RETRY_AFTER_SECONDS = "1"
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether the gateway serves calls, the reasons if it does not, and the dependencies that do not answer."""
+    """Whether the gateway serves calls, the reasons if not, and the names of unavailable dependencies."""
 
     status: Literal["ready", "starting", "draining", "unavailable"] = "ready"
     reasons: tuple[str, ...] = ()
 
 
 def readiness_response(readiness: Readiness) -> web.Response:
-    """Return the answer of `/readyz`: 200 if the gateway serves calls, else 503 with `retry-after` and an error."""
+    """Return the response of `/readyz`: 200 if the gateway serves calls, else 503 with `retry-after` and an error
+    body.
+    """
     body: dict[str, object] = {"status": readiness.status, "reasons": readiness.reasons}
     if readiness.status == "ready":
         return web.json_response(body)

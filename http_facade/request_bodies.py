@@ -1,4 +1,4 @@
-"""Request bodies: received within the limits of size and time, decompressed, and read."""
+"""Request bodies: received within limits of size and time, decompressed, and decoded."""
 
 import asyncio
 import time
@@ -33,10 +33,12 @@ SLOW_JOIN_BYTES = 4 << 20
 
 
 class BodyReader:
-    """Reader of the bodies of one route, which decodes large ones in a thread."""
+    """Reader of the request bodies of one route, which admits the call and checks its API key first."""
 
     def __init__(self, face: str, source_headers: Sequence[str], channel: grpc.aio.Channel, settings: Settings) -> None:
-        """Read bodies of the format `face`. `source_headers` are the names of the headers that belong to a body."""
+        """Create a reader for bodies of the format `face`. `source_headers` are the request headers that decoders need
+        too.
+        """
         self._source_headers = source_headers
         self._keys = KeyCheck(face, channel, settings)
         self._settings = settings
@@ -47,13 +49,14 @@ class BodyReader:
         decode: Callable[[bytes, Mapping[str, str], str], Decoded],
         decode_form: Callable[[bytes, str], Decoded] | None = None,
     ) -> Decoded:
-        """Admit the call, check its key, and return the body read by `decode`, which takes the body, its headers and
-        the model of the path; a form by `decode_form`, which takes the body and its content type, if the route has
-        forms.
+        """Admit the call, check its API key, receive the body, and return the result of `decode` on it.
 
-        Raises UmgError if the load shedder rejects the call, then if the key is not valid, then if the body is not.
-        Load shedder and key are checked before the body is read, so that a rejection costs little. The call takes its
-        slot after the body is read, so that slow uploads occupy no slots.
+        `decode` takes the body, its headers and the model in the path; `decode_form` takes a multipart form and its
+        content type, if the route accepts forms. Large bodies are decoded in a thread.
+
+        Raises UmgError if the load shedder rejects the call, then if the key is invalid, then if the body is. Both
+        checks precede the body, so that a rejection costs little. The call takes its slot of the load shedder after the
+        body was received, so that slow uploads occupy no slots.
         """
         body = await self.receive(exchange, (JSON,) if decode_form is None else (JSON, FORM))
         content_type = exchange.request.headers.get(hdrs.CONTENT_TYPE, JSON)
@@ -67,8 +70,10 @@ class BodyReader:
     async def receive(
         self, exchange: Exchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0
     ) -> bytes:
-        """Admit the call, check its key if it needs one, and return the body, of one of the accepted media types; its
-        envelope does not count towards the limit. Raises UmgError as `read`, except for a decoder's errors.
+        """Admit the call, check its API key if `needs_key`, and return the undecoded body.
+
+        `accepted` are the allowed media types; `envelope_bytes` do not count towards the size limit. Raises UmgError as
+        `read`, except for the errors of a decoder.
         """
         if exchange.connection.is_expected:
             exchange.connection.is_expected = False
@@ -89,7 +94,7 @@ class BodyReader:
         return body
 
     def _check_load(self, exchange: Exchange) -> None:
-        """Raise UmgError if the load shedder rejects the call, which its connection has not announced."""
+        """Raise UmgError if the load shedder rejects the call, unless its connection has admitted it already."""
         try:
             self._settings.load_shedder.check()
         except UmgError:
@@ -98,10 +103,10 @@ class BodyReader:
 
 
 async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)) -> bytes:
-    """Return the body, decompressed. `accepted` are its media types; a missing content type counts as JSON: plain HTTP
-    libraries send none.
+    """Receive the body of a request, and return it decompressed. `accepted` are the allowed media types; a missing
+    content type counts as JSON, since plain HTTP libraries send none.
 
-    Raises UmgError: UNSUPPORTED_MEDIA_TYPE; BODY_TOO_LARGE, before reading if the length is declared; or
+    Raises UmgError: UNSUPPORTED_MEDIA_TYPE; BODY_TOO_LARGE, before receiving if the length is declared; or
     MALFORMED_BODY if no bytes came for `seconds`, if the upload took longer than `seconds` plus one second for each
     `MIN_UPLOAD_BYTES_PER_SECOND` bytes, or if the transfer encoding or the compression is broken.
     """
@@ -127,12 +132,12 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accept
 
 
 def declared_bytes(request: web.BaseRequest) -> int:
-    """Return the length of the body by the headers; 0 for none. `int` refuses as many zeros as the parser accepts."""
+    """Return the length of the body that the headers declare; 0 if they declare none."""
     return int(request.headers.get(hdrs.CONTENT_LENGTH, "").lstrip("0") or 0)
 
 
 async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes:
-    """Return the body as it was sent, compressed or not."""
+    """Receive the body as it was sent, without decompression."""
     chunks, size, began_at = list[bytes](), 0, time.monotonic()
     try:
         while True:
@@ -158,12 +163,12 @@ async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes
 
 
 def essence_of(content_type: str) -> str:
-    """Return a media type without its parameters, in lower case."""
+    """Return the media type of a content type header: without parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def check_content_type(kind: str, accepted: Collection[str]) -> None:
-    """Raise UmgError(UNSUPPORTED_MEDIA_TYPE) for a content type that is not accepted."""
+    """Raise UmgError(UNSUPPORTED_MEDIA_TYPE) if the media type `kind` is not in `accepted`."""
     essence = essence_of(kind)
     if essence not in {"", *accepted}:
         message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(essence)}"

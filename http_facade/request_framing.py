@@ -1,4 +1,4 @@
-"""Boundaries between the requests of a connection, found in its bytes without an HTTP parser."""
+"""Boundaries between the requests of one connection, found in the received bytes without an HTTP parser."""
 
 from math import inf
 
@@ -10,8 +10,10 @@ MAX_LENGTH_DIGITS = 20
 
 
 def split_request(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the headers and the body of the POST request that `data` is exactly; None for any other bytes. The headers
-    are changed to state an empty body: the HTTP parser then validates them as they came, and makes no stream of a body.
+    """Return the headers and the body of the POST request in `data`; None if `data` is not exactly one complete POST
+    request.
+
+    The returned headers declare an empty body: aiohttp's parser validates them, but creates no stream for the body.
     """
     head, _, body = data.partition(HEADERS_END)
     lowered = head.lower()
@@ -25,10 +27,10 @@ def split_request(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 class RequestFraming:
-    """Tracker of where requests begin and end in the bytes of one connection.
+    """Tracker of request boundaries in the bytes of one connection.
 
-    Only valid requests matter: the HTTP parser rejects an invalid one and closes its connection. After a request that
-    may change the protocol the position is unknown.
+    It is exact for valid requests only, because the HTTP parser rejects an invalid one and closes the connection. After
+    a request that may switch the protocol, no boundaries are found.
     """
 
     __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers")
@@ -41,7 +43,7 @@ class RequestFraming:
         self.is_in_headers = False  # whether the headers of a request have begun and are incomplete
 
     def feed(self, data: bytes) -> int:
-        """Return the number of requests whose headers end in the next bytes."""
+        """Process the next bytes. Return the number of requests whose headers end in them."""
         begun = 0
         while data:
             if self._unread:
@@ -71,7 +73,9 @@ class RequestFraming:
         return begun
 
     def _read_chunk_line(self, line: bytes) -> None:
-        """Read a line between chunks: the size of the next chunk, or a trailer, the last of which is empty."""
+        """Process a line of a chunked body: the size of the next chunk, or a trailer; an empty line ends the
+        trailers.
+        """
         if self._in_trailers:
             self._in_chunks = self._in_trailers = bool(line)
             return
@@ -85,7 +89,7 @@ class RequestFraming:
 
 
 def _parse_length(value: bytes) -> float:
-    """Return the value of a header `Content-Length`; infinity for a value that the HTTP parser rejects."""
+    """Return the value of a `Content-Length` header; infinity for a value that the HTTP parser rejects."""
     length = value.strip(b" \t")
     digits = length.lstrip(b"0") or b"0"  # the parser accepts any number of zeros, `int` does not
     return int(digits) if length.isdigit() and len(digits) <= MAX_LENGTH_DIGITS else inf

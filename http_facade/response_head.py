@@ -1,7 +1,7 @@
-"""Start of every response, streams and errors included: the headers that all of them have.
+"""Beginning of every HTTP response: the status line and the headers that all responses have.
 
-The gateway writes successful answers of models itself, whole or streamed: aiohttp takes longer to write one than the
-gateway takes to encode it. aiohttp writes all other responses.
+Successful answers of models, complete or streamed, are written directly to the connection, since aiohttp takes longer
+to write one than the gateway takes to encode it. aiohttp writes all other responses.
 """
 
 import time
@@ -21,7 +21,7 @@ _REQUEST_IDS = "".join(f"{name}: {_ID}\r\n" for name in REQUEST_ID_HEADERS)
 
 
 class SentResponse(web.StreamResponse):
-    """Response that was written already, as aiohttp gets it from a handler: there is nothing left to send."""
+    """Placeholder that a handler returns to aiohttp for a response that was already written to the connection."""
 
     def __init__(self, *, keep_alive: bool) -> None:
         super().__init__()
@@ -32,10 +32,10 @@ class SentResponse(web.StreamResponse):
         return self._stays
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """Do nothing: the head was written."""
+        """Do nothing: the headers are already written."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Do nothing: the body was written."""
+        """Do nothing: the body is already written."""
 
 
 SENT, SENT_LAST = SentResponse(keep_alive=True), SentResponse(keep_alive=False)
@@ -43,10 +43,11 @@ SENT, SENT_LAST = SentResponse(keep_alive=True), SentResponse(keep_alive=False)
 
 
 def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | None) -> tuple[bytes, SentResponse]:
-    """Return the head of a successful response, and the response for aiohttp. The body has `length` bytes, or chunks if
-    that is None (RFC 9112, section 7.1); a client of HTTP/1.0 gets their bytes up to the end of the connection.
+    """Return the status line and headers of a successful response, and the placeholder for aiohttp.
 
-    A multidict may have a name several times. Raise ValueError for a header with a line break.
+    The body has `length` bytes, or is chunked if that is None (RFC 9112, section 7.1); for an HTTP/1.0 client the end
+    of the connection ends it. `headers` may be a multidict with repeated names. Raise ValueError for a header with a
+    line break.
     """
     request = exchange.request
     stays, is_old = request.keep_alive and not exchange.connection.settings.is_draining(), False
@@ -72,13 +73,13 @@ def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | No
 
 @lru_cache(maxsize=1)
 def _dated(second: int) -> str:
-    """Return the headers that all responses of a second have."""
+    """Return the headers `Server` and `Date` for a Unix time in seconds."""
     return f"Server: {SERVER}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 
 async def begin_response(exchange: Exchange, response: web.StreamResponse) -> None:
-    """Add the common headers, and send the status line and the headers by aiohttp, which sends those of `web.Response`
-    with its body.
+    """Add the common headers to a response, and send its beginning by aiohttp, which sends a `web.Response` with its
+    body.
     """
     exchange.is_begun = True
     headers = response.headers

@@ -1,4 +1,4 @@
-"""Router: finds the row of the table of routes for the method and the path of a request."""
+"""Router: finds the route for the method and the path of an HTTP request."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -11,7 +11,7 @@ from http_facade.routes import Route
 
 
 class Match(NamedTuple):
-    """Route that a request matches, with the parameters in its path."""
+    """Route and handler found for a request, with the values of the parameters in its path."""
 
     route: Route | None
     """None for no row: the handler then raises web.HTTPNotFound or web.HTTPMethodNotAllowed."""
@@ -21,7 +21,9 @@ class Match(NamedTuple):
 
 
 class Router:
-    """Router of a table. Paths without parameters are looked up; aiohttp's router matches the others."""
+    """Router over a table of routes. Paths without parameters are in a dictionary; aiohttp's router matches all
+    others.
+    """
 
     def __init__(self, rows: Sequence[tuple[Route, Handler]]) -> None:
         self._rows = rows
@@ -35,7 +37,7 @@ class Router:
         """Matches of the paths without parameters, by method and path."""
 
     async def find(self, request: web.BaseRequest) -> Match:
-        """Return the route for the method and the path of a request that is not `exact`."""
+        """Return the match of a request by aiohttp's router; requests in `exact` need no call of it."""
         found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone
         if found.http_exception:
             return Match(None, cast("Handler", found.handler), found)
@@ -48,7 +50,7 @@ def _methods_of(route: Route) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)  # a process has one table, and its tests some more
 def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[web.AbstractRoute, int]]:
-    """Return aiohttp's router of a table, and the position in the table of each of its routes."""
+    """Return aiohttp's router for the routes of a table, and the position in the table for each of aiohttp's routes."""
     patterns, positions = web.UrlDispatcher(), dict[web.AbstractRoute, int]()
     for position, route in enumerate(table):
         for method in _methods_of(route):
@@ -57,5 +59,5 @@ def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[w
 
 
 async def _matched(_: web.Request) -> web.StreamResponse:
-    """Stand for the handlers, which differ among the routers of a table, in aiohttp's router."""
+    """Fill the required place of a handler in aiohttp's router; never called."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Table of all paths of the HTTP face, from which the router, the OpenAPI document and the tests are made."""
+"""Table of all HTTP paths of the gateway, from which the router, the OpenAPI document and the tests are built."""
 
 import re
 from collections.abc import Collection
@@ -10,7 +10,7 @@ DEFAULT_FORMAT = "chat"
 
 
 class Shape(Enum):
-    """Kind of operation; `handlers.py` has one handler for each."""
+    """Kind of operation, for example text generation or the list of models; each has one handler."""
 
     GENERATE = auto()  # takes a body of a text format, answers with a body or a stream
     COUNT_TOKENS = auto()  # takes the same body, answers with the number of its tokens
@@ -59,7 +59,9 @@ PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 
 @dataclass(frozen=True)
 class Route:
-    """Path with one method, and the handling of its requests."""
+    """Row of the table of routes: method and path of an operation, its kind, its wire format, and how it is
+    authenticated.
+    """
 
     method: str  # GET also serves HEAD
     path: str  # in the syntax of aiohttp's router: `{name}` matches one segment, `{name:.+}` several
@@ -73,23 +75,25 @@ class Route:
 
     @property
     def name(self) -> str:
-        """Path without the patterns of its segments, for logs and documents."""
+        """Path without the patterns of its parameters, for logs and documents."""
         return re.sub(r"\{(\w+):.+?\}", r"{\1}", self.path)
 
     @property
     def is_probe(self) -> bool:
-        """Whether the route is for health checks and scrapers, which are answered in any state."""
+        """Whether the route is a health check or the metrics, which are served even under overload and during a
+        shutdown.
+        """
         return self.shape in PROBE_SHAPES
 
     @property
     def error_format(self) -> str:
-        """Name of the format in which error bodies of the route are written."""
+        """Name of the wire format of the route's error bodies."""
         return self.errors or self.format
 
 
 @dataclass(frozen=True)
 class Unserved:
-    """Known API at and below a path, which this gateway does not serve."""
+    """Documented API of a vendor that this gateway does not serve, with the path at and below which it would be."""
 
     prefix: str
     api: str  # its name in error messages
@@ -114,8 +118,9 @@ MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
 
 
 def _both(method: str, path: str, shape: Shape, face: str, kind: str = "") -> tuple[Route, Route]:
-    """Return the routes of a path without and with a trailing slash: some clients add it, and a redirect would lose the
-    body of others.
+    """Return two routes, one for the path and one for it with a trailing slash.
+
+    Some clients append a slash, and other clients lose the body when they are redirected.
     """
     signed = shape is Shape.RECEIVE_VIDEO_CALLBACK
     route = Route(method, path, shape, face, needs_key=not signed, is_signed=signed, kind=kind)
@@ -231,7 +236,7 @@ METRICS_ROUTES = tuple(row for row in ROUTES if row.shape is Shape.METRICS)
 
 
 def routes_without(shapes: Collection[Shape]) -> tuple[Route, ...]:
-    """Return the routes of all other shapes."""
+    """Return the routes of all kinds of operations except the given ones."""
     return tuple(row for row in ROUTES if row.shape not in shapes)
 
 
@@ -242,7 +247,7 @@ _MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL
 
 
 def model_call_route(method: str, target: str) -> Route | None:
-    """Return the route of a model call by the target of its request line. None for any other call, and for targets in
+    """Return the route of a model call by its method and request target; None for any other request and for targets in
     an unusual spelling.
     """
     path = target.partition("?")[0]
@@ -297,8 +302,9 @@ UNSERVED_ACTIONS = ("asyncBatchEmbedContent",)
 
 
 def unknown_action(method: str, path: str) -> str:
-    """Return the error message for a native path with an unknown action or without a model; "" for any other call and
-    for actions of `UNSERVED_ACTIONS`.
+    """Return the error message for a path `/models/{model}:{action}` with an unknown action or without a model.
+
+    Return "" for any other path, and for actions that `unserved` reports.
     """
     models, _, named = path.partition("/models/")
     model, colon, action = named.rpartition(":")
@@ -312,14 +318,15 @@ def unknown_action(method: str, path: str) -> str:
 
 
 def without_slash(path: str) -> str:
-    """Return the path without its trailing slashes if a route has that path; else ""."""
+    """Return the path without trailing slashes if a route has that path; otherwise ""."""
     bare = path.rstrip("/")
     return bare if bare != path and any(row.path == bare for row in ROUTES) else ""
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
-    """Return the row of `UNSERVED` for a request that no route serves; None for a path of no known API. `matched`:
-    whether a route has the path with another method.
+    """Return the known but unsupported API at a path that no route matches; None for a path of no known API.
+
+    `matched`: whether a route has the path with another method.
     """
     served, path = {route.path for route in ROUTES}, path.rstrip("/")
     for row in UNSERVED:
@@ -330,8 +337,8 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
 
 
 def error_format(method: str, path: str) -> str:
-    """Return the format of the error body for a path that matches no route: the format of the route or API whose path
-    is the longest prefix of the path.
+    """Return the format of the error body for a path that no route matches: that of the route or API with the longest
+    common beginning.
     """
     if _METHOD_PATH.fullmatch(path):
         return METHOD_ROUTES[0].format

@@ -1,4 +1,4 @@
-"""Methods of a service by their descriptors: their messages, and the calls of them over a channel."""
+"""RPCs of a gRPC service by name: how their messages are parsed and encoded, and how they are called."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ MAX_ERROR_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Method:
-    """Method of the service. Its callable returns a message from a service in this process, and the bytes of a message
-    over a socket.
+    """RPC of a gRPC service, with the types of its messages and the callable that calls it over a channel.
+
+    The callable returns message objects from a service in this process, and encoded messages from one over a socket.
     """
 
     request: type[Message]
@@ -31,7 +32,7 @@ class Method:
     call: Any  # generic in its messages, which are not typed here
 
     async def parse(self, body: bytes, *, in_json: bool) -> Message:
-        """Return the request in a body. Raise UmgError(MALFORMED_BODY)."""
+        """Return the request message decoded from a body of JSON or protobuf. Raise UmgError(MALFORMED_BODY)."""
         if in_json:
             return await run_large(lambda: decode_body(lambda text, _: self._from_json(text), body, {}), len(body))
         return await run_large(lambda: self._from_bytes(body), len(body))
@@ -52,7 +53,7 @@ class Method:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")
 
     async def encode(self, answer: Message | bytes, *, in_json: bool) -> bytes:
-        """Return the bytes of an answer."""
+        """Return an answer encoded as JSON or protobuf."""
         if isinstance(answer, bytes):
             if not in_json:
                 return answer
@@ -62,7 +63,7 @@ class Method:
 
 
 def methods_of(service: str, channel: grpc.aio.Channel) -> Mapping[str, Method]:
-    """Return the methods of a service that take one message, by their names. Raise KeyError for an unknown service."""
+    """Return the RPCs of a service by name, except client-streaming ones. Raise KeyError for an unknown service."""
     found = Default().FindServiceByName(service).methods
     return {method.name: _method(service, method, channel) for method in found if not method.client_streaming}
 

@@ -1,4 +1,4 @@
-"""gRPC status of an error, as the Connect protocol and gRPC-Web send it."""
+"""gRPC status messages (`google.rpc.Status`) of errors, as the Connect protocol and gRPC-Web send them."""
 
 import grpc
 from google.rpc.status_pb2 import Status
@@ -18,7 +18,7 @@ _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def status_of(error: UmgError) -> Status:
-    """Return the gRPC status of an error, whose details include the request id of its metadata."""
+    """Return the gRPC status of an error. Its details include the request id from the error's metadata."""
     metadata = dict(error.metadata)
     request_id = metadata.pop("request_id", "")
     status = Status.FromString(to_status(UmgError(error.reason, error.message, **metadata), request_id))
@@ -28,5 +28,5 @@ def status_of(error: UmgError) -> Status:
 
 
 def status_name(status: Status) -> str:
-    """Return the name of a status code; `UNKNOWN` for an unknown number."""
+    """Return the name of a gRPC status code, for example `NOT_FOUND`; `UNKNOWN` for an unknown number."""
     return _NAMES.get(status.code, grpc.StatusCode.UNKNOWN.name)

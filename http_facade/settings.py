@@ -1,4 +1,4 @@
-"""Settings of the HTTP face, and the load shedder that it uses."""
+"""Settings of the HTTP server, and the interface of the load shedder that it uses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,31 +11,32 @@ from umg_grpc.wire.core.stream_memory import Budget
 
 
 class LoadShedder(Protocol):
-    """Load shedder: limits the model calls in flight in the process and rejects the rest."""
+    """Interface of the load shedder, which limits the model calls in flight in this process and rejects the excess."""
 
     def admits(self) -> bool:
-        """Return whether a call is admitted, before any work for it; it then calls `enter` soon."""
+        """Return whether a new call would be admitted; an admitted call should call `enter` soon."""
 
     def refusal(self) -> UmgError:
-        """Return the error for a call that was rejected by `admits`, and count the rejection."""
+        """Return the error for a rejected call, and count the rejection."""
 
     def check(self) -> None:
-        """Admit a call. Raises UmgError(UNAVAILABLE) for one that `admits` rejects."""
+        """Raise UmgError(UNAVAILABLE), and count a rejection, if `admits` returns False."""
 
     async def enter(self, seconds: float) -> None:
-        """Wait up to `seconds` for a slot for an admitted call, which `leave` must release. Raises
-        UmgError(UNAVAILABLE).
+        """Take a slot for an admitted call, and wait up to `seconds` for a free one. Raises UmgError(UNAVAILABLE).
+
+        `leave` must be called to release the slot.
         """
 
     def leave(self) -> None:
         """Release the slot of a call that ended."""
 
     def refused(self, reason: str) -> None:
-        """Count a call that the face rejected for another reason, for example its connection limit."""
+        """Count a call that the HTTP server rejected for the reason `reason`, for example its connection limit."""
 
 
 class NoLoadShedder:
-    """Load shedder that admits all calls."""
+    """Load shedder without a limit, which admits all calls."""
 
     def admits(self) -> bool:
         """Return True: all calls are admitted."""
@@ -60,7 +61,7 @@ class NoLoadShedder:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the HTTP face: limits, timeouts and the objects of the process that it uses."""
+    """Settings of the HTTP server: limits, timeouts, and functions and objects of the process that it uses."""
 
     ready: Callable[[], Awaitable[Readiness] | Readiness]
     """Returns whether calls are served, for `/readyz`."""

@@ -1,4 +1,4 @@
-"""Handlers of stored responses."""
+"""Handlers of stored responses of the Responses API: get, delete, cancel, list the input."""
 
 from collections.abc import Awaitable, Callable
 
@@ -15,14 +15,14 @@ from umg_grpc.wire.responses import stored_responses
 
 
 class StoredResponseHandlers:
-    """Handlers of stored responses, one method for each operation."""
+    """Handlers of the operations on stored responses; `handler` returns the one for an operation."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
         self._face = face
         self._stub = rpc.GenerationServiceStub(channel)
 
     def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
-        """Return the handler method for a kind of operation."""
+        """Return the handler method for an operation on stored responses."""
         return {
             Shape.GET_RESPONSE: self.get,
             Shape.DELETE_RESPONSE: self.delete,
@@ -31,7 +31,7 @@ class StoredResponseHandlers:
         }[shape]
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
-        """Return the response, or with `stream=true` its events."""
+        """Return the stored response, or stream it as events for `stream=true`."""
         found = await self._stub.GetStoredResponse(
             pb.GetStoredResponseRequest(response_id=exchange.parameters["response_id"]),
             metadata=metadata(exchange, self._face),
@@ -44,7 +44,7 @@ class StoredResponseHandlers:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(found.response))
 
     async def delete(self, exchange: Exchange) -> web.StreamResponse:
-        """Delete the response. Return the confirmation."""
+        """Delete the stored response. Return the JSON confirmation."""
         response_id = exchange.parameters["response_id"]
         await self._stub.DeleteStoredResponse(
             pb.DeleteStoredResponseRequest(response_id=response_id), metadata=metadata(exchange, self._face)
@@ -52,7 +52,7 @@ class StoredResponseHandlers:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_deleted(response_id))
 
     async def cancel(self, exchange: Exchange) -> web.StreamResponse:
-        """Cancel the response. Return its final state."""
+        """Cancel the stored response if it is still being generated. Return its final state."""
         stopped = await self._stub.CancelStoredResponse(
             pb.CancelStoredResponseRequest(response_id=exchange.parameters["response_id"]),
             metadata=metadata(exchange, self._face),
@@ -60,7 +60,7 @@ class StoredResponseHandlers:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(stopped.response))
 
     async def list_input_items(self, exchange: Exchange) -> web.StreamResponse:
-        """Return a page of the input items of the response."""
+        """Return a page of the input items from which the stored response was generated."""
         items_request = stored_responses.decode_input_items_query(
             exchange.parameters["response_id"], exchange.request.query
         )

@@ -1,4 +1,4 @@
-"""Execution of work on large bodies in a thread, so that the event loop serves other calls."""
+"""Execution of CPU work on large bodies in a thread, so that the event loop continues to serve other calls."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,5 +10,5 @@ Result = TypeVar("Result")
 
 
 async def run_large(work: Callable[[], Result], size: int) -> Result:
-    """Return the result of `work` on `size` bytes; in a thread if they are many."""
+    """Run `work` and return its result; in a thread if the `size` of its input in bytes is large."""
     return work() if size < BIG_BYTES else await asyncio.to_thread(work)

@@ -1,4 +1,4 @@
-"""Handler of operations with one request and one response: embedding, reranking."""
+"""Handler of embeddings and rerankings, the operations with one request and one response."""
 
 import asyncio
 from typing import Generic, TypeVar
@@ -23,7 +23,7 @@ Response = TypeVar("Response", bound=Message)
 
 
 class UnaryHandler(Generic[Request, Response]):
-    """Handler of one route: takes a body of the format and answers with a body of the format."""
+    """Handler of one path for embeddings or rerankings in one format."""
 
     def __init__(
         self,
@@ -40,7 +40,9 @@ class UnaryHandler(Generic[Request, Response]):
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
-        """Return the response in the form that the caller's SDK expects."""
+        """Decode the body, call the service, and return the encoded response, in the variant that the caller's SDK
+        expects.
+        """
         canonical, notes = await self._bodies.read(exchange, self._codec.decode_request)
         shape = client_shape(exchange.request.headers)
         answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)

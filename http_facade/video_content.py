@@ -1,4 +1,4 @@
-"""Content of video tasks: `GET /v1/videos/{task_id}/content`, streamed from the service as the client reads it."""
+"""Downloads of finished videos: `GET /v1/videos/{task_id}/content`, streamed from the service as the client reads."""
 
 import grpc
 from aiohttp import hdrs, web
@@ -24,14 +24,14 @@ MIME_TYPE = "video/mp4"
 
 
 class VideoContent:
-    """Handler of the bytes of results."""
+    """Handler of downloads of the results of video tasks."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
         self._face = face
         self._stub = rpc.VideoServiceStub(channel)
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
-        """Send the result or a part of it, its headers alone for HEAD, or 304 to a client that has it."""
+        """Send the video or the requested range; only headers for HEAD, or 304 if the client's copy is current."""
         request, wanted = exchange.request, _wanted(exchange)
         conditional = request.if_none_match is not None or hdrs.IF_RANGE in request.headers
         if conditional or request.method == hdrs.METH_HEAD:
@@ -71,7 +71,9 @@ class VideoContent:
 
 
 def _wanted(exchange: Exchange) -> pb.DownloadVideoRequest:
-    """Return the download that a request selects. Raise UmgError(INVALID_FIELD) for a wrong parameter."""
+    """Return the download request of the service from the query and the `Range` header. Raise
+    UmgError(INVALID_FIELD).
+    """
     query = exchange.request.query
     wanted = pb.DownloadVideoRequest(task_id=exchange.parameters["task_id"])
     if (index := query.get("index")) is not None:
@@ -95,7 +97,10 @@ def _wanted(exchange: Exchange) -> pb.DownloadVideoRequest:
 
 
 def _response(head: pb.ContentHead, *, is_part: bool) -> web.StreamResponse:
-    """Return the beginning of the response. Raise UmgError for a part without a length, which HTTP cannot express."""
+    """Return an HTTP response with the status and headers for a download, before its bytes are sent.
+
+    Raise UmgError for a range whose length is unknown, which HTTP cannot express.
+    """
     response = web.StreamResponse(headers=_headers(head))
     length = head.length_bytes if head.HasField("length_bytes") else None
     if length is not None:

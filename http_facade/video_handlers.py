@@ -1,4 +1,4 @@
-"""Handlers of video tasks: their submissions, queries, list, removal and remix, and notifications from providers."""
+"""Handlers of video tasks: submit, query, list, delete and remix, and the notifications that providers send."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
@@ -44,7 +44,7 @@ UNKNOWN_OUTCOMES = frozenset(
 
 
 class VideoHandlers:
-    """Handlers of the routes of one entry, one method for each operation."""
+    """Handlers of the video paths in one vendor's format; `handler` returns the one for an operation."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face, self._kind = route.format, route.kind
@@ -56,7 +56,7 @@ class VideoHandlers:
         self._settings = settings
 
     def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
-        """Return the handler method for a kind of operation."""
+        """Return the handler method for an operation on video tasks."""
         return {
             Shape.CREATE_VIDEO: self.create,
             Shape.GET_VIDEO: self.get,
@@ -68,7 +68,9 @@ class VideoHandlers:
         }[shape]
 
     async def create(self, exchange: Exchange) -> web.StreamResponse:
-        """Submit a task, or return one for a body that is a query (Entry F)."""
+        """Submit a video task and return it. A body that queries an existing task (Entry F of the video document)
+        returns that task.
+        """
         parameters = self._parameters(exchange)
 
         def decode(body: bytes, *_: object) -> Created:
@@ -90,7 +92,7 @@ class VideoHandlers:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
 
     async def remix(self, exchange: Exchange) -> web.StreamResponse:
-        """Submit a task that changes a finished one."""
+        """Submit a video task that changes the video of a finished task. Return the new task."""
         parameters = exchange.parameters
         request = await self._bodies.read(exchange, lambda body, *_: entry_video_object.decode_remix(body, parameters))
         if (key := _idempotency_key(exchange)) is not None:
@@ -100,30 +102,30 @@ class VideoHandlers:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
-        """Return a task."""
+        """Return the state of a video task."""
         await self._keys.check(exchange)
         return await self._get(exchange, self._codec.decode_query(self._parameters(exchange)))
 
     async def list(self, exchange: Exchange) -> web.StreamResponse:
-        """Return a page of the caller's tasks of the entry."""
+        """Return a page of the caller's video tasks in this format."""
         await self._keys.check(exchange)
         request = entry_video_object.decode_list(exchange.request.query)
         page = await self._stub.ListVideoTasks(request, metadata=metadata(exchange, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=entry_video_object.encode_list(page))
 
     async def delete(self, exchange: Exchange) -> web.StreamResponse:
-        """Remove a finished task, or cancel one that did not start. Return the confirmation."""
+        """Delete a finished video task, or cancel one that has not started. Return the confirmation."""
         request = pb.DeleteVideoTaskRequest(task_id=exchange.parameters["task_id"], entry=self._codec.entry)
         deleted = await self._stub.DeleteVideoTask(request, metadata=metadata(exchange, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=entry_video_object.encode_deleted(deleted.task))
 
     async def content(self, exchange: Exchange) -> web.StreamResponse:
-        """Send the bytes of a result, a part of them, or for HEAD their headers."""
+        """Send the bytes of a finished video or a range of them; only headers for HEAD."""
         await self._keys.check(exchange)
         return await self._content.get(exchange)
 
     async def receive_callback(self, exchange: Exchange) -> web.StreamResponse:
-        """Record a provider's notification. Its path has the credential."""
+        """Record a provider's notification about a task. The signature in the path authenticates the provider."""
         limit = min(CALLBACK_LIMIT_BYTES, self._settings.body_limit_bytes)
         body = await read_body(exchange, limit, self._settings.upload_seconds)
         sent = exchange.request.headers
@@ -137,7 +139,7 @@ class VideoHandlers:
         return web.json_response({"code": 0, "message": "success"})
 
     def _parameters(self, exchange: Exchange) -> dict[str, str]:
-        """Return the parameters of the query and of the path. Values of a repeated name are joined by commas."""
+        """Return the parameters of the query and of the path by name; repeated ones are joined by commas."""
         query = exchange.request.query
         given = {name: ",".join(query.getall(name)) for name in query}
         return given | dict(exchange.parameters) | ({"kind": self._kind} if self._kind else {})
@@ -154,7 +156,7 @@ class VideoHandlers:
         method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
         request: Request,
     ) -> tuple[Response, dict[str, str]]:
-        """Submit a task once. Return the answer and its headers."""
+        """Call the RPC `method` to submit a task. Return its answer and the response headers."""
         pairs = metadata(exchange, self._face)
         if (count := exchange.request.headers.get(RETRY_COUNT, "")).isdecimal() and count.isascii():
             pairs.append((RETRY_COUNT, count))
@@ -168,7 +170,9 @@ class VideoHandlers:
 
 
 def _idempotency_key(exchange: Exchange) -> str | None:
-    """Return the key of the header. Raise UmgError(INVALID_FIELD) for one that is empty or too long."""
+    """Return the idempotency key in the request's headers; None without one. Raise UmgError(INVALID_FIELD) if it is
+    empty or too long.
+    """
     key = exchange.request.headers.get(IDEMPOTENCY_KEY)
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
         raise invalid(IDEMPOTENCY_KEY, f"expected 1 to {MAX_KEY_CHARACTERS} characters; send another key")

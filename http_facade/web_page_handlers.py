@@ -1,4 +1,4 @@
-"""Handlers of the pages for people, of their assets and of the OpenAPI document."""
+"""Handlers of the web pages (home page, API reference), of their scripts and styles, and of the OpenAPI document."""
 
 import asyncio
 import hashlib
@@ -50,7 +50,7 @@ SAFE = {
 
 
 class File(NamedTuple):
-    """Static file of the web pages."""
+    """Static file of the web pages, with its content type and entity tag."""
 
     body: bytes
     content_type: str
@@ -58,14 +58,14 @@ class File(NamedTuple):
 
 
 class PageHandlers:
-    """Handlers of the pages and their parts."""
+    """Handlers of the web pages, their assets and the OpenAPI document."""
 
     def __init__(self, *, pages: bool) -> None:
-        """Answer as a health check at the home page unless `pages`."""
+        """Create handlers; without `pages` the home page is only a health check."""
         self._pages = pages
 
     async def home(self, exchange: Exchange) -> web.StreamResponse:
-        """Return the home page to a browser, and the state of the process to a program."""
+        """Return the home page to a browser; a JSON state of the process to any other client."""
         if not self._pages:
             return web.json_response({"status": "alive"})
         if "text/html" not in exchange.request.headers.get(hdrs.ACCEPT, ""):
@@ -75,15 +75,15 @@ class PageHandlers:
         return page
 
     async def docs(self, exchange: Exchange) -> web.StreamResponse:
-        """Return the API reference."""
+        """Return the web page of the API reference."""
         return await self._send(exchange, "docs.html")
 
     async def asset(self, exchange: Exchange) -> web.StreamResponse:
-        """Return a script, the style or the icon of the pages. Raise UmgError(PATH_NOT_FOUND) for another name."""
+        """Return a script, style or icon of the web pages. Raise UmgError(PATH_NOT_FOUND) for an unknown file name."""
         return await self._send(exchange, exchange.parameters["name"])
 
     async def openapi(self, exchange: Exchange) -> web.StreamResponse:
-        """Return the OpenAPI document, which is made at its first request."""
+        """Return the OpenAPI document, which is generated at its first request."""
         return _respond(exchange, await asyncio.to_thread(_document))
 
     async def _send(self, exchange: Exchange, name: str) -> web.Response:
@@ -96,7 +96,7 @@ class PageHandlers:
     def handler(
         self, shape: Literal[Shape.HOME, Shape.DOCS, Shape.ASSET, Shape.OPENAPI]
     ) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
-        """Return the handler method for a kind of operation."""
+        """Return the handler method for a web page, an asset or the OpenAPI document."""
         match shape:
             case Shape.HOME:
                 return self.home
@@ -111,7 +111,7 @@ class PageHandlers:
 
 
 def _respond(exchange: Exchange, file: File) -> web.Response:
-    """Return the response with a file, or 304 if the client has it."""
+    """Return a static file, or 304 if the client's copy is current."""
     headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, **SAFE}
     if any(tag.value in (file.etag, "*") for tag in exchange.request.if_none_match or ()):
         response = web.Response(status=304, headers=headers)
@@ -127,7 +127,7 @@ def _file(body: bytes, content_type: str) -> File:
 
 @cache
 def _read() -> Mapping[str, File]:
-    """Return the files by their names, with the version in the pages."""
+    """Return the static files of the web pages by name, with the gateway's version filled in."""
     found = {}
     for path in files("http_facade").joinpath("assets").iterdir():
         suffix = path.name[path.name.rfind(".") :]

@@ -1,15 +1,16 @@
-"""Write timeout: disconnects clients that do not read their answers."""
+"""Write timeout: disconnects clients that do not read their responses."""
 
 import asyncio
 
 
 class WriteTimeout:
-    """Timeout of a client whose write buffer is full, until `end`. A client that reads nothing for the timeout is
-    disconnected, which cancels the write and the call; a client that reads slowly is not.
+    """Timeout that runs while the write buffer of a connection is full, until `end`.
+
+    A client that reads nothing for its duration is disconnected, which cancels the call; a slow reader is not.
     """
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
-        """Start the timeout, which disconnects the client after `seconds` without progress."""
+        """Start the timeout, which disconnects the client after `seconds` in which it reads nothing."""
         self._transport = transport
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
@@ -17,7 +18,7 @@ class WriteTimeout:
         self._timer = self._loop.call_later(seconds, self._check)
 
     def end(self) -> None:
-        """Cancel the timeout."""
+        """Stop the timeout."""
         self._timer.cancel()
 
     def _check(self) -> None:

@@ -1,1 +1,1 @@
-"""OpenAPI document of the HTTP face."""
+"""OpenAPI document that describes the HTTP API of the gateway."""

@@ -1,4 +1,4 @@
-"""Request bodies and answers of the operations."""
+"""Request bodies and responses in the OpenAPI document."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -39,16 +39,16 @@ _HEADERS: JsonObject = {
 
 
 class Answers:
-    """Bodies and answers of routes, whose schemas are components."""
+    """Builder of the request bodies and responses of the paths in the OpenAPI document."""
 
     def __init__(self, schemas: JsonObject, types: StructSchemas, errors: ErrorAnswers) -> None:
-        """Add the components to `schemas`."""
+        """Create a builder, which adds the schemas of the bodies to `schemas`, the components of the document."""
         self._types = types
         self._errors = errors
         self._messages = PlainSchemas(schemas)
 
     def request_body(self, route: Route) -> JsonObject | None:
-        """Return the request body of a route; None for a route without one."""
+        """Return the OpenAPI request body of a route; None for a route without a body."""
         if (types := _body_types(route)) is not None:
             content = {JSON: {"schema": self._types.schema(types.request)}}
             if types.form is not None:
@@ -64,7 +64,7 @@ class Answers:
         return None
 
     def responses(self, route: Route) -> JsonObject:
-        """Return the answers of a route by their statuses."""
+        """Return the OpenAPI responses of a route by their HTTP statuses."""
         found: JsonObject = {"200": _answer("Success.", self._content(route))}
         if route.shape in {Shape.GET_VIDEO_CONTENT, Shape.GET_FILE}:
             found["206"] = _answer("The requested range.", self._content(route))
@@ -77,7 +77,7 @@ class Answers:
         return found
 
     def _content(self, route: Route) -> JsonObject:
-        """Return the content of the successful answer, by its media types."""
+        """Return the OpenAPI content of the successful response: media types and their schemas."""
         if route.shape is Shape.GENERATE and route.stream:
             return self._stream(route)
         if (types := _body_types(route)) is not None:
@@ -94,14 +94,14 @@ class Answers:
         return dict(_CONTENTS[route.shape])
 
     def _stream(self, route: Route) -> JsonObject:
-        """Return the content of a path whose answers are streams: one JSON array, or events."""
+        """Return the OpenAPI content of a route that always streams: one JSON array, or server-sent events."""
         types = BODY_TYPES[route.format]
         array = {"type": "array", "items": self._types.schema(types.answer)}
         return {JSON: {"schema": array}, **({EVENTS: self._events(types.event)} if types.event is not None else {})}
 
     def _events(self, kind: object) -> JsonObject:
-        """Return the content of a stream of events. The version of OpenAPI has no schema of events: it is an
-        extension.
+        """Return the OpenAPI content of a stream of server-sent events. Its schema is in an extension field, since the
+        version of OpenAPI used has none for events.
         """
         schema = {"type": "string", "description": "Server-sent events. `x-event-schema` is the schema of their data."}
         return {"schema": {**schema, "x-event-schema": self._types.schema(kind)}}
@@ -141,7 +141,9 @@ def _answer(description: str, content: JsonObject) -> JsonObject:
 
 
 def _body_types(route: Route) -> BodyTypes | None:
-    """Return the types of the bodies of an operation that takes one of a face; None for any other."""
+    """Return the Python types of the bodies of an operation that exists in several formats; None for any other
+    operation.
+    """
     match route.shape:
         case Shape.GENERATE | Shape.EMBED | Shape.RERANK | Shape.GENERATE_IMAGE | Shape.CREATE_VIDEO:
             return BODY_TYPES[route.format]

@@ -1,4 +1,6 @@
-"""OpenAPI document of the HTTP face, made from the table of routes, the types of the bodies and the schema."""
+"""OpenAPI document of the HTTP API, generated from the table of routes, the types of the bodies and the proto
+schema.
+"""
 
 from collections.abc import Iterable
 from functools import cache
@@ -30,7 +32,7 @@ BEARER, METRICS_KEY = "bearer", "metrics"
 
 @cache
 def document_json() -> bytes:
-    """Return the document as JSON, made at the first call."""
+    """Return the OpenAPI document as JSON text, generated at the first call."""
     return msgspec.json.encode(document())
 
 
@@ -63,8 +65,8 @@ def document() -> JsonObject:
 
 
 def documented(rows: Iterable[Route]) -> Iterable[Route]:
-    """Return the routes that the document describes: all but the pages and the second spelling of paths with a slash
-    at their end.
+    """Return the routes that the OpenAPI document describes: all except web pages and the variants with a trailing
+    slash.
     """
     return (row for row in rows if row.shape not in PAGE_SHAPES and not (row.path.endswith("/") and row.path != "/"))
 
@@ -84,7 +86,7 @@ def _operation(route: Route, answers: Answers) -> JsonObject:
 
 
 def operation_id(route: Route) -> str:
-    """Return the id of the operation of a route: its shape and its path."""
+    """Return the OpenAPI operation id of a route, composed of its kind of operation and its path."""
     words = "".join(character if character.isalnum() else " " for character in route.name).split()
     return "_".join([route.shape.name.lower(), *words])
 
@@ -101,7 +103,7 @@ def _security(route: Route) -> JsonObject:
 
 
 def _schemes() -> JsonObject:
-    """Return the security schemes: the `Authorization` header, and the key headers of the formats."""
+    """Return the OpenAPI security schemes: the `Authorization` header, and the key headers of the formats."""
     faces = dict.fromkeys(row.format for row in ROUTES if row.needs_key)
     headers = dict.fromkeys(name for face in faces for name in key_headers(face))
     queries = dict.fromkeys(name for face in faces if (name := key_parameter(face)))

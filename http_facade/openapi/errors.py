@@ -1,4 +1,4 @@
-"""Answers of failed calls, as components: one for each format of error bodies and status."""
+"""Error responses in the OpenAPI document: one reusable component for each format and HTTP status."""
 
 from http_facade.routes import DEFAULT_FORMAT
 from umg_grpc.v1 import pb
@@ -10,15 +10,15 @@ from umg_grpc.wire.openapi_schemas.structs import StructSchemas
 
 
 class ErrorAnswers:
-    """Responses of failed calls, as components of the document."""
+    """Builder of the error responses of the OpenAPI document."""
 
     def __init__(self, responses: JsonObject, types: StructSchemas) -> None:
-        """Add the components to `responses`."""
+        """Create a builder, which adds the error responses to `responses`, the components of the document."""
         self._responses = responses
         self._types = types
 
     def answer(self, name: str, status: int) -> JsonObject:
-        """Return the answer with a status, in the error format `name`."""
+        """Return the OpenAPI response for an HTTP status, with a body in the error format `name`."""
         component = f"{name if name in ERROR_TYPES else DEFAULT_FORMAT}.{status}"
         if component not in self._responses:
             schema = self._types.schema(error_type(name))
@@ -28,7 +28,7 @@ class ErrorAnswers:
 
 
 def error_description(status: int) -> str:
-    """Return the description of the errors with a status: their reasons."""
+    """Return the description of the error response with an HTTP status: the error reasons that have this status."""
     names = enum_names(pb.ErrorReason.DESCRIPTOR)
     reasons = sorted(names[reason].upper() for reason, value in HTTP_STATUS.items() if value == status and reason)
     return f"Reasons: {', '.join(f'`{name}`' for name in reasons)}." if reasons else "The call failed."

@@ -1,4 +1,4 @@
-"""Descriptions of the kinds of operations, one for each shape of the table of routes."""
+"""Table of tags, summaries and errors of the operations in the OpenAPI document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TASK_STATUSES = (*KEY_STATUSES, 404, 502)
 
 @dataclass(frozen=True)
 class Operation:
-    """Kind of operation in the document."""
+    """Tag, summary and possible errors of one kind of operation in the OpenAPI document."""
 
     tag: str
     summary: str

@@ -1,4 +1,4 @@
-"""Parameters of the operations: of the path, of the query and in headers."""
+"""Path, query and header parameters in the OpenAPI document."""
 
 import re
 from collections.abc import Mapping
@@ -108,7 +108,7 @@ _SHAPED = frozenset({"images", "rerank"})
 
 
 def parameters(route: Route) -> list[JsonObject]:
-    """Return the parameters of a route."""
+    """Return the OpenAPI parameters of a route: path, query and headers."""
     found: list[JsonObject] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
          "description": _PATH[name]}
@@ -141,7 +141,7 @@ def _headers(route: Route) -> list[JsonObject]:
 
 
 def _of_field(field: FieldDescriptor) -> JsonObject:
-    """Return the parameter of a field of a request."""
+    """Return the OpenAPI query parameter for a field of a request message."""
     described = comments().get(field.full_name, "")
     return _query(field.name, _schema_of_field(field), described)
 

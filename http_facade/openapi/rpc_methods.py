@@ -1,4 +1,4 @@
-"""Operations that are methods of the schema, called by the Connect protocol."""
+"""RPCs in the OpenAPI document, each as an operation of the Connect protocol."""
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
@@ -23,20 +23,22 @@ _HEADERS: tuple[JsonObject, ...] = (
 
 
 def methods_of(route: Route) -> list[MethodDescriptor]:
-    """Return the methods of the service of a route."""
+    """Return the RPCs of the gRPC service that a route serves."""
     return list(Default().FindServiceByName(route.path.split("/")[1]).methods)
 
 
 class Methods:
-    """Operations of the methods of services, whose schemas are components."""
+    """Builder of the OpenAPI operations of RPCs."""
 
     def __init__(self, schemas: JsonObject, errors: ErrorAnswers) -> None:
-        """Add the components to `schemas`."""
+        """Create a builder, which adds the schemas of the messages to `schemas`, the components of the document."""
         self._messages = ProtoJsonSchemas(schemas)
         self._errors = errors
 
     def operation(self, route: Route, method: MethodDescriptor) -> JsonObject:
-        """Return the operation of a method. Streams are not JSON: their failures are in their last envelope."""
+        """Return the OpenAPI operation of an RPC. That of a streaming RPC has no error statuses: it fails in its last
+        envelope.
+        """
         row = OPERATIONS[route.shape]
         request, answer = self._messages.schema(method.input_type), self._messages.schema(method.output_type)
         content = _envelopes if method.server_streaming else _bodies
@@ -58,11 +60,11 @@ class Methods:
 
 
 def _bodies(message: JsonObject) -> JsonObject:
-    """Return the content of a body with one message."""
+    """Return the OpenAPI content of a body with one message."""
     return {JSON: {"schema": message}, PROTO: {"schema": {"type": "string", "format": "binary"}}}
 
 
 def _envelopes(message: JsonObject) -> JsonObject:
-    """Return the content of a body of envelopes."""
+    """Return the OpenAPI content of a body of enveloped messages."""
     schema = {"type": "string", "format": "binary", "description": _STREAM, "x-message-schema": message}
     return {kind: {"schema": schema} for kind in STREAMS}
