@@ -1,1 +1,3 @@
-"""Thin servicers of `umg.v1`: validate, admit, route, delegate, answer."""
+"""Implementation of the `umg.v1` services: a servicer for each, and the pipeline that validates, admits and routes a
+call.
+"""

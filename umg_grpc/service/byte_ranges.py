@@ -1,12 +1,12 @@
-"""Selection of a byte range of a file (`ByteRange`)."""
+"""Resolution of the byte range of a file that a caller requests (`ByteRange`) against the file's size."""
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 
 def selected_bytes(wanted: pb.ByteRange, total: int) -> tuple[int, int]:
-    """Return the first byte of the part and the exclusive end. Raise UmgError(RANGE_NOT_SATISFIABLE) for a part that
-    begins at or after the end.
+    """Return the requested range of a file of `total` bytes, as its first byte and its exclusive end. Raise
+    UmgError(RANGE_NOT_SATISFIABLE) for a range that begins at or after the end of the file.
     """
     limit = wanted.limit if wanted.HasField("limit") else None
     if not wanted.HasField("offset"):

@@ -1,4 +1,6 @@
-"""Check of a channel by one cheap call to its provider: its model list, else one token."""
+"""Check of a channel for `umg check --live`: reads the provider's model list, or requests one token if the provider has
+no list.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -31,7 +33,7 @@ RANKING = pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")])
 
 
 class CheckResult(NamedTuple):
-    """Result of the check of one channel."""
+    """Result of the check of one channel: proof that it works, or its error."""
 
     channel: str
     is_fine: bool
@@ -40,7 +42,7 @@ class CheckResult(NamedTuple):
 
 
 async def check_channels(channels: Sequence[Channel], upstreams: Channels, seconds: float) -> list[CheckResult]:
-    """Check all channels at the same time, each within `seconds`."""
+    """Check all channels at the same time, each within `seconds`, by a cheap call to its provider."""
     turns = asyncio.Semaphore(CONCURRENCY)
 
     async def check(channel: Channel) -> CheckResult:
@@ -57,7 +59,9 @@ async def check_channels(channels: Sequence[Channel], upstreams: Channels, secon
 
 
 async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
-    """Return the evidence that the channel works. Raise UmgError."""
+    """Check one channel. Return a sentence that states how the channel has proved to work. Raise UmgError if it does
+    not work.
+    """
     provider, listing = upstreams.providers.get(channel.name), model_list(channel.protocols)
     if provider is None:
         return "part of the gateway"
@@ -83,7 +87,9 @@ async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
 
 
 async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str], seconds: float) -> str:
-    """Send the call to a model, and return the evidence. `listed`: models of the provider's list, without this one."""
+    """Send a call to a model, and return the sentence that the model answers. The error for an unknown model names
+    similar ones of `listed`, the other models in the provider's list.
+    """
     try:
         await call.send(seconds)
     except UmgError as error:
@@ -131,7 +137,9 @@ REMEDIES: Mapping[FailureKind, str] = {
 
 
 def explain(error: UmgError) -> str:
-    """Return the failure on one line, with its remedy and the provider's own message. It contains no key."""
+    """Return the failure of a channel on one line, with its remedy and the provider's own message. It contains
+    no key.
+    """
     facts = error.facts
     if facts is None:
         return error.message

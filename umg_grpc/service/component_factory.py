@@ -1,4 +1,6 @@
-"""Construction of the service's components from the config. The exit stack of the process closes each of them."""
+"""Construction of the components that calls share (stores, usage log) from the config, each closed at the end of the
+process.
+"""
 
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -21,13 +23,13 @@ from umg_grpc.wire.core.stream_memory import MAX_RETAINED_BYTES, Budget
 
 
 class Closing(Protocol):
-    """Component that has to be closed."""
+    """Component with an `aclose`, which has to be awaited before the process ends."""
 
     async def aclose(self) -> None: ...
 
 
 class BackgroundPart(Closing, Protocol):
-    """Component with background work."""
+    """Component that works in the background from `start` to `aclose`."""
 
     def start(self) -> None: ...
 
@@ -37,19 +39,21 @@ BackgroundT = TypeVar("BackgroundT", bound=BackgroundPart)
 
 
 def closed(part: ClosingT, stack: AsyncExitStack) -> ClosingT:
-    """Register the component to be closed with the exit stack, and return it."""
+    """Register a component to be closed by the exit stack, and return it."""
     stack.push_async_callback(part.aclose)
     return part
 
 
 def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
-    """Start the background work of the component, register it to be closed with the exit stack, and return it."""
+    """Start the background work of a component, register it to be closed by the exit stack, and return it."""
     part.start()
     return closed(part, stack)
 
 
 async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> ConversationStores:
-    """Open the stores of conversations and reasoning. A key may use at most half of each limit of the config."""
+    """Open the stores of conversations and of reasoning. The data of one key may use at most half of each limit in the
+    config.
+    """
     storage = config.responses
     conversations = threads = None
     if storage.enabled:

@@ -1,4 +1,6 @@
-"""Definitions of the gauges, without the library that exports them."""
+"""Names, help texts and labels of the gauges that the gateway exports (numbers that rise and fall, for example calls in
+flight).
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Level:
-    """Definition of a gauge."""
+    """Definition of one gauge: its name, help text and labels."""
 
     name: str
     help_text: str

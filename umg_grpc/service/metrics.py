@@ -50,7 +50,7 @@ Values: TypeAlias = Mapping[tuple[str, ...], float]
 
 @dataclass(slots=True)
 class Observations:
-    """Durations with the same labels since the last flush to the library."""
+    """Histogram of the durations of events with the same labels, not yet added to the Prometheus library."""
 
     seconds: float = 0.0
     by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
@@ -59,7 +59,7 @@ class Observations:
 
 @dataclass(slots=True)
 class Row(Observations):
-    """Durations and further metrics of the calls with the same labels since the last flush to the library."""
+    """Counts and durations of the calls with the same labels, not yet added to the Prometheus library."""
 
     first_outputs: Observations = field(default_factory=Observations)
     input_tokens: int = 0
@@ -71,11 +71,12 @@ BUILD: Values = {(version("unified-model-gateway"), platform.python_version()): 
 
 
 class Metrics:
-    """Counters and gauges of this process. Label values come from the schema and the config; at most `MAX_MODELS`
-    models have labels of their own. `key_labels`: number of callers' keys with labels of their own, 0 for no label.
+    """Counters, histograms and gauges of this process. Label values come from the schema and the config; at most
+    `MAX_MODELS` models have labels of their own. `key_labels`: number of callers' keys with labels of their own, 0 for
+    no label.
 
-    Calls are counted in plain integers, which are flushed to the library when the metrics are read or shared: each
-    update in the library takes a lock and, with several workers, a write to a file.
+    Calls are counted in plain integers, which are added to the Prometheus library when the metrics are read or shared:
+    each update in the library takes a lock and, with several workers, a write to a file.
     """
 
     def __init__(self, key_labels: int = 0) -> None:
@@ -117,7 +118,7 @@ class Metrics:
         self.reloaded(success=True)
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
-        """Count a call. Its model is "" if it was not routed."""
+        """Count a call that has ended, with its duration. Its model is "" if it was not routed."""
         facts, model, key = call.facts, self._models[call.facts.model], ""
         if self._key_labels and call.known_caller is not None:
             key = self._keys[call.known_caller.key_id]
@@ -136,11 +137,15 @@ class Metrics:
                 self._counts[self._tokens, labels] += usage.input_tokens
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
-        """Count an attempt. `model`: upstream id. `outcome`: `ok`, `left` (cancelled) or the failure."""
+        """Count an attempt of a call at one channel. `model`: the provider's id of it. `outcome`: `ok`, `left`
+        (cancelled) or the failure.
+        """
         self._counts[self._attempts, (channel, self._models[model], outcome)] += 1
 
     def failure(self, channel: str, facts: ProviderFailure) -> None:
-        """Count a failure of a provider by its model, its kind and its HTTP status; `none` without an answer."""
+        """Count a failure of a provider by its model, its kind and its HTTP status; the status is `none` if there was
+        no answer.
+        """
         status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
         labels = (channel, self._models[facts.model], facts.kind.value, status)
         self._counts[self._failures, labels] += 1
@@ -150,11 +155,11 @@ class Metrics:
         self._counts[self._refused, (reason,)] += 1
 
     def hedged(self, model: str, *, won: bool) -> None:
-        """Count a hedge. `won`: whether the hedge answered first."""
+        """Count a hedge: a second attempt beside a slow one. `won`: whether the second one answered first."""
         self._counts[self._hedges, (self._models[model], str(won).lower())] += 1
 
     def count_cache_lookup(self, outcome: str) -> None:
-        """Count a cache look-up. `outcome`: `hit`, `miss` or `bypass`."""
+        """Count a look-up in the response cache. `outcome`: `hit`, `miss` or `bypass`."""
         self._counts[self._cache, (outcome,)] += 1
 
     def count_blob_bytes(self, direction: str, size: int) -> None:
@@ -162,20 +167,24 @@ class Metrics:
         self._counts[self._blobs, (direction,)] += size
 
     def count_egress(self, outcome: str) -> None:
-        """Count a request to a URL that a caller names. `outcome`: `fetched`, `refused` by the rules, or `failed`."""
+        """Count a request of the gateway to a URL that a caller sent. `outcome`: `fetched`, `refused` by the rules, or
+        `failed`.
+        """
         self._counts[self._egress, (outcome,)] += 1
 
     def count_lost_records(self, count: int, reason: str) -> None:
-        """Count usage records that are lost. `reason`: `full` for the journal, or `disk`."""
+        """Count usage records that are lost. `reason`: `full` if the journal has no space, or `disk` if it cannot be
+        written.
+        """
         self._counts[self._lost, (reason,)] += count
 
     def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
-        """Count the cost of a task that has ended."""
+        """Count the cost of a video task that has ended."""
         key = self._key(self._keys[key_id])
         self._cost.labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
-        """Return a function that counts one event, or `by` events, with the values of the labels."""
+        """Return a function that counts one event, or `by` events, of a new counter with the values of its labels."""
         counter = self._counter(name, help_text, *labels)
 
         def count(*values: str, by: int = 1) -> None:
@@ -190,7 +199,7 @@ class Metrics:
         self.watch(RELOAD_TIME, lambda: {(): moment})
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
-        """Set the function that reads a gauge when the metrics are read."""
+        """Register the function that returns the values of a gauge whenever the metrics are read."""
         known = self._gauges.get(level)
         self._gauges[level] = known or _Gauge(level, self._registry, shared=self._shared)
         self._gauges[level].read = read
@@ -198,25 +207,25 @@ class Metrics:
             self._gauges[level].refresh()
 
     def watch_channels(self, snapshot: Callable[[], Iterable[BreakerState]]) -> None:
-        """Set the function that reads the circuit breakers of the channels."""
+        """Register the function that returns the states of the circuit breakers whenever the metrics are read."""
         self.watch(CHANNEL_STATE, lambda: self._max_by_label({s[:2]: s.state for s in snapshot()}))
         self.watch(CHANNEL_PAUSE, lambda: self._max_by_label({s[:2]: s.rest for s in snapshot()}))
         self.watch(CHANNEL_CALLS, lambda: _calls(snapshot()))
 
     def start(self) -> None:
-        """Refresh the metrics periodically until `close`: other workers report them too."""
+        """Update the metrics periodically until `close`, since the other workers of the host report them too."""
         if self._shared:
             self._timer = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self.start)
             self._refresh()
 
     def close(self) -> None:
-        """Stop the refreshes and flush the counts."""
+        """Stop the periodic updates, and add the last counts to the Prometheus library."""
         if self._timer is not None:
             self._timer.cancel()
             self._flush()
 
     def exposition(self) -> bytes:
-        """Return the metrics in text format, of all workers if there are several."""
+        """Return the metrics in the text format of Prometheus, those of all workers if there are several."""
         self._refresh()
         if not self._shared:
             return generate_latest(self._registry)
@@ -233,7 +242,7 @@ class Metrics:
         return Counter(name, help_text, labels, registry=self._registry)
 
     def _flush(self) -> None:
-        """Pass the counts since the last flush to the library."""
+        """Add the counts since the last flush to the Prometheus library."""
         rows, self._rows = self._rows, defaultdict(Row)
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():
@@ -249,11 +258,11 @@ class Metrics:
             counter.labels(*labels).inc(amount)
 
     def _key(self, label: str) -> tuple[str, ...]:
-        """Return the values of the label `key`; none if the metrics have no label of keys."""
+        """Return the values of the label `key` of a metric; none if the operator turned labels of keys off."""
         return (label,) if self._key_labels else ()
 
     def _max_by_label(self, values: Mapping[tuple[str, str], float]) -> Values:
-        """Return the values by label; the highest of models that share a label."""
+        """Return one value for each label: the highest of the models that share the label."""
         highest: dict[tuple[str, ...], float] = {}
         for (channel, model), value in values.items():
             key = channel, self._models[model]
@@ -262,7 +271,7 @@ class Metrics:
 
 
 class _Labels(dict[str, str]):
-    """Labels by name: the first `limit` names are their own labels, all others have one label."""
+    """Label of each name: the first `limit` names get a label of their own, all later ones the common label `other`."""
 
     def __init__(self, limit: int, other: str) -> None:
         super().__init__()
@@ -276,10 +285,10 @@ class _Labels(dict[str, str]):
 
 
 class Durations(Histogram):
-    """A histogram with an update for many observations at once."""
+    """Prometheus histogram that takes many observations in one update."""
 
     def add(self, observations: Observations) -> None:
-        """Add observations."""
+        """Add the collected durations of many events in one update."""
         self._sum.inc(observations.seconds)
         for bucket, count in zip(self._buckets, observations.by_duration, strict=True):
             if count:
@@ -287,7 +296,7 @@ class Durations(Histogram):
 
 
 class _Gauge:
-    """A gauge of the library with the function that reads it."""
+    """Gauge of the Prometheus library, with the function that returns its current values."""
 
     def __init__(self, level: Level, registry: CollectorRegistry, *, shared: bool) -> None:
         self._gauge = Gauge(

@@ -40,7 +40,7 @@ class ModelDiscovery:
         now: Callable[[], float] = time.time,
         vary: Callable[[], float] = random.random,
     ) -> None:
-        """Create the discovery without channels, see `configure`."""
+        """Create the discovery without channels, which `configure` adds."""
         self._files = files
         self._now = now
         self._vary = vary
@@ -62,8 +62,8 @@ class ModelDiscovery:
         return [channel for channel in self._config.channels if channel.discovery != "off"]
 
     def configure(self, config: Config, providers: Mapping[str, HttpChannel]) -> Config:
-        """Use another config with its connections by channel. Return it with the models that are known of its
-        channels; a stored list is used until the first read.
+        """Return the config extended by the models known of its channels, and read their lists from now on.
+        `providers`: connection of each channel. A list stored on disk is used until the first read.
         """
         self._config, self._providers = config, providers
         addresses = {channel.name: channel.base_url for channel in self._channels}
@@ -83,7 +83,7 @@ class ModelDiscovery:
         return self.extended()
 
     def extended(self) -> Config:
-        """Return the config with all models that are known of its channels."""
+        """Return the config extended by all models known of its channels."""
         return with_discovered(self._config, self._lists)
 
     async def start(self, changed: Callable[[], None]) -> None:
@@ -103,13 +103,13 @@ class ModelDiscovery:
                 logger.warning("serving while the model lists of providers are not read yet", channels=waiting)
 
     async def aclose(self) -> None:
-        """End the refreshes."""
+        """Stop reading the lists."""
         if self._refreshes is not None:
             await self._refreshes.aclose(CLOSE_SECONDS)
             self._refreshes = None
 
     async def _step(self) -> None:
-        """Read all lists at the same time, each of which is used as soon as it is read."""
+        """Read the lists of all channels at the same time. Each is used as soon as it is read."""
         pending = [(channel, listing) for channel in self._channels if (listing := model_list(channel.protocols))]
         await asyncio.gather(*(self._refresh(channel, listing) for channel, listing in pending))
         self._first.set()
@@ -119,7 +119,7 @@ class ModelDiscovery:
             self._refreshes.every = interval * (1 - JITTER * self._vary()) if pending else None
 
     async def _refresh(self, channel: Channel, listing: ModelList) -> None:
-        """Read the list of one channel. Keep the last one if it fails or is empty."""
+        """Read the model list of one channel. Keep the last list if the read fails or returns no model."""
         name = channel.name
         if (provider := self._providers.get(name)) is None:
             return
@@ -143,7 +143,7 @@ class ModelDiscovery:
             await asyncio.to_thread(self._files.write, name, channel.base_url, models)
 
     def _fail(self, name: str, reason: str, facts: Mapping[str, str | int | None]) -> None:
-        """Log the first failure of a channel in a row, and count it as failing."""
+        """Count a channel whose list could not be read as failing, and log the first of several failures in a row."""
         if name not in self._failed:
             has_list = name in self._lists
             logger.warning(

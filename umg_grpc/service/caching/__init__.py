@@ -1,1 +1,3 @@
-"""Cached responses, and affinity to providers' prompt caches."""
+"""Caches of one process: its own cache of responses, and the choice of channels by the prompt caches of their
+providers.
+"""

@@ -1,4 +1,4 @@
-"""Cache keys of requests whose responses may be cached."""
+"""Cache keys: a digest for each request whose response may be cached, the same for requests with the same response."""
 
 import hashlib
 from collections.abc import Iterable
@@ -23,16 +23,17 @@ REFERENCE_FIELDS = ("previous_response_id", "conversation_id", "cached_content")
 def key_of(
     owner: str, operation: str, ways: Iterable[str], request: CacheableRequest, notes: RequestNotes = NO_NOTES
 ) -> str | None:
-    """Return the cache key of a request, or None if its response must not be cached.
+    """Return the key under which the response to a request is cached, or None if it must not be cached.
 
     Two keys are equal if and only if owner, operation, `ways` and request (ignoring JSON key order) are equal.
-    `operation`: name of the method. `ways`: the model's id and the targets that it currently leads to, since the config
-    may change them.
+    `operation`: name of the gRPC method. `ways`: the model's id and the channels and upstream models that serve it,
+    since the config may change them.
 
-    Responses to embedding and rerank requests are always cacheable. Images are if the request has a seed, all its
-    input images, and requests bytes. Text is if the caller makes it deterministic, by
-    temperature 0 or a seed, and the request contains all its input: no earlier response, no tool that the provider
-    runs, no reference (a URL, a file), no field unknown to the gateway (`notes`). Takes milliseconds for a megabyte.
+    Responses to embedding and rerank requests are always cacheable. A response with images is if the request has a
+    seed, contains all its input images, and requests bytes. A response with text is if the caller makes it
+    deterministic, by temperature 0 or a seed, and the request contains all its input: no earlier response, no tool that
+    the provider runs, no reference (a URL, a file), no field unknown to the gateway (`notes`). Takes milliseconds for a
+    megabyte.
     """
     if not _is_deterministic(request) or notes.indispensable:
         return None
@@ -48,8 +49,8 @@ def key_of(
 
 
 def _relevant_content(request: CacheableRequest) -> bytes:
-    """Return the request's content that determines the response: the canonical fields and the caller's body with its
-    keys sorted. Raises ValueError or RecursionError.
+    """Return the bytes of a request that determine its response: its canonical fields, and the caller's body with
+    sorted keys. Raises ValueError or RecursionError for a body that cannot be read as JSON.
     """
     relevant = deepcopy(request)
     if relevant.HasField("source"):
@@ -88,8 +89,8 @@ def _is_deterministic(request: CacheableRequest) -> bool:
 
 
 def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the images are determined by a seed and by inputs in the request, and returned as bytes: an
-    address expires.
+    """Return whether a request determines its images, by a seed and by inputs that it contains, and requests them as
+    bytes. An address of an image would expire in the cache.
     """
     parts = [part for turn in request.turns for part in turn.parts]
     images = [*request.inputs, *(part.image for part in parts if part.HasField("image"))]
@@ -100,12 +101,14 @@ def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
 
 
 def _is_run_by_caller(tool: pb.Tool) -> bool:
-    """Return whether the caller runs the tool. The results of a provider's own tool may change between two calls."""
+    """Return whether a tool is run by the caller. A provider's own tool may have other results in the next call, so
+    that the response cannot be cached.
+    """
     return tool.HasField("function") or tool.HasField("custom")
 
 
 def _is_self_contained(part: pb.Part) -> bool:
-    """Return whether the part contains all its content, without a reference to content elsewhere."""
+    """Return whether a part of a message contains all its content, without a URL or an id of content elsewhere."""
     match part.WhichOneof("kind"):
         case "media":
             return part.media.HasField("data") or (

@@ -31,7 +31,7 @@ cacheable.
 
 @dataclass(frozen=True)
 class CacheLookup:
-    """Access to the response cache for calls for which the operator or the caller turned it on."""
+    """Access to the response cache for calls for which the operator or the caller turned caching on."""
 
     cache: ResponseCache
     metrics: Metrics
@@ -56,7 +56,9 @@ class CacheLookup:
 
 
 def _targets_of(router: Router, model: str) -> list[str]:
-    """Return a public model id followed by channel name, base URL and upstream model of each of its targets."""
+    """Return the id of a public model, followed by channel name, base URL and upstream model of each channel that
+    serves it.
+    """
     targets = {(target.channel.name, target.channel.base_url, target.model) for target in router.targets(model)}
     return [model, *chain.from_iterable(sorted(targets))]
 
@@ -73,7 +75,7 @@ class CacheEntry:
     seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """Return the cached response; if it is missing, call `make`, cache its response and return it. Raises the
+        """Return the cached response. If there is none, call `make`, cache its response and return it. Raises the
         errors of `make`.
         """
         if self.key is None:
@@ -90,7 +92,7 @@ class CacheEntry:
     async def streamed(
         self, make: Callable[[], AsyncGenerator[pb.StreamGenerateResponse, None]]
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached stream as one message; if it is missing, call `make`, cache its stream and yield it."""
+        """Yield the cached stream as one message. If there is none, call `make`, cache its stream and yield it."""
         found = None
         if self.key is not None:
             found = await self.lookup.cache.get_or_fill(
@@ -125,10 +127,12 @@ class CacheEntry:
 
 
 class Recording:
-    """Recorder of a stream as it is sent to the caller; caches it as one message."""
+    """Recorder of a stream on its way to the caller, which puts the complete stream into the cache as one message."""
 
     def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
-        """Record the stream for `lead`. If `lead` is None the stream is not cached."""
+        """Create the recorder of a stream for a cache entry. `lead` is the fill of the cache for which other calls
+        wait; with None the stream is sent to the caller without being cached.
+        """
         self._entry = entry
         self._lead = lead
         self._message = None if lead is None else pb.StreamGenerateResponse()
@@ -148,7 +152,7 @@ class Recording:
                 self._keep()
 
     def _add(self, message: pb.StreamGenerateResponse) -> None:
-        """Record the next message."""
+        """Append a message of the stream to the recording, unless the stream has become too large to be cached."""
         if not self._reported:  # headers can be set only before the first message
             self._reported = True
             self._entry.report(BYPASS if self._lead is None else MISS)
@@ -164,7 +168,7 @@ class Recording:
         self._frames.append(message.source_frames)
 
     def _keep(self) -> None:
-        """Cache the stream, which is complete."""
+        """Put the recorded stream, which is complete, into the cache."""
         if self._lead is not None and self._message is not None and self._entry.is_exact:
             self._message.source_frames = b"".join(self._frames)
             self._lead.keep(self._message)

@@ -29,7 +29,7 @@ def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
 
 
 class PromptCacheAffinity:
-    """Memory, within this process, of the channel that served each conversation last."""
+    """Memory of the channel that served each conversation last, for the calls of this process."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now

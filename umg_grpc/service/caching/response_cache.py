@@ -77,7 +77,7 @@ class ResponseCache:
     """
 
     def __init__(self, memory_bytes: int, redis: Redis | None = None, now: Callable[[], float] = time.time) -> None:
-        """Use up to `memory_bytes` of memory. `now` returns Unix seconds, which replicas share."""
+        """Create a cache of up to `memory_bytes` in memory. `now` returns Unix seconds, which replicas share."""
         self._memory_bytes = memory_bytes
         self._redis = redis
         self._writes = None if redis is None else Writes(redis, "writing cached responses")
@@ -130,7 +130,8 @@ class ResponseCache:
         keep: Callable[[], bool] = lambda: True,
         seconds: float = float("inf"),
     ) -> tuple[Response, bool]:
-        """Return the response and whether it comes from the cache or from another call; otherwise call `make`.
+        """Return the response to a request, and whether it comes from the cache or from another call; if neither has
+        it, call `make`.
 
         `keep`, called after `make`, returns whether the response may be cached and shared. Raises the errors of `make`.
         Of several concurrent calls only one calls `make`: see `get_or_fill`.
@@ -147,7 +148,7 @@ class ResponseCache:
     async def get_or_fill(
         self, key: str, ttl: float, kind: type[Response], *, seconds: float = float("inf")
     ) -> "Response | CacheFill[Response]":
-        """Return the response, or a `CacheFill` for the call that has to make it.
+        """Return the cached response, or a `CacheFill` with which this call has to make the response itself.
 
         Of several concurrent calls one makes the response and the others wait. If that call fails or is cancelled, the
         next one makes it. A call that has seen two failures, or has waited long, makes its own. `seconds`: time until
@@ -265,7 +266,9 @@ class CacheFill(Generic[Response]):
 
 
 async def _wait_until_finished(pending: _Pending, end: float) -> bool:
-    """Wait until the response is finished. Return False if it is not by `end`, on the clock of the event loop."""
+    """Wait until another call has finished the response. Return False if it has not by `end`, on the clock of the event
+    loop.
+    """
     pending.waiting += 1
     try:
         async with asyncio.timeout_at(end):
@@ -298,7 +301,9 @@ def _is_cacheable(
     | pb.RerankResponse
     | pb.GenerateImageResponse,
 ) -> bool:
-    """Return whether the response finished normally."""
+    """Return whether a response ended by itself or at its length limit, so that it may be cached, and not by an error
+    or a filter.
+    """
     match message:
         case pb.GenerateResponse():
             ends = [candidate.finish_reason for candidate in message.candidates]

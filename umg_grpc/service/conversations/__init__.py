@@ -1,1 +1,3 @@
-"""Stored responses, message threads, and the reasoning state of conversations."""
+"""Conversations that the gateway stores between calls: responses, message threads, and the reasoning that
+clients omit.
+"""

@@ -1,4 +1,4 @@
-"""The input of a stored response as a list of items, in pages. Pure."""
+"""List of the input of a stored response, item by item and page by page."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -61,7 +61,9 @@ def items_of(message: pb.Message) -> Iterator[pb.Message]:
 
 
 def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message:
-    """Return an item with these parts of the message. Its id is the caller's, "" for none."""
+    """Return an item that consists of these parts of a message. The item's id is the one that the caller sent, "" for
+    none.
+    """
     item = pb.Message(role=message.role, name=message.name, phase=message.phase, parts=parts)
     part = parts[0] if parts else pb.Part()
     match part.WhichOneof("kind"):
@@ -85,13 +87,13 @@ def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message
 
 
 class _IdOnly(msgspec.Struct):
-    """Member `id` of an item that is kept as raw JSON."""
+    """Id of an item that is kept as the raw JSON of its format."""
 
     id: str = ""
 
 
 def _set_id(item: pb.Message, item_id: str) -> None:
-    """Set the item's id in each field from which a face reads it."""
+    """Set the id of an item in each field from which the format of a caller may read it."""
     item.message_id = item_id
     part = item.parts[0] if item.parts else pb.Part()
     match part.WhichOneof("kind"):

@@ -1,4 +1,4 @@
-"""Restoration of stored reasoning into a request. Pure."""
+"""Restoration of stored reasoning and reasoning states into a request whose client has not sent them back."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Approximate bytes of memory."""
+        """Approximate number of bytes that the entry takes in memory."""
         return len(self.thoughts) + len(self.channel) + ENTRY_BYTES
 
 
@@ -47,8 +47,8 @@ class Restoration:
     def __init__(
         self, request: pb.GenerateRequest, known: dict[str, Entry], channel: str | None, *, thoughts: bool = True
     ) -> None:
-        """Restore the entries `known`, by digest; with `channel` only the entries of that channel. `thoughts`: whether
-        to restore reasoning, too, not only states and channels.
+        """Restore into `request` the stored entries `known`, by their digests; with `channel` only the entries that
+        this channel made. `thoughts`: whether to restore the text of reasoning, not only reasoning states and channels.
         """
         self._request = request
         self._known = known
@@ -69,7 +69,7 @@ class Restoration:
         }
 
     def request(self) -> pb.GenerateRequest:
-        """Return the request with all that is restored, or the request itself if nothing is."""
+        """Return the request with all stored reasoning inserted, or the request itself if there is none."""
         start: _Position | None = None  # position for the reasoning of the next call
         thoughts = list[_Position]()  # positions of the reasoning parts that the request has before the next call
         for message_index, message in enumerate(self._request.messages):

@@ -1,4 +1,6 @@
-"""Reasoning states of a conversation and the channels that made them. Pure."""
+"""Detection of the reasoning states in a conversation (opaque data that only the provider's account can read back), and
+of the channels that made them.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -79,7 +81,9 @@ def digest_of(kind: str, text: str) -> str:
 
 
 def object_ids(part: pb.Part) -> Iterator[str]:
-    """Yield the ids of all objects that a provider may store for a part of its response."""
+    """Yield the ids of all objects that the provider may store for a part of its response: items, media, containers,
+    files.
+    """
     yield from {
         part.message_id,
         part.reasoning.item_id,
@@ -99,7 +103,7 @@ def container_id(candidate: pb.Candidate) -> str:
 
 
 class _Item(msgspec.Struct):
-    """JSON object of which only the member `id` is read."""
+    """Object of an opaque JSON value, of which only the member `id` is read."""
 
     id: str = ""
 

@@ -39,7 +39,9 @@ _Key = tuple[str, str]  # owner, digest
 
 
 class ReasoningStore(RetainedStore[ReasoningRow]):
-    """Store of reasoning, in memory and, written soon after, in the database, from `start` to `aclose`."""
+    """Store of reasoning for all processes, usable from `start` to `aclose`: in memory, and soon afterwards in the
+    database.
+    """
 
     def __init__(
         self,
@@ -51,7 +53,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         now: Callable[[], datetime] = utc_now,
         read_seconds: float = READ_SECONDS,
     ) -> None:
-        """Keep entries for `lifetime` since their last use. A read of the database takes at most `read_seconds`."""
+        """Create the store. An entry is kept for `lifetime` since its last use. A read of the database takes at most
+        `read_seconds`.
+        """
         super().__init__(Retained(store, ReasoningRow, bounds, now))
         self._lifetime = lifetime
         self._memory_bytes = memory_bytes
@@ -117,8 +121,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         )
 
     def own(self, owner: str, channel: str, candidate: pb.Candidate, response_id: str = "") -> None:
-        """Store the channel of a response's reasoning states and of the objects that the provider keeps of it, by their
-        ids: the response, its parts and its container. A caller of a passed-through response sends these ids back.
+        """Store which channel made the reasoning states in a response and the objects that the provider keeps of it:
+        the response itself, its parts and its container, by their ids. The caller of a passed-through response sends
+        these ids back.
         """
         for object_id in (response_id, container_id(candidate)):
             if object_id:
@@ -130,8 +135,8 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                 self._remember(owner, digest_of("object", object_id), channel, b"")
 
     async def channels_of(self, owner: str, object_ids: Iterable[str]) -> dict[str, str]:
-        """Return, by id, the channels whose accounts have these objects, for objects that were sent to the owner. Never
-        fails, as `restore`.
+        """Return the channels whose accounts have these objects, by object id, for the objects that were sent to this
+        owner. Never fails: without the database it uses the memory alone.
         """
         digests = {object_id: digest_of("object", object_id) for object_id in object_ids}
         known = await self._find(owner, set(digests.values()))

@@ -39,7 +39,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class ResponseOrigin(NamedTuple):
-    """Channel that made a stored response, and the provider's id of the response."""
+    """Origin of a stored response: the channel that made it, and the provider's own id of the response."""
 
     channel: str
     upstream_response_id: str  # "" if the provider stores no response
@@ -51,7 +51,9 @@ NOT_FOUND_CODES = frozenset({"previous_response_not_found"})
 
 @dataclass
 class Continued:
-    """A request that continues a response."""
+    """Request that continues a stored response, with the stored conversation, for a provider that has the response and
+    for any other.
+    """
 
     caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
@@ -255,7 +257,7 @@ class Conversations(RetainedStore[ResponseRow]):
 def _pack(
     row: ResponseRow, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
 ) -> None:
-    """Fill in the row's conversation, answer and size."""
+    """Fill in the row of a stored response: its conversation, its answer and its size."""
     conversation = pb.GenerateRequest(messages=request.messages)
     if response.candidates and response.candidates[0].message.parts:
         output = conversation.messages.add()
@@ -273,7 +275,9 @@ def _pack(
 
 
 def _remove_conversation(request: pb.GenerateRequest) -> None:
-    """Remove the conversation from the source document. The rest is kept for fields that a response repeats."""
+    """Remove the conversation from the request's source document. The rest is kept for fields that a response
+    repeats.
+    """
     codec = FORMATS.get(request.source.format)
     if codec is None:
         return
@@ -319,7 +323,9 @@ def _continue(row: ResponseRow, decoded: DecodedRequest[pb.GenerateRequest]) -> 
 
 @asynccontextmanager
 async def _reading() -> AsyncGenerator[None, None]:
-    """Limit the time of a database access. Raises UmgError(UNAVAILABLE) if the database fails."""
+    """Limit the time of the reads in the block. Raises UmgError(UNAVAILABLE) if the database fails or does not answer
+    in time.
+    """
     try:
         async with asyncio.timeout(READ_SECONDS):
             yield

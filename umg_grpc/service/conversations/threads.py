@@ -44,7 +44,9 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass
 class Thread:
-    """One call of a thread, which begins or continues the thread."""
+    """State of a call that begins or continues a thread, with the request for providers that store threads and for all
+    others.
+    """
 
     caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
@@ -122,7 +124,7 @@ class Threads(RetainedStore[ThreadRow]):
     """
 
     def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
-        """Store conversations of up to `max_bytes`, measured before compression."""
+        """Create the store of threads. A conversation may have up to `max_bytes`, measured before compression."""
         self._store = store
         super().__init__(Retained(store, ThreadRow, bounds, now))
         self._max_bytes = max_bytes
@@ -203,7 +205,9 @@ class Threads(RetainedStore[ThreadRow]):
             logger.warning("a thread's claim is not settled", reason=reason_of(error))
 
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
-        """Claim the response that the call continues, until its end time. Return its row."""
+        """Claim the response that a call continues, so that no other call continues it within `seconds`. Return its
+        row.
+        """
         now = self._now()
         end = now + timedelta(seconds=min(seconds, LONGEST_CALL_SECONDS))
         free = (ThreadRow.claim_end_time.is_(None)) | (ThreadRow.claim_end_time <= now)
@@ -221,7 +225,9 @@ class Threads(RetainedStore[ThreadRow]):
         return row
 
     async def _claim_error(self, owner: str, previous_id: str, now: datetime) -> UmgError:
-        """Return the error for a response that cannot be claimed."""
+        """Return the error for a response that a call cannot continue: it is unknown, was continued, or is being
+        continued.
+        """
         query = select(ThreadRow.continued, ThreadRow.expire_time).where(
             ThreadRow.owner == owner, ThreadRow.object_id == previous_id
         )
@@ -238,7 +244,7 @@ class Threads(RetainedStore[ThreadRow]):
 
 
 def unsupported() -> UmgError:
-    """Return the error of a gateway that stores no conversations."""
+    """Return the error for a request with a thread to a gateway that stores no conversations."""
     message = "this gateway stores no conversations; send the whole conversation, without `thread`"
     return UmgError(pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST, message, unsupported="thread")
 
@@ -251,8 +257,8 @@ def _not_found(previous_id: str, why: str = "") -> UmgError:
 
 @asynccontextmanager
 async def _reading(previous_id: str) -> AsyncGenerator[None, None]:
-    """Limit the time of a database access. Raises UmgError(THREAD_NOT_FOUND) if the database fails; the caller can then
-    send the whole conversation.
+    """Limit the time of the reads in the block. Raises UmgError(THREAD_NOT_FOUND) if the database fails: the caller can
+    then send the whole conversation.
     """
     try:
         async with asyncio.timeout(READ_SECONDS):
@@ -270,7 +276,7 @@ def _row_of(owner: str, object_id: str) -> Update:
 
 
 def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
-    """Fill in the row's conversation. Return its uncompressed size in bytes."""
+    """Fill in the stored conversation of a thread's row. Return its uncompressed size in bytes."""
     stored = pb.GenerateRequest()
     if request.source.format == THREADED:
         answer = FORMATS[THREADED].encode_response(response, request)
@@ -292,7 +298,9 @@ def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResp
 
 
 def _whole(row: ThreadRow, decoded: DecodedRequest[pb.GenerateRequest]) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request with the stored conversation before its own messages, and without a thread."""
+    """Return the request of a thread with the stored conversation before its own messages, and without reference to a
+    thread.
+    """
     request, notes = decoded
     stored = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
     own, earlier = request.source, stored.source

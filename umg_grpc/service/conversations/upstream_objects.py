@@ -1,6 +1,8 @@
-"""Objects in a provider's account that a text request names: files, conversations, caches, stores. Pure.
+"""Detection of the objects in a provider's account that a text request refers to by id: files, conversations, caches,
+stores.
 
-All callers of a channel share its account, so a caller that guessed or saw an id could read another caller's object.
+All callers of a channel share its account, so that a caller that guessed or saw an id could read another caller's
+object.
 """
 
 import re
@@ -23,7 +25,7 @@ _FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
 
 
 class AccountObject(NamedTuple):
-    """Object in a provider's account, as a request refers to it."""
+    """Reference of a request to an object in a provider's account: the id, and the field that has it."""
 
     field: str
     """Path of the member that names the object: canonical, or as in the caller's body."""
@@ -71,7 +73,9 @@ def account_objects(
 
 
 def _reencoded_members(own: TextFormat, edited: Collection[str]) -> list[str]:
-    """Return the members of the body that are encoded again for an upstream of the same format."""
+    """Return the members of the caller's body that are encoded anew for an upstream of the same format, not passed
+    through.
+    """
     members = [own.conversation_field, *own.instruction_fields] if "messages" in edited else []
     return [*members, "previous_response_id"] if "previous_response_id" in edited else members
 
@@ -100,7 +104,9 @@ def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], c
 
 
 def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the objects that canonical fields name (for example a conversation or a prompt template)."""
+    """Yield the objects that fields of the canonical request refer to, for example a conversation or a prompt
+    template.
+    """
     for field, name in (
         ("previous_response_id", request.previous_response_id),
         ("conversation_id", request.conversation_id),
@@ -113,7 +119,7 @@ def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
 
 
 def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the files that instructions name by an address: some providers replace it by the file's content."""
+    """Yield the files that instructions refer to by an address, which some providers replace by the file's content."""
     if request.instructions:
         yield from _in_texts(request.instructions, "instructions")
     for index, message in enumerate(request.messages):
@@ -129,7 +135,7 @@ def _in_texts(parts: Iterable[pb.Part], path: str) -> Iterator[AccountObject]:
 
 
 class _Voice(msgspec.Struct):
-    """Custom voice, in the JSON of `audio_output.voice_json`."""
+    """Id of a custom voice in the JSON of `audio_output.voice_json`."""
 
     id: str
 
@@ -153,7 +159,9 @@ def _in_tools(request: pb.GenerateRequest, protocols: Collection[str]) -> Iterat
 
 
 def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield (path below the part, id). `from_model`: whether the part is in an assistant message."""
+    """Yield the objects that a part of a message refers to, as (path of the field below the part, object id).
+    `from_model`: whether the part is in an assistant message.
+    """
     match part.WhichOneof("kind"):
         case "media":
             yield from _in_media(part.media, protocols, from_model=from_model)

@@ -1,1 +1,1 @@
-"""Steps of one call, from the interceptor to the answer."""
+"""Steps of one call: interceptor, admission, routing, attempts with failover, answer, usage record."""

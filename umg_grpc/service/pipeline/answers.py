@@ -1,4 +1,4 @@
-"""Responses of channels: completed for the caller, charged, and stored."""
+"""Completion of a text response for the caller: ids, model name, usage, and its storage for later calls."""
 
 import asyncio
 import re
@@ -32,7 +32,9 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Answer(msgspec.Struct, eq=False):
-    """Response of one channel to a call: completes it for the caller, and stores it."""
+    """Response of one channel to a text call, which it completes for the caller and stores where later calls
+    need it.
+    """
 
     admitted: GenerationCall
     _attempt: GenerationAttempt
@@ -97,12 +99,14 @@ class Answer(msgspec.Struct, eq=False):
         return self.stores_response or self.stores_reasoning or self.stores_ids or self.thread is not None
 
     def find_reasoning(self, passed: bytes) -> None:
-        """Store the reasoning of a body passed through if clients do not send it back. `passed`: a part of the body."""
+        """Store the reasoning of a passed-through body if it has reasoning that clients do not send back. `passed`:
+        bytes of the body.
+        """
         if self.reasoning_mark and self.reasoning_mark in passed:
             self.stores_reasoning, self.reasoning_mark = True, b""
 
     async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
-        """Complete the answer and store it as required. Return it."""
+        """Complete a response that is not streamed, store it as required, and return it."""
         self.begin(passthrough=response.HasField("source"))
         self.complete(response)
         if not response.HasField("complete_time"):
@@ -146,8 +150,8 @@ class Answer(msgspec.Struct, eq=False):
             self.admitted.call.headers[DROPPED] = report.header()
 
     async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
-        """Return the response with its candidates, which after passthrough are decoded from the provider's body;
-        without candidates if that fails.
+        """Return the response with its candidates. After passthrough they are decoded from the provider's body; there
+        are none if that fails.
         """
         if not self.passthrough:
             return response
@@ -161,10 +165,11 @@ class Answer(msgspec.Struct, eq=False):
             return response
 
     def complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:
-        """Set the model id of the caller and the missing fields that every format needs.
+        """Set the fields of a response that every format needs: the model id of the caller, an id, a time, whether it
+        is stored.
 
         The id of a response that can be retrieved is random, so that it cannot be guessed. A provider's id is kept only
-        where the passed-through body shows it.
+        where the passed-through body contains it.
         """
         admitted = self.admitted
         head.model = admitted.request.model
@@ -180,8 +185,8 @@ class Answer(msgspec.Struct, eq=False):
             head.stored = False
 
     async def estimate(self, response: pb.GenerateResponse, sample: int | None = None) -> pb.Usage:
-        """Count the usage of the answer, for a provider that did not report it. `sample`: characters of each text from
-        which the usage is estimated: hundreds of callers may cancel at once.
+        """Return the usage of a response by counting its tokens, for a provider that did not report it. `sample`:
+        number of characters of each text that are counted, since hundreds of callers may cancel at once.
         """
         model, request = self.admitted.model, self._attempt.request
         if request.thread.previous_response_id:
@@ -193,8 +198,8 @@ class Answer(msgspec.Struct, eq=False):
         return counter.estimate_response(request, response, sample)
 
     async def retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
-        """Store the ids, the reasoning and the answer as required. `response` is decoded, also after passthrough (see
-        `_read`).
+        """Store the response as later calls need it: the ids of its objects, its reasoning, and the response itself or
+        its thread. `response` is decoded, also after passthrough (see `_read`).
         """
         reasoning, owner = self._memory.reasoning, self.admitted.access.caller.key_id
         if reasoning is not None:
@@ -209,7 +214,7 @@ class Answer(msgspec.Struct, eq=False):
             await self._store(response, owner, streamed=streamed)
 
     async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:
-        """Store the answer as a response or in its thread."""
+        """Store the response, to be read or continued by its id, or as the next step of its thread."""
         continued, channel = self.admitted.continued, self._attempt.channel
         threads, conversations = self._memory.threads, self._memory.conversations
         if threads is not None and self.thread is not None:

@@ -16,7 +16,7 @@ from umg_grpc.wire.report import Report
 
 
 class EncodedRequest(Protocol):
-    """A request encoded for a channel, see `PreparedCall`."""
+    """Request of a caller in the format of one channel, ready to be sent, see `PreparedCall`."""
 
     @property
     def report(self) -> Report: ...
@@ -26,7 +26,7 @@ CallT = TypeVar("CallT", bound=EncodedRequest)
 
 
 class Attempt(msgspec.Struct, Generic[CallT], eq=False):
-    """Channel to try, with the request encoded for it."""
+    """Channel at which a call is tried, with the request encoded for it."""
 
     channel: str
     """Name of the channel."""
@@ -45,7 +45,7 @@ class Attempt(msgspec.Struct, Generic[CallT], eq=False):
 
     @property
     def lost_fields(self) -> int:
-        """Number of fields of the request that the channel is not sent."""
+        """Number of fields of the caller's request that the channel's format cannot express."""
         return self.call.report.lost
 
 
@@ -60,7 +60,7 @@ class RequestEncoder(Protocol[AttemptT]):
         ...
 
     def can_repair(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether the channel may accept the request after the failure if it is encoded again."""
+        """Return whether the channel may accept the request after this failure if the request is encoded again."""
         ...
 
 
@@ -70,10 +70,12 @@ OUTPUT_LIMIT = "max_output_tokens"
 def finish_report(
     call: Call, report: Report, wire_path: Callable[[str], str] | None, uncarried: Collection[str] = ()
 ) -> None:
-    """Report the limit of the answer, and translate the paths of dropped fields into the caller's format; called once
-    for each encoded request. Raise UmgError(UNTRANSLATABLE) in strict mode if a field was dropped. `wire_path`:
-    translates a canonical path; None for a request in the canonical form. `uncarried`: paths that are already those of
-    the caller's body.
+    """Complete the report of a request that was encoded for a channel: add the limit set for the answer, and name
+    dropped fields by their paths in the caller's body. Raise UmgError(UNTRANSLATABLE) in strict mode if a field was
+    dropped.
+
+    `wire_path`: translates a canonical path into one of the body; None for a request without a body. `uncarried`: paths
+    that are already those of the body. Called once for each encoded request.
     """
     if call.charges.output_limit is not None:
         report.limit(OUTPUT_LIMIT, str(call.charges.output_limit))

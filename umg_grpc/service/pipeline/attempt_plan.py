@@ -42,8 +42,8 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return bool(self.targets or self._deferred or self._lossy)
 
     async def next(self) -> AttemptT | None:
-        """Return the next channel that was not tried yet, or is to be tried again immediately; None if there is
-        none.
+        """Return the next attempt: one to be tried immediately, else of the next channel that was not tried yet; None
+        if there is none.
         """
         if self._urgent:
             return self._urgent.pop(0)
@@ -89,11 +89,11 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return found
 
     def defer(self, attempt: AttemptT) -> None:
-        """Try the attempt after the channels that were not tried yet."""
+        """Move an attempt behind the channels that were not tried yet."""
         self._deferred.append(attempt)
 
     def try_immediately(self, attempt: AttemptT) -> None:
-        """Try the attempt before all others."""
+        """Make an attempt the next one, before all others."""
         self._urgent.append(attempt)
 
     def encode_again(self, target: Target) -> None:
@@ -105,7 +105,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         self._repeatable.insert(0 if first else len(self._repeatable), attempt)
 
     def next_retry(self) -> AttemptT | None:
-        """Return the next channel to retry; None if no retry is planned."""
+        """Return the next channel to be tried again; None if none is left."""
         return self._repeatable.pop(0) if self._repeatable else None
 
     def skip_model(self, model: str) -> None:

@@ -1,4 +1,4 @@
-"""The state of the call that is being served."""
+"""State of the call that is being served, shared by all its steps: caller, facts, limits, headers of the answer."""
 
 from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
@@ -38,7 +38,9 @@ Answer: TypeAlias = (
 
 
 class Arrival(msgspec.Struct, eq=False):
-    """Properties of a call at its arrival."""
+    """Properties of a call that are known when it arrives: method, metadata, deadline, whether it comes over a
+    socket.
+    """
 
     method: str
     """Path of the method, `/package.Service/Method`."""
@@ -147,7 +149,9 @@ class Call:
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, answer: Answer) -> None:
-        """List the dropped fields in the answer for a gRPC caller. HTTP callers get them in a header."""
+        """Set the header that lists the dropped fields in the answer of a gRPC caller. HTTP callers get it
+        elsewhere.
+        """
         report = self.facts.report
         if not self.arrival.trusted and report is not None and report.dropped:
             answer.dropped_fields.extend(report.entries())

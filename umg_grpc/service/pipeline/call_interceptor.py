@@ -1,4 +1,4 @@
-"""Interceptor of every operation: the frame around each call, from its arrival to its status."""
+"""gRPC interceptor around every call: admits it, authenticates its caller, and ends it with a status and a log line."""
 
 import asyncio
 import time
@@ -35,8 +35,8 @@ class CallInterceptor(Interceptor):
     """
 
     def __init__(self, log: CallLog, authenticator: Authenticator, load_shedder: LoadShedder | None = None) -> None:
-        """Create the interceptor. `load_shedder` is None for in-process calls, which the HTTP face sheds before it
-        reads a body.
+        """Create the interceptor. `load_shedder` is None for in-process calls, which the HTTP server rejects under
+        overload before it reads a body.
         """
         super().__init__()
         self._log = log
@@ -47,7 +47,9 @@ class CallInterceptor(Interceptor):
         self._is_shutting_down = False
 
     def cut_off(self) -> None:
-        """Cancel the calls in flight over sockets, each with the error of a shutdown. The HTTP face cancels its own."""
+        """Cancel the calls in flight over gRPC sockets, each with the error of a shutdown. The HTTP server cancels its
+        own calls.
+        """
         self._is_shutting_down = True
         for task in tuple(self._socket_tasks.values()):
             if task is not None:
@@ -157,8 +159,8 @@ class CallInterceptor(Interceptor):
         caller.check_scopes(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
-        """Return a request that came over a socket, decoded. Raise UmgError: MALFORMED_BODY for bytes that are not a
-        message of the method's type, BODY_TOO_LARGE for a large request of a caller without a key.
+        """Return the message of a request that came over a socket as bytes. Raise UmgError: MALFORMED_BODY for bytes
+        that are not a message of the method's type, BODY_TOO_LARGE for a large request of a caller without a key.
         """
         if scopes is None and len(request) > MAX_KEYLESS_BYTES:
             message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
@@ -172,12 +174,12 @@ class CallInterceptor(Interceptor):
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
 
     def _cancellation_error(self, call: Call) -> UmgError:
-        """Return the error of a cancelled call: a shutdown or a cancellation by the caller."""
+        """Return the error of a cancelled call, which the shutdown of the gateway or the caller has cancelled."""
         return shutting_down() if self._is_shutting_down and not call.arrival.trusted else _caller_cancelled()
 
 
 def _hold_memory(task: asyncio.Task[Any] | None) -> None:
-    """Let the call of a task over a socket hold memory until gRPC has sent its answer, which ends the task."""
+    """Count the memory of a call over a socket until gRPC has sent its answer, which ends the call's task."""
     memory = CallMemory()
     MEMORY.set(memory)
     if task is not None:

@@ -68,7 +68,7 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class CallLog:
-    """Log of all calls. Each call is opened at its arrival, and closed with its outcome."""
+    """Log of all calls of a process: opens the state of each call at its arrival, and closes it with its outcome."""
 
     def __init__(
         self,

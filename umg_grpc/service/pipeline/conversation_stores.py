@@ -1,4 +1,6 @@
-"""Stores of conversations and reasoning that outlive a call, and the memory budget of answers to be stored."""
+"""Stores that outlive a call, of conversations and reasoning, with the memory limit of answers that wait to be
+stored.
+"""
 
 from dataclasses import dataclass, field
 from functools import partial

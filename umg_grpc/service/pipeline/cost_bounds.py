@@ -1,7 +1,7 @@
-"""Upper bounds of the cost of a call before it is made, for the reservation from the budget of its key.
+"""Maximum cost of a call before it is sent to a provider, which is reserved from the budget of the caller's key.
 
-The input of a request is bounded by its bytes: the vocabularies of models have no token of less than a byte. An answer
-is bounded by the maximum that the provider is sent.
+The tokens of the input are bounded by its bytes: the vocabularies of models have no token of less than a byte. Those of
+the answer are bounded by the maximum that the provider is sent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -68,7 +68,9 @@ OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
 
 class CostBound(NamedTuple):
-    """Maximum cost of a call, by the maximum of its answer. Prices are in millionths of a micro-credit."""
+    """Maximum cost of a call as a function of the maximum length of its answer. Prices are in millionths of a
+    micro-credit.
+    """
 
     fixed: int
     """Price of everything but the answer."""
@@ -83,16 +85,16 @@ class CostBound(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Micro-credits without which the call is refused."""
+        """Minimum budget in micro-credits: with less the call is refused."""
         return -(-(self.fixed + self.token_price * self.least_tokens) // PRICED_UNITS)
 
     @property
     def most(self) -> int:
-        """Micro-credits that suffice for the longest answer."""
+        """Micro-credits that pay for the call with the longest possible answer."""
         return -(-(self.fixed + self.token_price * self.most_tokens) // PRICED_UNITS)
 
     def affordable_tokens(self, micro_credits: int) -> int | None:
-        """Return the maximum of the answer that the amount pays for; None if the provider need not be sent one."""
+        """Return the maximum tokens of the answer that the amount pays for; None if the answer need not be limited."""
         if micro_credits >= self.most:
             return self.most_tokens if self.lowers_maximum else None
         return (micro_credits * PRICED_UNITS - self.fixed) // self.token_price
@@ -101,8 +103,8 @@ class CostBound(NamedTuple):
 def cost_bound(
     decoded: DecodedRequest[RequestT], model: pb.Model, prices: Prices, *, strict: bool = False
 ) -> CostBound:
-    """Return the maximum cost of a request with the whole conversation. `strict`: whether the answer must not be
-    limited.
+    """Return the maximum cost of a request, which must contain its whole conversation. `strict`: whether the answer
+    must not be shortened to fit a budget.
     """
     request = decoded.canonical
     if isinstance(request, pb.GenerateRequest):
@@ -121,8 +123,8 @@ def cost_bound(
 def _generation_bound(
     request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool
 ) -> CostBound:
-    """Return the cost bound of a text request. `own_messages`: whether its messages are those of the source
-    document.
+    """Return the maximum cost of a text request. `own_messages`: whether its messages are those of the caller's body,
+    without a stored conversation before them.
     """
     found = _scan(request)
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
@@ -143,7 +145,7 @@ def _generation_bound(
 
 
 class _Content(NamedTuple):
-    """Content of a request that determines the kinds and the number of its tokens."""
+    """Properties of a request's content that determine the kinds and the number of its tokens."""
 
     media: list[pb.MediaPart]
     is_opaque: bool
@@ -153,7 +155,7 @@ class _Content(NamedTuple):
 
 
 def _scan(request: pb.GenerateRequest) -> _Content:
-    """Return the content of the request, in one pass over its parts: a conversation may have thousands."""
+    """Return the properties of a request's content, in one pass over its parts: a conversation may have thousands."""
     media, is_opaque = list[pb.MediaPart](), False
     source_format = request.source.format
     has_marks = not source_format or has_cache_marks(source_format)
@@ -207,7 +209,7 @@ def _medium_tokens(medium: pb.MediaPart) -> int:
 
 
 def _searches(request: pb.GenerateRequest) -> int:
-    """Return the maximum number of web searches."""
+    """Return the maximum number of web searches that the provider may charge for."""
     if not requests_search(request):
         return 0
     uses = [tool.web_search.max_uses for tool in request.tools if tool.web_search.max_uses]
@@ -215,7 +217,7 @@ def _searches(request: pb.GenerateRequest) -> int:
 
 
 def _input_units(found: _Content) -> Iterator[Unit]:
-    """Yield the kinds of input tokens that a request with this content may have."""
+    """Yield the priced kinds of input tokens (text, audio, cached) that a request with this content may have."""
     yield from CACHED
     if found.is_cached_long:
         yield LONG_CACHE_WRITE
@@ -226,7 +228,9 @@ def _input_units(found: _Content) -> Iterator[Unit]:
 
 
 def _added_reasoning(request: pb.GenerateRequest) -> int:
-    """Return the tokens by which a translation may raise the maximum: some formats count reasoning as a part of it."""
+    """Return the reasoning tokens by which the maximum of the answer may grow in translation, since some formats count
+    reasoning as a part of it.
+    """
     if not request.HasField("reasoning"):
         return 0
     return max(MIN_REASONING_TOKENS, request.reasoning.budget_tokens)

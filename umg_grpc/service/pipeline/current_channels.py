@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Channels:
-    """Router, and upstreams by channel name. A reload of the config replaces both."""
+    """Router of the current config, with the upstream of each of its channels. A reload of the config replaces both."""
 
     router: Router
     text: dict[str, TextUpstream] = field(default_factory=dict)

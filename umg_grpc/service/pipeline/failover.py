@@ -126,7 +126,7 @@ class FailoverLoop(Generic[AttemptT]):
             headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}"
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether another attempt may succeed after the failure; it is then planned."""
+        """Return whether another attempt may succeed after this failure. If so, the attempt is planned."""
         plan, failure, channel = self._plan, error.failure, attempt.target.channel
         if plan.encoder.can_repair(attempt, error):
             plan.encode_again(attempt.target)
@@ -173,8 +173,9 @@ class FailoverLoop(Generic[AttemptT]):
         return under_public_name(error, attempt.target, self._requested_model)
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
-        """Record that another attempt won the hedge; the provider may charge for this one too. `slow`: this attempt
-        began first and counts as a failure, so that the circuit breaker opens for a channel that never answers.
+        """Record that an attempt was cancelled because its hedge or the hedged attempt answered first; the provider may
+        charge for it. `slow`: the attempt began first and counts as a failure, so that the circuit breaker opens for a
+        channel that never answers.
         """
         self.call.facts.abandoned += (attempt.channel,)
         if slow:
@@ -183,7 +184,7 @@ class FailoverLoop(Generic[AttemptT]):
             self._cancel(attempt)
 
     def count_hedge(self, *, won: bool) -> None:
-        """Count a hedge. `won`: whether the caller gets the answer of the hedge."""
+        """Count a hedge (a second attempt beside a slow one). `won`: whether the caller gets its answer."""
         self._shared.metrics.hedged(self._model.id, won=won)
 
     async def _next_retry(self) -> AttemptT | None:

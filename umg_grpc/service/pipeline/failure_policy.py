@@ -1,4 +1,6 @@
-"""Consequences of failures: which are retried, and which one of several the caller gets."""
+"""Rules for failed attempts: which may be retried at the same channel, and which of several failures the caller
+gets.
+"""
 
 import re
 
@@ -74,7 +76,9 @@ def facts_of(error: UmgError) -> ProviderFailure:
 
 
 def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
-    """Return a provider's error with the model id of the caller in place of the upstream's id, which is private."""
+    """Return a provider's error with the model id that the caller sent instead of the provider's own id, which is
+    private.
+    """
     if target.model in (model, "") or target.model not in error.message:
         return error
     named = re.compile(rf"(?<![\w.-]){re.escape(target.model)}(?![\w-]|\.\w)")
@@ -82,7 +86,7 @@ def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
 
 
 def too_slow() -> UmgError:
-    """Return the failure of an attempt whose hedge answered first."""
+    """Return the failure of a slow attempt whose hedge (the second attempt beside it) answered first."""
     message = "the provider was too slow to begin; another answered"
     return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="first_byte").with_failure(Failure.AMBIGUOUS)
 

@@ -1,4 +1,4 @@
-"""Detection of the first output in a stream: failover to another channel is possible until then."""
+"""Detection of the first output in a stream: until then the call can fail over to another channel."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import TextFormat
@@ -8,7 +8,9 @@ NO_OUTPUT = frozenset({"started", "usage", "opaque", None})
 
 
 def is_without_output(face: TextFormat | None, message: pb.StreamGenerateResponse) -> bool:
-    """Return whether a message has no output. `face`: format of its frames, if it has some."""
+    """Return whether a message of a stream has no output yet. `face`: format of the caller, if the message has frames
+    of it.
+    """
     if frames := message.source_frames:  # each access to them is a copy
         return face is not None and face.has_no_output(frames)
     return all(_has_no_output(event) for event in message.events)

@@ -1,4 +1,4 @@
-"""Pipeline of text generation: whole answers and streams."""
+"""Pipeline of text generation, for responses as a whole and as a stream."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -42,7 +42,7 @@ HOLD_SECONDS = 2.0
 
 
 class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
-    """Pipeline of text generation."""
+    """Pipeline of text generation, for responses as a whole and as a stream."""
 
     def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
         super().__init__(context, GENERATE, pb.GenerateResponse)
@@ -50,9 +50,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         self._prompt_cache_affinity = PromptCacheAffinity()
 
     async def admit(self, call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool) -> GenerationCall:
-        """Return the admitted call, with its continued response or thread; the caller closes it. Raise UmgError if the
-        request breaks a rule of the schema (checked on `message`, which contains it), a rule of the model's family or a
-        limit of the key.
+        """Validate and admit a text request. Return the call with the stored response or thread that it continues,
+        which the caller of this method has to `close`. Raise UmgError if the request breaks a rule of the schema
+        (checked on `message`, which contains it), a rule of the model's family or a limit of the key.
         """
         decoded, access = await self.read(call, message, request)
         decoded, model = _apply_rules(decoded, access.resolved, stream=stream), access.resolved.model
@@ -97,16 +97,16 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         )
 
     async def close(self, call: Call, continued: Continued | Thread | None) -> None:
-        """Release the thread that the call continues, also when the call is cancelled."""
+        """Release the claim of the call on the thread that it continues, also when the call is cancelled."""
         if self._memory.threads is not None and isinstance(continued, Thread):
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
 
     async def stream(
         self, call: Call, request: pb.StreamGenerateRequest, to_cache: GenerationCall | None = None
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Admit the call. Yield the cached response in one message, else the stream of the first channel that answers.
-        Failover stops with the first message sent. `to_cache`: the admitted call, for its stream that is to be cached.
-        Raise UmgError.
+        """Admit the call and yield its response: the cached one in one message, else the stream of the first channel
+        that answers. No other channel is tried once a message was sent. `to_cache`: the call, if it is admitted already
+        and its stream is to be cached. Raise UmgError.
         """
         admitted = to_cache or await self.admit(call, request, request.request, stream=True)
         try:
@@ -183,7 +183,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
     async def _open_thread(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
     ) -> Thread | None:
-        """Find the stored thread that the request continues, and lock it for this call.
+        """Return the stored thread that the request continues, claimed for this call.
 
         Return None for a thread that is not stored but may exist at the provider, whose account all keys share.
         """
@@ -209,8 +209,8 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         return thread
 
     async def _continue(self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], model: str) -> Continued | None:
-        """Return the continued response. Return None for an unknown one if the operator shares the account of a
-        provider that may have it.
+        """Return the request with the stored response that it continues. Return None for an unknown response if the
+        operator shares the account of a provider that may have it.
         """
         try:
             return await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
@@ -225,7 +225,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
 def _apply_rules(
     decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Check the tool choice, and return the request under the rules of the model's family. Raise UmgError."""
+    """Return the request changed by the rules of its model's family. Raise UmgError if it breaks one, or if its tool
+    choice names no tool.
+    """
     request, notes = decoded
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not request.thread.previous_response_id:
         check_tool_choice(request)  # the tools of a continued thread are in the thread

@@ -1,4 +1,4 @@
-"""Encoding of a text request for the channels to try."""
+"""Encoding of a text request for each channel at which the call is tried."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
 
 class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
-    """An admitted call, with the state that its attempts need."""
+    """Admitted text call, with the stored conversation that it continues and further state that its attempts need."""
 
     face: TextFormat | None  # format of the caller's body; None for a request in the canonical form
     continued: Continued | Thread | None
@@ -38,13 +38,13 @@ class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
 
 
 class GenerationAttempt(Attempt[TextCall], kw_only=True):
-    """Channel to try, with the text request encoded for it."""
+    """Channel at which a text call is tried, with the request encoded for it."""
 
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
 
 
 class Origin(NamedTuple):
-    """Channels that produced the state that a request continues."""
+    """Channels whose accounts have state to which a request refers, for example reasoning states or stored objects."""
 
     channel: str = ""  # the one whose account has the state; "" if none is known
     state_channels: Mapping[str, str] = MappingProxyType({})  # data of a reasoning state in the request -> channel
@@ -69,7 +69,7 @@ async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None
 
 
 class GenerationEncoder(msgspec.Struct, eq=False):
-    """Encoder of a text request for each channel to try."""
+    """Encoder of a text request for each channel at which the call is tried."""
 
     _admitted: GenerationCall
     _upstreams: Mapping[str, TextUpstream]  # by channel; those at the start of the call: a reload replaces them
@@ -78,8 +78,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _is_stream: bool
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
-        """Return whether the call failed only because the provider no longer has, or never stores, the continued
-        conversation. The channel may then be sent the whole conversation.
+        """Return whether the attempt failed only because the provider no longer has, or never stores, the continued
+        conversation. The channel can then be sent the whole conversation instead.
         """
         continued = self._admitted.continued
         return continued is not None and continued.recovers_from(attempt.request, error)
@@ -136,7 +136,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return attempt, [named for named in objects if named.field not in known]
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target) -> bool:
-        """Return whether the caller's client may not have sent back reasoning that the channel needs."""
+        """Return whether the channel needs reasoning that the caller's client may not have sent back."""
         if self._admitted.continued is not None and (
             request.previous_response_id or request.thread.previous_response_id
         ):
@@ -196,7 +196,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:
-    """Return a copy of the request with this maximum of output tokens."""
+    """Return a copy of the request with `limit` as its maximum of output tokens."""
     limited = pb.GenerateRequest()
     limited.CopyFrom(request)
     limited.max_output_tokens = limit

@@ -1,4 +1,6 @@
-"""Hedged requests: a slow channel gets a second one beside it; the first answer wins and the other is cancelled."""
+"""Hedged requests: a second channel is called beside one that is slow; the first answer wins and the other call is
+cancelled.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
@@ -22,8 +24,8 @@ async def first_to_answer(
     start: Callable[[AttemptT], Coroutine[Any, Any, Result]],
     close: Callable[[Result], Awaitable[None]] | None = None,
 ) -> Result:
-    """Return the result of the current attempt; if it takes longer than `seconds`, start a hedge and return the first
-    result.
+    """Return the result of the current attempt. If it takes longer than `seconds`, start a second attempt (the hedge)
+    and return the first result of the two.
 
     The attempt that won is then the current one. Raises the failure of the last attempt that is left, or a failure of
     the first attempt after which no other channel is tried. The other attempt is cancelled and has ended before this
@@ -60,9 +62,9 @@ async def first_stream(
     has_no_output: Callable[[Message], bool],
     hold_seconds: float,
 ) -> Opened[Message]:
-    """Return the stream of the current attempt or, if it is slow and its model is hedged, of the first of it and its
-    hedge to produce output. Other streams are read up to their first message with output, for at most `hold_seconds`:
-    failover to another channel is possible until then.
+    """Return the stream of the current attempt or, if it is slow and its model is hedged, the one of the current
+    attempt and its hedge that produces output first. Other streams are read up to their first message with output, for
+    at most `hold_seconds`: failover to another channel is possible until then.
     """
     call = attempts.call
     early: list[Message] = []
@@ -112,7 +114,9 @@ async def _read_on(
     has_no_output: Callable[[Message], bool],
     deadline: float = inf,
 ) -> None:
-    """Read messages into `early`, up to the first one with output or after the deadline on the loop's clock."""
+    """Append messages of the stream to `early`, up to the first one with output or until the deadline on the event
+    loop's clock.
+    """
     loop = asyncio.get_running_loop()
     while (message := await anext(stream, None)) is not None:
         early.append(message)

@@ -1,4 +1,4 @@
-"""Admitted image calls, and the usage and cost of their responses."""
+"""State of an admitted image call, and the usage and cost of its responses."""
 
 from umg_grpc.image_families import ImageRules
 from umg_grpc.service.pipeline.image_costs import image_quantities
@@ -7,14 +7,16 @@ from umg_grpc.v1 import pb
 
 
 class AdmittedImages(Admitted[pb.GenerateImageRequest], kw_only=True):
-    """Admitted call of the image operation, with the rules of the model's family."""
+    """Admitted call of the image operation, with the image rules of its model's family."""
 
     rules: ImageRules | None
     """Rules of the model's family; None for a model without them."""
 
 
 def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
-    """Set the model of the caller, the time and the number of images of a result, and account for it."""
+    """Complete the result of an image call: set the caller's model id, the time and the number of images, and record
+    its usage.
+    """
     result.model = admitted.request.model
     if not result.HasField("create_time"):
         result.create_time.GetCurrentTime()
@@ -24,7 +26,7 @@ def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> N
 
 
 def account(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
-    """Record the usage and the priced quantities of the call. `images`: number of images that the caller gets."""
+    """Record the usage and the priced quantities of an image call. `images`: number of images that the caller gets."""
     facts, usage = admitted.call.facts, result.usage
     facts.usage = pb.Usage(
         input_tokens=usage.input_tokens,

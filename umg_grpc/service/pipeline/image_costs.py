@@ -1,4 +1,5 @@
-"""Quantities that image calls are priced by: of a response, their maximum before the call, and an estimate.
+"""Quantities by which image calls are priced: of a response, their maximum before the call, and an estimate for a lost
+response.
 
 Images are priced by size and quality. If the request determines both, the cost is known before the call; otherwise the
 provider's response states them. The size of family G is its resolution tier (`2K`).
@@ -19,14 +20,16 @@ AUTO = "auto"
 
 
 class ImageVariant(NamedTuple):
-    """Size and quality by which images are priced; None where only the answer has them."""
+    """Size and quality by which images are priced; None where only the provider's response has them."""
 
     size: str | None
     quality: str | None
 
 
 def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None) -> ImageVariant:
-    """Return size and quality as far as the request and the defaults of its family determine them."""
+    """Return size and quality of the images, as far as the request and the defaults of its model's family determine
+    them.
+    """
     if rules is not None and rules.sizes is RATIO_PIXELS:
         return ImageVariant(tier_of(request), "")
     size = request.size or (rules.default_size if rules is not None else "")
@@ -39,7 +42,7 @@ def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None
 def image_quantities(
     request: pb.GenerateImageRequest, rules: ImageRules | None, result: pb.ImageResult, images: int
 ) -> Quantities:
-    """Return the quantities of an answer with `images` delivered images."""
+    """Return the priced quantities of a response of which `images` images were delivered to the caller."""
     size, quality = requested_variant(request, rules)
     if size is None:
         first = result.images[0] if result.images else pb.Image()
@@ -51,7 +54,7 @@ def image_quantities(
 
 
 def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices: Prices) -> int:
-    """Return the maximum cost of a call, in millionths of a micro-credit."""
+    """Return the maximum cost of an image call, in millionths of a micro-credit."""
     size, quality = requested_variant(request, rules)
     image = prices.highest(IMAGE)
     if size is not None and quality is not None:
@@ -65,13 +68,13 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
 
 
 def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: int) -> Quantities:
-    """Return the quantities of a call whose answer is not known."""
+    """Return the estimated quantities of a call whose response is not known, because it was cut or lost."""
     images = max_images(request)
     return {REQUEST: 1, INPUT: input_tokens, IMAGE: images, IMAGE_OUTPUT: images * IMAGE_TOKENS}
 
 
 def text_bytes(request: pb.GenerateImageRequest) -> int:
-    """Return the size of all texts of a request."""
+    """Return the size of all texts of a request in bytes."""
     texts = [request.prompt, request.negative_prompt]
     texts += [part.text for turn in request.turns for part in turn.parts]
     return sum(len(text.encode()) for text in texts)

@@ -1,8 +1,7 @@
-"""Delivery of images in the form that the caller requested: as addresses, or as bytes (image document, response-format
-rules).
+"""Delivery of images in the form that the caller requested, addresses or bytes (image document, response-format rules).
 
-A provider's bytes that are due as an address are stored, and the caller gets a signed link to them. A provider's
-address that is due as bytes is fetched, under the guard for URLs.
+If the caller requested addresses, bytes of the provider are stored and the caller gets a signed link to them. If it
+requested bytes, an address of the provider is fetched, under the guard for URLs.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ FIELD = "image"
 
 
 class ImageDelivery:
-    """Converter of a provider's images to the requested form."""
+    """Converter of a provider's images to the form that the caller requested: addresses or bytes."""
 
     def __init__(self, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: AnswerBudget) -> None:
         """Create a converter. `blobs` is None if the operator stores no files: images are then returned as bytes."""
@@ -38,16 +37,16 @@ class ImageDelivery:
         self._budget = budget
 
     def check_addresses(self, request: pb.GenerateImageRequest) -> None:
-        """Raise UmgError for an address of an input image that the guard for URLs refuses, as far as its text shows,
-        although most providers fetch it themselves.
+        """Raise UmgError for an address of an input image that the guard for URLs refuses by its text alone. Most
+        providers fetch the address themselves.
         """
         for path, image in placed_images(request, with_mask=True):
             if image.HasField("url"):
                 self._fetcher.check(image.url, field=f"{path}.url")
 
     async def deliver(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
-        """Convert all images of a result. An image that cannot be fetched is left out; if all images fail, raise the
-        error of the fetch. No other channel is tried after this error, since the images were paid for.
+        """Convert all images of a result to the requested form. An image that cannot be fetched is left out; if all
+        fail, raise the error of the fetch. No other channel is tried after this error, since the images were paid for.
         """
         for image in result.images:
             if not is_described(image):
@@ -60,7 +59,9 @@ class ImageDelivery:
                 await self._store(image)
 
     async def fetch(self, admitted: AdmittedImages, channel: Channel, image: pb.Image) -> None:
-        """Replace the address of an image by its bytes. Raise UmgError, after which no other channel is tried."""
+        """Replace the address of an image by its bytes, which are fetched. Raise UmgError, after which no other channel
+        is tried.
+        """
         if image.WhichOneof("content") == "url":
             try:
                 found = await self._fetcher.fetch(
@@ -80,7 +81,7 @@ class ImageDelivery:
             describe(image, image.data)
 
     async def _fetch_all(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
-        """Fetch the images that are addresses, some at a time."""
+        """Fetch the images of a result that are addresses, a few at a time."""
         slots = asyncio.Semaphore(MAX_FETCHES)
 
         async def fetch(image: pb.Image) -> UmgError | None:
@@ -102,7 +103,7 @@ class ImageDelivery:
             result.images.extend(fetched)
 
     async def _store(self, image: pb.Image) -> None:
-        """Replace the bytes of an image by a link to them. Raise UmgError(UNAVAILABLE)."""
+        """Store the bytes of an image, and replace them by a signed link to them. Raise UmgError(UNAVAILABLE)."""
         if self._blobs is None or not image.HasField("data"):
             return
         blob = await self._blobs.put(image.data, image.mime_type)
@@ -110,8 +111,8 @@ class ImageDelivery:
 
 
 def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -> "pb.ImageResponseFormat.ValueType":
-    """Return the form in which images are due; unspecified for a model without rules if the caller requests none: then
-    they stay as the provider returned them.
+    """Return whether the caller gets addresses or bytes; unspecified, which leaves images as the provider returned
+    them, for a model without rules if the caller requests neither.
     """
     if rules is not None and rules.always_bytes:
         return pb.IMAGE_RESPONSE_FORMAT_B64_JSON
@@ -121,20 +122,20 @@ def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -
 
 
 def are_bytes(request: pb.GenerateImageRequest, rules: ImageRules | None) -> bool:
-    """Return whether images that a provider returns as bytes are due as bytes."""
+    """Return whether the caller gets bytes for images that the provider returns as bytes."""
     return requested_form(request, rules) != pb.IMAGE_RESPONSE_FORMAT_URL
 
 
 def is_described(image: pb.Image) -> bool:
-    """Return whether an image has no bytes, or its media type and size are known. Each access to the bytes copies them,
-    which takes milliseconds.
+    """Return whether the media type and the size of an image are known, or it has no bytes to read them from. Each
+    access to the bytes copies them, which takes milliseconds.
     """
     has_size = image.HasField("width") and image.HasField("height")
     return not image.HasField("data") or (bool(image.mime_type) and has_size)
 
 
 def describe(image: pb.Image, data: bytes) -> None:
-    """Set the media type of an image by its bytes, and its size if the provider did not report it."""
+    """Set the media type of an image by its bytes, and its width and height if the provider did not report them."""
     image.mime_type = sniff_image(data) or image.mime_type
     if image.HasField("width") and image.HasField("height"):
         return
@@ -146,7 +147,9 @@ def describe(image: pb.Image, data: bytes) -> None:
 
 
 def own_place(channel: Channel) -> AllowedPlace | None:
-    """Return the place of the channel's provider, which the operator trusts; None for a channel without an address."""
+    """Return host and port of a channel's provider, from which images may be fetched since the operator trusts it; None
+    for a channel without an address.
+    """
     url = urlsplit(channel.base_url)
     if not url.hostname:
         return None

@@ -37,7 +37,7 @@ class ImagePipeline(
     """Pipeline of the image operation."""
 
     def __init__(self, context: PipelineContext, formats: Mapping[str, ImageFormat], delivery: ImageDelivery) -> None:
-        """Create a pipeline; `formats` are by face."""
+        """Create the pipeline. `formats`: image formats by their names."""
         super().__init__(context, MAKE_IMAGE, pb.GenerateImageResponse)
         self._formats = formats
         self._delivery = delivery
@@ -61,7 +61,7 @@ class ImagePipeline(
         return AdmittedImages(call=call, request=request, notes=notes, access=access, model=model, rules=rules)
 
     async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the stream of the first channel that answers. Failover stops with the first message sent. Raise
+        """Yield the stream of the first channel that answers. No other channel is tried once a message was sent. Raise
         UmgError.
         """
         attempts = await self.attempts(admitted, stream=True)
@@ -132,7 +132,7 @@ def _has_files(request: pb.GenerateImageRequest) -> bool:
 
 
 class ImageEncoder:
-    """Encoder of one request for each channel to try."""
+    """Encoder of one image request for each channel at which the call is tried."""
 
     def __init__(
         self, admitted: AdmittedImages, face: ImageFormat | None, upstreams: Mapping[str, ImageUpstream]

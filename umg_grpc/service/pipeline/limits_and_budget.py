@@ -15,8 +15,8 @@ from umg_grpc.wire import headers_of_limits
 async def acquire_limits(
     call: Call, limits: KeyLimits, model: PublicModel, estimate: TokenEstimate, source_format: str = ""
 ) -> None:
-    """Count the call against the limits of its key, then those of its model, until it ends. Set the headers of the
-    limits as in the format of the caller's body. Raise UmgError(RATE_LIMITED).
+    """Count a call against the limits of its key, then against those of its model, until it ends. Set the headers that
+    state these limits as the format of the caller's body names them. Raise UmgError(RATE_LIMITED).
     """
     own = [limits.open(call.caller)] if call.caller.has_limits else []
     shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
@@ -30,8 +30,8 @@ async def acquire_limits(
 
 
 async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> None:
-    """Reserve the maximum cost of a call of a key with a budget until it ends, see `Budgets.reserve`. Raise UmgError,
-    also without usage records, which the budget is charged by.
+    """Reserve the maximum cost of a call from the budget of its key until the call ends, see `Budgets.reserve`. Raise
+    UmgError, also if usage records are disabled, by which the budget is charged.
     """
     if usage is None:
         message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"

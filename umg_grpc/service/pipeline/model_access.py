@@ -1,4 +1,4 @@
-"""Access of keys to models: one rule for calls and for the lists of models.
+"""Access of keys to models, by one rule for calls and for the lists of models.
 
 A key may use a model if one of its model patterns matches, and one of its channels serves the model for one of its
 operations. Any other model does not exist for it (404 in the body of the format, which clients of all formats handle as
@@ -29,9 +29,7 @@ SIMILARITY = 0.8
 
 
 class Access(NamedTuple):
-    """Model that a key may use for one operation, with the properties of key and config that are the same for all its
-    calls.
-    """
+    """Model that a key may use for one operation, with the facts of key and config that all its calls share."""
 
     caller: Caller
     resolved: Resolved
@@ -47,8 +45,8 @@ class Access(NamedTuple):
 
 
 class ModelAccess:
-    """Models that keys may use for one operation. A name is resolved once for each key, until the config or the key
-    changes.
+    """Look-up of the model that a key may use for one operation. A name is resolved once for each key, until the config
+    or the key changes.
     """
 
     def __init__(self, channels: Channels, operation: Operation) -> None:
@@ -118,7 +116,9 @@ def not_found(caller: Caller, name: str, router: Router) -> UmgError:
 
 
 def _nearest(caller: Caller, name: str, router: Router) -> list[str]:
-    """Return the listed models with the most similar names that the key may use. Compares a bounded number of them."""
+    """Return the models with the names most similar to `name` that the key may use. Compares a bounded number
+    of them.
+    """
     wanted = letters_of(name)
     if not MIN_CHARACTERS <= len(wanted) <= MAX_CHARACTERS:
         return []
@@ -132,7 +132,7 @@ def _nearest(caller: Caller, name: str, router: Router) -> list[str]:
 
 
 def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
-    """Return the names that share a beginning with `wanted`, of the shortest length that leaves at most MAX_COMPARED
+    """Return the names that begin like `wanted`, with a common beginning just long enough to leave at most MAX_COMPARED
     names.
     """
     length = MIN_CHARACTERS
@@ -144,7 +144,7 @@ def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Seq
 
 
 def _end_alike(letters: str, wanted: str) -> bool:
-    """Return whether one name is the other with a prefix, for example the prefix of a provider."""
+    """Return whether one model name is the other with a prefix, for example with the name of a provider."""
     return letters.endswith(wanted) or (len(letters) >= MIN_CHARACTERS and wanted.endswith(letters))
 
 

@@ -1,7 +1,8 @@
-"""Pipeline of an operation: admission, cached response, routing, attempts with failover and hedging, settlement.
-
-All operations go through these steps. An operation adds its decoder, its encoder and route preferences, and its
+"""Pipeline that the calls of all operations go through: admission, cache, routing, attempts with failover and hedging,
 settlement.
+
+An operation adds its decoder, its encoder, its preferences for channels, and its settlement: the completion of the
+response with its usage and cost.
 """
 
 from abc import ABC, abstractmethod
@@ -40,7 +41,7 @@ ResponseT = TypeVar(
 
 @dataclass(frozen=True)
 class PipelineContext:
-    """State of the process that all pipelines share."""
+    """Components of the process that all pipelines share."""
 
     channels: Channels
     limits: KeyLimits
@@ -66,7 +67,7 @@ AdmittedT = TypeVar("AdmittedT", bound=Admitted)  # type: ignore[type-arg]  # wi
 
 
 class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
-    """Pipeline of one operation, with the steps that all operations share."""
+    """Pipeline of one operation: base class with the steps that all operations share."""
 
     def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
         self._context = context
@@ -77,12 +78,12 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     async def read(
         self, call: Call, message: Message, request: RequestT, *, counted: bool = False
     ) -> tuple[DecodedRequest[RequestT], Access]:
-        """Return the request, decoded from its source document unless the caller has decoded it, and the access to its
-        model. Raise UmgError if it breaks a rule of the schema (checked on `message`, which contains the request), or
-        for a model that the key may not use. `counted`: only its tokens are counted.
+        """Return the decoded request of a call, and the access of its key to the model.
 
-        A decoded request is not validated again: the rules of the codecs are as strict (tested for every codec), and
-        validation of a long conversation takes longer than all other steps here.
+        Raise UmgError if the request breaks a rule of the schema (checked on `message`, which contains it), or if the
+        key may not use its model. `counted`: whether only the tokens of the request are counted. A request that is
+        decoded from a caller's body is not validated again: the rules of the codecs are as strict (tested for every
+        codec), and validation of a long conversation takes longer than all other steps here.
         """
         notes = call.arrival.notes or NO_NOTES
         if not request.HasField("source"):
@@ -93,8 +94,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         return DecodedRequest(request, notes), self._access.resolve(call.caller, request.model)
 
     async def count_and_reserve(self, call: Call, access: Access, decoded: DecodedRequest[RequestT]) -> None:
-        """Count the call against the limits of its key and model, and reserve its cost, until the call ends. Raise
-        UmgError(RATE_LIMITED, QUOTA_EXHAUSTED).
+        """Count the call against the limits of its key and model, and reserve its cost from the budget, both until the
+        call ends. Raise UmgError(RATE_LIMITED, QUOTA_EXHAUSTED).
         """
         model = access.resolved.model
         if access.has_limits:
@@ -110,8 +111,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         await acquire_limits(call, self._context.limits, model, estimate, request.source.format)
 
     async def reserve_cost(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
-        """Reserve the maximum cost of a call of a key with a budget until it ends, and limit the answer to it.
-        `decoded`: with the whole conversation. Raise UmgError(QUOTA_EXHAUSTED).
+        """Reserve the maximum cost of a call from the budget of its key until the call ends, and limit the answer to
+        the length that the budget pays for. `decoded` must contain the whole conversation. Raise
+        UmgError(QUOTA_EXHAUSTED).
         """
         bound = cost_bound(decoded, model.described, model.prices, strict=call.strict)
         await reserve_budget(call, self._context.usage, bound.least, bound.most)
@@ -119,8 +121,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)
 
     async def answer(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
-        """Return the cached response, else the response of the first channel that answers, with its usage counted and
-        stored as required. `use_cache`: False for the response that is to be cached. Raise UmgError.
+        """Return the cached response, else the response of the first channel that answers, with its usage counted;
+        store it if later calls need it. `use_cache`: False for the response that is to be cached. Raise UmgError.
         """
         call: Call = admitted.call
         if use_cache and (admitted.model.cache or CACHE in call.arrival.metadata):
@@ -142,7 +144,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                 return await self._settle(admitted, attempts.attempt, response)
 
     async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
-        """Return the attempts of the call, best channel first."""
+        """Return the loop over the attempts of the call, best channel first."""
         context, model, access = self._context, admitted.model, admitted.access
         call: Call = admitted.call
         if context.usage is not None:
@@ -167,7 +169,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
 
     @abstractmethod
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
-        """Decode the source document of a request. Raise UmgError with the messages of its own format."""
+        """Return a request decoded from its source document, the caller's own body. Raise UmgError with the messages of
+        the body's format. `counted`: whether only the tokens of the request are counted.
+        """
 
     @abstractmethod
     async def _plan(self, admitted: AdmittedT, *, stream: bool) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:
@@ -175,4 +179,4 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
 
     @abstractmethod
     async def _settle(self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT) -> ResponseT:
-        """Complete the response of the attempt, and account for it."""
+        """Complete the response of an attempt for the caller, and record its usage and cost."""

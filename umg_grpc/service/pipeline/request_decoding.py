@@ -13,7 +13,7 @@ from umg_grpc.wire.request_notes import DecodedRequest
 
 
 class Face(Protocol):
-    """The part of a wire format that is needed to read a body."""
+    """Wire format, as far as it is needed to read the body of a request."""
 
     @property
     def source_headers(self) -> tuple[str, ...]: ...
@@ -37,9 +37,9 @@ async def read_source(
     none: str,
     limit: int,
 ) -> DecodedRequest[Request]:
-    """Decode the document. Raise UmgError with the messages of its own format. `decode`: takes codec, body and headers;
-    called in a thread for a large body. `none`: description of a format that is not
-    in `formats`, for the error. `limit`: maximum size of the body in bytes.
+    """Decode a caller's body. Raise UmgError with the messages of the body's own format. `decode`: function of codec,
+    body and headers, called in a thread for a large body. `none`: description of a format that is not in `formats`, for
+    the error. `limit`: maximum size of the body in bytes.
     """
     body = source.body  # each access to it is a copy
     if len(body) > limit:

@@ -1,4 +1,4 @@
-"""Streamed answers: completed message by message, accounted for, and stored at their end."""
+"""Streamed text responses: each message is completed on its way to the caller, and the response stored at its end."""
 
 import asyncio
 import time
@@ -35,10 +35,10 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class StreamedAnswer:
-    """Async context manager of one stream, whose messages it completes and stores on their way to the caller. The usage
-    of a stream that breaks off is estimated.
+    """Async context manager of one streamed response: completes its messages on their way to the caller, and stores the
+    response. The usage of a stream that breaks off is estimated.
 
-    The message that ends the answer is held back until the stream has ended and the answer is stored: a caller that
+    The last message of the response is held back until the stream has ended and the response is stored: a caller that
     continues it immediately, on any process, finds it.
     """
 
@@ -54,7 +54,9 @@ class StreamedAnswer:
         messages: AsyncGenerator[pb.StreamGenerateResponse, None],
         memory: ConversationStores,
     ) -> None:
-        """Create the answer of the current attempt. `messages`: its stream, which is closed at the end."""
+        """Create the state of the streamed response of the current attempt. `messages`: the provider's stream, which is
+        closed at the end.
+        """
         self._answer = Answer(admitted, attempts.attempt, memory)
         self._attempts = attempts
         self._messages = messages
@@ -64,8 +66,8 @@ class StreamedAnswer:
         self._held: list[pb.StreamGenerateResponse] = []
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
-        """Complete the message. Return whether to send it now; otherwise it is held back. Raise
-        UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
+        """Complete a message for the caller. Return whether to send it now; if not, it is held back until the end.
+        Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
         """
         answer, aggregator = self._answer, self._aggregator or self._begin(message)
         if (span := self._attempts.attempt.span) is not None:
@@ -105,7 +107,7 @@ class StreamedAnswer:
         return False
 
     async def close(self) -> list[pb.StreamGenerateResponse]:
-        """Store the answer and return the messages held back; called when the stream has ended completely."""
+        """Store the response, and return the messages held back. Called when the stream has ended completely."""
         self._is_ended = True
         answer, call = self._answer, self._answer.admitted.call
         if self._aggregator is None:
@@ -137,7 +139,9 @@ class StreamedAnswer:
                 self._reservation.release()
 
     def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
-        """Create the aggregator of the answer, which keeps all of an answer that is stored."""
+        """Create the aggregator that collects the response from its stream: all of one that is stored, else only enough
+        to estimate its usage.
+        """
         answer, request = self._answer, self._attempts.attempt.request
         answer.begin(passthrough=bool(first.source_frames))
         max_bytes = None if answer.keeps_all else ESTIMATED_BYTES
@@ -148,8 +152,8 @@ class StreamedAnswer:
         return self._aggregator
 
     def _reserve(self, aggregator: AnswerAggregator) -> None:
-        """Reserve the memory of a large answer. Stop keeping it if it is too large, alone or together with the other
-        answers in flight.
+        """Reserve memory for a large response that is being collected. If it is too large, alone or together with other
+        responses in flight, it will not be stored.
         """
         self._reservation = self._reservation or Reservation(self._memory.budget)
         if self._reservation.hold(aggregator.retained_bytes):
@@ -160,8 +164,8 @@ class StreamedAnswer:
         logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
 
     async def _estimate_usage(self) -> None:
-        """Estimate the usage of a stream that broke off. A provider's usage event before the end of the stream only
-        counts the tokens at its start.
+        """Estimate the usage of a stream that broke off. A usage event before the end of the stream counts only the
+        tokens at its start.
         """
         call, aggregator = self._answer.admitted.call, self._aggregator
         if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):
@@ -178,7 +182,7 @@ class StreamedAnswer:
         call.facts.usage = usage
 
     def _insert_usage(self, usage: pb.Usage) -> None:
-        """Insert the usage before the end of the answer, as providers do."""
+        """Add an event with the usage before the end of the response, where providers send it."""
         first = self._held[0]
         events = list(first.events)
         place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
@@ -187,7 +191,7 @@ class StreamedAnswer:
 
 
 def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
-    """Scale the usage estimated from the kept share of an answer to the whole answer."""
+    """Return the usage estimated from the collected share of a response, scaled to the whole response."""
     if (share := aggregator.share) > 1:
         usage.output_tokens = count(round(usage.output_tokens * share))
         usage.reasoning_tokens = count(round(usage.reasoning_tokens * share))
@@ -197,8 +201,8 @@ def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
 
 
 async def _aggregate(aggregator: AnswerAggregator) -> pb.GenerateResponse:
-    """Return the whole answer of a stream; an empty one if its frames cannot be decoded, since the caller has already
-    received the answer.
+    """Return the response collected from its stream; an empty one if its frames cannot be decoded, since the caller has
+    already received the response.
     """
     try:
         if aggregator.retained_bytes > MANY_BYTES:

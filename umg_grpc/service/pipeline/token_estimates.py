@@ -1,4 +1,4 @@
-"""Estimates of the tokens of a call before it is made, in microseconds."""
+"""Estimates of the tokens of a call before it is sent, for the rate limits of its key. Each takes microseconds."""
 
 from collections.abc import Collection
 from typing import TypeAlias
@@ -20,7 +20,7 @@ DEFAULT_OUTPUT_TOKENS = 1000
 
 
 def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None) -> TokenEstimate:
-    """Return the estimated tokens of the input, and the maximum tokens of the output.
+    """Return the estimated input tokens and the maximum output tokens of a request.
 
     The maximum is the caller's, but no more than the model's, so that a high value does not reserve a whole limit, and
     no more than `limit`, which the gateway has set.

@@ -8,8 +8,8 @@ from umg_grpc.wire.core.json import invalid
 
 
 def check_tool_choice(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(INVALID_FIELD) if the tool choice, which requires a tool, names one that the request does not
-    have. Parts known only to the provider (an opaque tool, a prompt template, cached content) may define any tool.
+    """Raise UmgError(INVALID_FIELD) if the tool choice requires a tool that the request does not have. A request with
+    parts known only to the provider (an opaque tool, a prompt template, cached content) may define any tool.
     """
     choice, tools = request.tool_choice, request.tools
     if any(tool.HasField("opaque") for tool in tools):

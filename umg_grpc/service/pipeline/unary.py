@@ -1,4 +1,4 @@
-"""Pipeline of an operation with one request and one response: embedding, reranking."""
+"""Pipeline of the operations with one request and one response that is never streamed: embedding and reranking."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +17,7 @@ from umg_grpc.wire.unary_format import UnaryFormat
 
 
 class UnaryCall(Admitted[RequestT], kw_only=True):
-    """Admitted call of a unary operation."""
+    """Admitted call of an embedding or reranking operation."""
 
     adapt: Callable[[Target], Awaitable[RequestT]] | None = None
     """Function that returns the request for a target, where it differs between targets."""
@@ -26,7 +26,7 @@ class UnaryCall(Admitted[RequestT], kw_only=True):
 class UnaryPipeline(
     Pipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]]], Generic[RequestT, ResponseT]
 ):
-    """Pipeline of one unary operation."""
+    """Pipeline of embedding or of reranking."""
 
     def __init__(
         self,
@@ -36,7 +36,9 @@ class UnaryPipeline(
         formats: Mapping[str, UnaryFormat[RequestT, ResponseT]],
         upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]],
     ) -> None:
-        """Create a pipeline; `formats` are by face, and `upstreams` returns the current upstreams by channel."""
+        """Create the pipeline of one operation. `formats`: its wire formats by name. `upstreams`: returns the current
+        upstreams by channel.
+        """
         super().__init__(context, operation, response_type)
         self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = formats
         self._upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]] = upstreams
@@ -74,7 +76,7 @@ class UnaryPipeline(
 
 
 class UnaryEncoder(Generic[RequestT, ResponseT]):
-    """Encoder of one request for each channel to try."""
+    """Encoder of an embedding or reranking request for each channel at which the call is tried."""
 
     def __init__(
         self,
@@ -99,12 +101,12 @@ class UnaryEncoder(Generic[RequestT, ResponseT]):
         return Attempt(target.channel.name, target, prepared)
 
     def can_repair(self, attempt: object, error: Exception) -> bool:
-        """Return False: no failure of a unary operation can be repaired."""
+        """Return False: no failure of an embedding or reranking call is repaired by encoding the request again."""
         return False
 
     def _prepare(self, request: RequestT, target: Target) -> PreparedCall[ResponseT]:
-        """Encode the request. Raise UmgError(OBJECT_NOT_FOUND) if an unknown field of the caller's body names an object
-        in the channel's account.
+        """Return the request encoded for a channel. Raise UmgError(OBJECT_NOT_FOUND) if an unknown field of the
+        caller's body names an object in the channel's account.
         """
         channel, notes = target.channel, self._admitted.notes
         prepared = self._upstreams[channel.name].prepare(request, target.model, notes)

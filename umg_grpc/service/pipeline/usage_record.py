@@ -1,4 +1,4 @@
-"""Usage record of a call, made when the call ends."""
+"""Usage record of a call (tokens, cost, outcome), kept while the provider answers and stored when the call ends."""
 
 import time
 from collections.abc import Mapping
@@ -44,8 +44,8 @@ KILLED_DETAILS = CallDetails(
 
 
 class UsageInFlight:
-    """Usage record of a call for the case that the process is killed while a provider answers: the provider may charge
-    for the call, so its estimated cost is charged.
+    """Provisional usage record of a call in flight. If the process is killed while a provider answers, the record
+    charges the estimated cost, since the provider may charge for the call.
     """
 
     record: UsageRecord | None = None
@@ -60,8 +60,8 @@ class UsageInFlight:
         self._model = model
 
     def begin(self) -> None:
-        """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call, and
-        with names cut to the size of a slot.
+        """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call.
+        Names are cut to the size of a slot in the file.
         """
         self._attempts += 1
         if self.slot != NO_SLOT:
@@ -84,7 +84,7 @@ class UsageInFlight:
         self.slot = self._log.open(record)
 
     def fail(self) -> None:
-        """Record that an attempt that was sent has failed."""
+        """Record that an attempt has failed, for which the provider does not charge."""
         self._attempts -= 1
         if not self._attempts:
             self._log.discard(self.slot)
@@ -92,8 +92,8 @@ class UsageInFlight:
 
 
 def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgError | None) -> None:
-    """Set the cost of an admitted call, and add its usage record. An answer without usage (a cached one, or a failure
-    before any output) costs nothing. Rejected calls, token counts and model lists have no record.
+    """Compute the cost of a call that has ended, and store its usage record. An answer without usage (a cached one, or
+    a failure before any output) costs nothing. Rejected calls, token counts and model lists have no record.
     """
     facts, charges, report = call.facts, call.charges, call.facts.report
     if charges.prices is None:

@@ -1,1 +1,1 @@
-"""Limits and failure handling that all calls of a process share."""
+"""Protection of the process and its channels: circuit breakers, concurrency limits, retry budgets, load shedding."""

@@ -1,4 +1,6 @@
-"""Circuit breakers: a channel that fails at a model gets no calls for a while, then one call probes it."""
+"""Circuit breakers: a channel that fails for a model gets no calls for a while, then one call tests whether it works
+again.
+"""
 
 import random
 import time
@@ -41,7 +43,7 @@ ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE})
 
 
 class _Circuit:
-    """Circuit breaker of one channel and model. It is closed while `until` is 0."""
+    """Circuit breaker of one channel and model. It is closed (lets calls pass) while `until` is 0."""
 
     __slots__ = (
         "calls",
@@ -92,7 +94,7 @@ class CircuitBreakers:
         self._generations = 0
 
     def take(self, breaker: Breaker) -> None:
-        """Replace the settings. The breakers keep their states."""
+        """Use other settings from now on. The breakers keep their states."""
         self._breaker = breaker
         self._part_seconds = breaker.window / PARTS
         for circuit in self._circuits.values():
@@ -111,9 +113,9 @@ class CircuitBreakers:
         return 0.0 if circuit is None or not circuit.until else max(0.0, circuit.until - self._now())
 
     def begin(self, channel: str, model: str, *, is_last: bool = True) -> int:
-        """Record the start of a call, unless the channel may not be selected. Return the generation, with which `end`
-        or `cancelled` must follow; 0 for a call that is not admitted. `is_last`: the call has no other channel, and may
-        therefore use this one although its breaker is not closed.
+        """Record the start of a call, unless the breaker rejects it. Return the generation, with which `end` or
+        `cancelled` must follow; 0 for a rejected call. `is_last`: the call has no other channel left, and may therefore
+        use this one although its breaker is not closed.
         """
         circuit = self._circuits.get((channel, model)) or self._new_circuit(channel, model)
         if circuit.until:
@@ -161,7 +163,9 @@ class CircuitBreakers:
         self.end(channel, model, CANCELLED, generation)
 
     def forget(self, known: Collection[tuple[str, str]]) -> None:
-        """Drop the breakers of all pairs that are not in `known`; a model with `*` keeps all models of its channel."""
+        """Drop the breakers of all pairs of channel and model that are not in `known`; a model with `*` keeps all
+        models of its channel.
+        """
         whole = {channel for channel, model in known if "*" in model}
         self._circuits = {key: circuit for key, circuit in self._circuits.items() if key in known or key[0] in whole}
 
@@ -200,8 +204,8 @@ class CircuitBreakers:
         _log_open(channel, model, seconds, error)
 
     def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
-        """Open the breaker for the `Retry-After` time. One that was closed then closes again without a probe, since
-        overload is no fault.
+        """Open the breaker for the time in `Retry-After`. One that was closed before closes again without a test call,
+        since overload is no fault.
         """
         seconds = min(retry_after or OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS)
         if circuit.until:
@@ -211,7 +215,9 @@ class CircuitBreakers:
         circuit.until = max(circuit.until, self._now() + seconds)
 
     def _open(self, circuit: _Circuit, first: float, longest: float) -> float:
-        """Open the breaker. Return the open time in seconds, which doubles each time until a call succeeds."""
+        """Open the breaker. Return its open time in seconds, which doubles with each failure in a row, from `first` to
+        `longest`.
+        """
         seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (1 + JITTER * self._chance())
         self._new_generation(circuit)
         circuit.until = self._now() + seconds
@@ -220,7 +226,7 @@ class CircuitBreakers:
         return round(seconds, 1)
 
     def _new_generation(self, circuit: _Circuit) -> None:
-        """Ignore the results of all calls that began before now."""
+        """Begin a new generation of calls, so that the results of all calls that began before are ignored."""
         self._generations += 1
         circuit.generation = self._generations
         circuit.probes = 0
@@ -231,12 +237,12 @@ class CircuitBreakers:
         circuit.calls, circuit.faults = [0] * PARTS, [0] * PARTS
 
     def _end_probe(self, circuit: _Circuit) -> None:
-        """Decrement the number of probes in flight."""
+        """Record that a call that tested the channel has ended."""
         if circuit.probes:
             circuit.probes -= 1
 
     def _move_window(self, circuit: _Circuit, now: float) -> None:
-        """Begin the part of the window at this time. Reset the parts that have expired."""
+        """Move the window of counted results to this time, and reset the parts of it that have expired."""
         part = int(now / self._part_seconds)
         for passed in range(max(circuit.part, part - PARTS) + 1, part + 1):
             circuit.calls[passed % PARTS] = circuit.faults[passed % PARTS] = 0

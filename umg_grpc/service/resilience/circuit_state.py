@@ -1,4 +1,4 @@
-"""States of circuit breakers, as the metrics and the administration report them."""
+"""Snapshots of circuit breakers, for the metrics and the administration."""
 
 from enum import IntEnum
 from typing import NamedTuple

@@ -83,7 +83,7 @@ class ConcurrencyLimiter:
             raise self._full_error()
 
     def try_take(self) -> bool:
-        """Acquire a slot, which the caller must release by `release`, if one is free. Return whether there was one."""
+        """Acquire a free slot, which the caller must release by `release`. Return whether there was one."""
         if self.free <= 0:
             return False
         self.free -= 1

@@ -33,7 +33,7 @@ class Budget:
         self._tokens = min(MAX_TOKENS, self._tokens + self._share)
 
     def spend(self) -> bool:
-        """Take one retry from the budget. Return whether there was one."""
+        """Take one retry from the budget. Return False if the budget is used up."""
         if not self._share:
             return False
         now = self._now()
@@ -85,11 +85,11 @@ class Resilience:
                 self.limiters[name] = known[name]
 
     def is_healthy(self, target: Target) -> bool:
-        """Return whether the circuit breaker of the target allows the selection of its channel."""
+        """Return whether the circuit breaker lets a call go to the channel and model."""
         return self.health.is_healthy(target.channel.name, target.model)
 
     def record_failure(self, channel: str, facts: ProviderFailure) -> None:
-        """Count a failure of a channel, and keep it for `umg models`."""
+        """Count a failure of a channel, and remember the last one for `umg models`."""
         self.metrics.failure(channel, facts)
         self._failures.record(channel, facts)
 

@@ -1,4 +1,4 @@
-"""Load shedding: the process limits its calls in flight and rejects calls that it could not start soon."""
+"""Load shedding: the process limits its calls in flight, and rejects calls that would wait too long for their start."""
 
 import asyncio
 from collections import Counter
@@ -26,12 +26,12 @@ LOG_SECONDS = 1.0
 
 
 class LoadShedder:
-    """Load shedder: admits calls, and rejects calls beyond the limits at once."""
+    """Load shedder of the process: admits calls, and rejects at once the calls beyond its limits."""
 
     def __init__(
         self, bounds: Overload, count: Callable[[str], None] | None = None, *, warm_up_seconds: float = 0.0
     ) -> None:
-        """Apply the limits `bounds`. `count` is called with the reason of each rejection.
+        """Create a load shedder with the limits `bounds`. `count` is called with the reason of each rejection.
 
         For `warm_up_seconds` from the first call on, no call is rejected because the process is behind with its work.
         """
@@ -53,33 +53,35 @@ class LoadShedder:
 
     @property
     def lags(self) -> dict[tuple[str, ...], float]:
-        """Longest wait of a call for its start in the last minute, in seconds, by clock."""
+        """Longest wait for the start of a call in the last minute, in seconds: `processor` (time of the CPU) and
+        `wall`.
+        """
         return {("processor",): self._start_queue.lag, ("wall",): self._start_queue.delay}
 
     def close(self) -> None:
-        """Log the rejections that were not logged yet."""
+        """Log the number of rejections since the last log line, at the end of the process."""
         if self._logging is not None:
             self._log()
 
     def admits(self) -> bool:
-        """Return whether a call is admitted, before any work for it; it then calls `enter` soon. A call is rejected if
-        too many calls wait already.
+        """Return whether a call that just arrived may go on, before any work is done for it; it must then soon call
+        `enter`. It may not if too many calls wait already.
         """
         if self._limiter.free <= 0 and self._limiter.refuses():
             return False
         return self._start_queue.expect()
 
     def refusal(self) -> UmgError:
-        """Return the error for a call that was rejected by `admits`, and count the rejection."""
+        """Count the rejection of a call for which `admits` returned False, and return its error."""
         return self._rejection(FULL if self._limiter.refuses() else BEHIND)
 
     def check(self) -> None:
-        """Admit a call. Raises UmgError(UNAVAILABLE) for one that `admits` rejects."""
+        """Raise UmgError(UNAVAILABLE) if `admits` returns False, and count the rejection."""
         if not self.admits():
             raise self.refusal()
 
     async def enter(self, seconds: float = float("inf")) -> None:
-        """Wait up to `seconds` for a slot, which `leave` must release, for an admitted call. Raises
+        """Wait up to `seconds` for a slot for an admitted call, which `leave` must release. Raises
         UmgError(UNAVAILABLE).
         """
         if not self._start_queue.may_start():

@@ -23,7 +23,7 @@ WINDOW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Time after the first call in which the lag is ignored, because the process still imports modules and opens
+    """Time after the first call in which waits are ignored, because the process still imports modules and opens
     connections.
     """
 
@@ -33,7 +33,7 @@ class WarmUp:
 
 
 class RecentMaximum:
-    """Largest value of the last 30 to 60 seconds."""
+    """Largest of the values recorded in the last 30 to 60 seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -59,7 +59,7 @@ class RecentMaximum:
 
 
 class _Waiting(NamedTuple):
-    """Call in the queue, with its time of arrival on both clocks."""
+    """Call that waits for its start, with its arrival in processor time and in wall time."""
 
     turn: "asyncio.Future[None]"
     arrived_now: float
@@ -83,10 +83,11 @@ class StartQueue:
         warm_up: WarmUp | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Queue at most `max_waiting` calls. While the first one has waited over `wait` seconds, at most `ALWAYS`.
+        """Create a queue of at most `max_waiting` calls. While the first one has waited over `wait` seconds, only
+        `ALWAYS` calls may wait.
 
-        `now`: seconds of processor time, so that a pause of the process does not count as waiting. `clock`: seconds on
-        the wall.
+        `now`: returns seconds of processor time, so that a pause of the process does not count as waiting. `clock`:
+        returns seconds of wall time.
         """
         self._max_waiting = max(max_waiting, ALWAYS)
         self._wait = wait
@@ -108,17 +109,17 @@ class StartQueue:
 
     @property
     def lag(self) -> float:
-        """Longest wait of the last minute in seconds of processor time, which `wait` bounds."""
+        """Longest wait of the last minute in seconds of processor time, which `wait` limits."""
         return max(self._lag.value, self._now() - self._queue[0].arrived_now if self._queue else 0.0)
 
     @property
     def delay(self) -> float:
-        """Longest wait of the last minute in seconds on the wall."""
+        """Longest wait of the last minute in seconds of wall time."""
         return max(self._delay.value, self._clock() - self._queue[0].arrived_clock if self._queue else 0.0)
 
     def expect(self) -> bool:
-        """Count a call that will probably call `may_start` in this iteration of the event loop or the next one. Return
-        False, and count nothing, if the call is rejected.
+        """Announce a call that will probably call `may_start` in this iteration of the event loop or the next one.
+        Return False if the queue is full and the call is rejected.
         """
         count = len(self._queue) + self._expected_now + self._expected_before
         if count >= ALWAYS and self._is_full(count):
@@ -130,8 +131,8 @@ class StartQueue:
         return True
 
     def may_start(self) -> bool:
-        """Count a call as started, in this iteration of the event loop, and return True; or return False for a call
-        that has to wait for its turn.
+        """Return whether a call may start in this iteration of the event loop, and count it as started; a call that may
+        not has to `wait_turn`.
         """
         if self._expected_before:
             self._expected_before -= 1
@@ -159,7 +160,7 @@ class StartQueue:
             raise
 
     def _is_full(self, count: int) -> bool:
-        """Return whether no call may join `count` calls, which are more than may always wait."""
+        """Return whether the queue rejects another call. `count`: calls that are queued or announced."""
         if self._is_warm_from is None or self._clock() < self._is_warm_from:
             return count >= max(self._max_waiting, self._warm_up.max_waiting)
         is_late = bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait
@@ -172,9 +173,7 @@ class StartQueue:
         asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
-        """Start the first calls of the queue, in an iteration of the event loop after one with announced, started or
-        waiting calls.
-        """
+        """Start the first calls of the queue, in the iteration of the event loop that follows one with calls."""
         self._expected_before, self._expected_now = self._expected_now, 0
         self._starts_left = AT_ONCE
         if self._queue:

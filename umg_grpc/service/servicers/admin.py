@@ -1,4 +1,6 @@
-"""Servicer of `umg.v1.AdminService`: the methods of `administration.py` with validation of requests."""
+"""Servicer of `umg.v1.AdminService`: the methods of `administration.py`, with requests checked by the rules of the
+schema.
+"""
 
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.servicers.administration import Administration, ChannelList
@@ -10,5 +12,5 @@ class AdminServicer(Administration, rpc.AdminServiceServicer):
     """Servicer of `umg.v1.AdminService`."""
 
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool = False) -> None:
-        """Create a servicer. `refuses_limits`: whether to refuse keys with limits, see `per_worker_limits`."""
+        """Create a servicer. `refuses_limits`: whether to reject keys with limits, see `per_worker_limits`."""
         super().__init__(store, channels, check, refuses_limits=refuses_limits)

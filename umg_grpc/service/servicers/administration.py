@@ -1,7 +1,7 @@
-"""Administration: keys, usage, records of requests, channels. Only keys of administrators may call it, which an
-interceptor checks, except for the methods by which every key reads about itself.
+"""Administration of keys, usage, records of calls, and channels. An interceptor lets only keys of administrators call
+it, except for the methods by which every key reads about itself.
 
-Commands on a database call it too, in a process that imports neither gRPC nor the rules of the schema.
+The commands that work on a database use it too, in a process that imports neither gRPC nor the rules of the schema.
 """
 
 from __future__ import annotations  # the context is needed by type checkers alone, and slow to import
@@ -44,7 +44,7 @@ class ChannelList(Protocol):
 
 
 class Administration:
-    """Methods of `umg.v1.AdminService`."""
+    """Methods of `umg.v1.AdminService`, for the servicer and for commands that work on a database without a gateway."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Administration:
         return pb.CreateKeyResponse(key=message_of(key), secret=secret)
 
     async def GetKey(self, request: pb.GetKeyRequest, context: Context) -> pb.GetKeyResponse:
-        """Return a key: to an administrator any, to other callers their own."""
+        """Return a key: any to an administrator, its own to any other caller."""
         self._check(request)
         async with _errors():
             [message] = await self._messages([await self._keys.get(_own_or_any(request.key_id))])
@@ -96,7 +96,7 @@ class Administration:
         return pb.ListKeysResponse(keys=messages, next_page_token=token)
 
     async def UpdateKey(self, request: pb.UpdateKeyRequest, context: Context) -> pb.UpdateKeyResponse:
-        """Change the fields of a key that the mask names."""
+        """Change the fields of a key that the update mask names."""
         self._check(request)
         changes = changes_of(request.settings, request.update_mask.paths)
         self._check_limits(changes)
@@ -121,7 +121,9 @@ class Administration:
             return pb.RevokeKeyResponse(key=message)
 
     def _check_limits(self, fields: KeyFields) -> None:
-        """Raise UmgError(WRONG_STATE) for a limit of a key that the gateway cannot count."""
+        """Raise UmgError(WRONG_STATE) if a key is to get a limit that this gateway cannot count, see
+        `per_worker_limits`.
+        """
         if self._refuses_limits:
             check_key(fields)
 
@@ -135,7 +137,7 @@ class Administration:
         return [message_of(key, balances.get(key.key_id, NO_BALANCE)) for key in keys]
 
     async def GetUsage(self, request: pb.GetUsageRequest, context: Context) -> pb.GetUsageResponse:
-        """Return the balance and the usage of a key: to an administrator of any, to other callers of their own."""
+        """Return the balance and the usage of a key: any to an administrator, its own to any other caller."""
         self._check(request)
         async with _errors():
             key = await self._keys.get(_own_or_any(request.key_id))
@@ -156,7 +158,7 @@ class Administration:
     async def GetRequestRecord(
         self, request: pb.GetRequestRecordRequest, context: Context
     ) -> pb.GetRequestRecordResponse:
-        """Return the record of a call: to an administrator of any, to other callers of their own."""
+        """Return the record of a call: any to an administrator, its own calls to any other caller."""
         self._check(request)
         async with _errors():
             return await self._records.get(request, current().caller)
@@ -176,8 +178,8 @@ class Administration:
 
 
 def _own_or_any(key_id: str) -> str:
-    """Return the key that a call is about, the caller's own without an id. Raise UmgError(PERMISSION_DENIED) for
-    another one unless the caller is an administrator.
+    """Return the id of the key that a call reads about; without an id in the request it is the caller's own. Raise
+    UmgError(PERMISSION_DENIED) for another key unless the caller is an administrator.
     """
     caller = current().caller
     if key_id not in {"", caller.key_id}:
@@ -187,7 +189,9 @@ def _own_or_any(key_id: str) -> str:
 
 @asynccontextmanager
 async def _errors() -> AsyncGenerator[None, None]:
-    """Name fields by their path in the request, and report a database that fails as UNAVAILABLE."""
+    """Convert the errors of the block: a failure of the database to UmgError(UNAVAILABLE), and the name of a field to
+    its path in the request.
+    """
     try:
         yield
     except (SQLAlchemyError, OSError):  # TimeoutError is an OSError

@@ -1,4 +1,4 @@
-"""Channels of the config with their health, as `umg.v1` messages: from this process, and from the file of last
+"""List of the channels of the config with their health, which is that of this process and of the file of last
 failures.
 """
 
@@ -27,7 +27,7 @@ CIRCUIT_STATES = MappingProxyType(
 
 
 class ChannelReport:
-    """List of the channels with their health."""
+    """List of the channels of the config with their health."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class ChannelReport:
         breakers: Callable[[], Sequence[BreakerState]],
         failures: Callable[[], Sequence[LastFailure]],
     ) -> None:
-        """Create the report: `breakers` returns the circuit breakers of this process, `failures` reads the last
-        failures, which blocks.
+        """Create the list. `breakers` returns the circuit breakers of this process. `failures` reads the last failures
+        from their file, which blocks.
         """
         self._channels = channels
         self._breakers = breakers
@@ -76,7 +76,7 @@ def _model(router: Router, model: PublicModel, alias: str = "") -> pb.ModelChann
 
 
 def _health(channel: str, model: str, breaker: BreakerState | None, failure: LastFailure | None) -> pb.ChannelHealth:
-    """Return the health of a channel. One that was not called yet is healthy."""
+    """Return the health of a model at a channel. It is healthy if it was not called yet."""
     message = pb.ChannelHealth(channel=channel, upstream_model=model, state=pb.CIRCUIT_STATE_CLOSED)
     if breaker is not None:
         message.state, message.calls_in_flight = CIRCUIT_STATES[breaker.state], breaker.calls

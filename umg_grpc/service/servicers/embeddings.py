@@ -1,4 +1,4 @@
-"""Servicer of embedding, from the admission of a request to the vectors."""
+"""Servicer of embedding: admits a request, and returns a vector for each of its inputs."""
 
 import asyncio
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class EmbeddingServicer(rpc.EmbeddingServiceServicer):
 
 
 class _TokenAdapter:
-    """Adapter of a request with token ids as inputs to channels that accept only text."""
+    """Converter of a request whose inputs are token ids for channels that accept only text."""
 
     def __init__(self, request: pb.EmbedRequest, model: PublicModel) -> None:
         self._request = request
@@ -59,7 +59,9 @@ class _TokenAdapter:
         self._texts: pb.EmbedRequest | None = None
 
     async def __call__(self, target: Target) -> pb.EmbedRequest:
-        """Return the request unchanged or with text only. Raise UmgError(UNTRANSLATABLE) for unknown tokens."""
+        """Return the request for a channel: unchanged, or with its token ids as text. Raise UmgError(UNTRANSLATABLE)
+        for unknown tokens.
+        """
         if self._takes_tokens(target.channel.protocols):
             return self._request
         if self._texts is None:
@@ -73,8 +75,8 @@ class _TokenAdapter:
         return await asyncio.to_thread(_as_texts, self._request, self._model)
 
     def _takes_tokens(self, protocols: Sequence[str]) -> bool:
-        """Return whether the format in which the channel is called (the caller's own, else its preferred one) has
-        tokens.
+        """Return whether the format in which the channel is called (the caller's own, else its preferred one) accepts
+        token ids.
         """
         spoken = [name for name in protocols if name in EMBEDDING_PROTOCOLS]
         own = self._request.source.format
@@ -107,7 +109,7 @@ def _check_length(length: int, field: str, model: pb.Model) -> None:
 
 
 def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
-    """Return the request with text only. Raise UmgError(UNTRANSLATABLE or CONTEXT_TOO_LONG)."""
+    """Return the request with its token ids as text. Raise UmgError(UNTRANSLATABLE or CONTEXT_TOO_LONG)."""
     texts, max_tokens = pb.EmbedRequest(), model.described.input_token_limit
     texts.CopyFrom(request)
     for position, given in enumerate(texts.inputs):
@@ -124,7 +126,7 @@ def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
 
 
 def _count(request: pb.EmbedRequest, model: PublicModel) -> int:
-    """Count the tokens of all inputs, for a provider that did not report them."""
+    """Return the number of tokens of all inputs, for a provider that did not report it."""
     counter = TokenCounter(model.family, model.tokenizer or (None if model.family else EMBEDDING_TOKENIZER))
     return sum(
         len(given.tokens.ids) if given.HasField("tokens") else counter.count_text(given.text)

@@ -1,4 +1,4 @@
-"""Servicer of result files by their signed links."""
+"""Servicer of result files, which callers read by signed links."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -22,7 +22,7 @@ class FileServicer(rpc.FileServiceServicer):
         self._blobs = blobs
 
     async def GetFile(self, request: pb.GetFileRequest, context: Context) -> pb.GetFileResponse:
-        """Return the metadata of the file. Raise UmgError(OBJECT_NOT_FOUND), the same for every reason."""
+        """Return the metadata of the file of a link. Raise UmgError(OBJECT_NOT_FOUND), the same for every reason."""
         check(request)
         link, blob, _ = await self._find(request.token)
         return pb.GetFileResponse(
@@ -39,8 +39,8 @@ class FileServicer(rpc.FileServiceServicer):
     async def DownloadFile(
         self, request: pb.DownloadFileRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadFileResponse, None]:
-        """Yield the head, then the bytes as they are read. Raise UmgError: OBJECT_NOT_FOUND, RANGE_NOT_SATISFIABLE,
-        UNAVAILABLE.
+        """Yield the metadata of the file of a link, then its bytes as they are read. Raise UmgError: OBJECT_NOT_FOUND,
+        RANGE_NOT_SATISFIABLE, UNAVAILABLE.
         """
         check(request)
         _, blob, blobs = await self._find(request.token)

@@ -25,7 +25,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         self._memory = memory
 
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
-        """Return the cached response, else the answer of the first channel that answers."""
+        """Return the cached response, else the response of the first channel that answers."""
         admitted = await self._pipeline.admit(current(), request, request, stream=False)
         try:
             return await self._pipeline.answer(admitted)
@@ -36,7 +36,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Return the cached response in one message, else the stream of the first channel that answers."""
+        """Yield the cached response in one message, else the stream of the first channel that answers."""
         return self._pipeline.stream(current(), request)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:

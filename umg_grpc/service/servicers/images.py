@@ -1,4 +1,4 @@
-"""Servicer of image generation, from the admission of a request to the images."""
+"""Servicer of image generation: admits a request, and returns its images as a whole or as a stream."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

@@ -13,7 +13,9 @@ from umg_grpc.wire.admin import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES,
 
 
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
-    """Return the fields that an update mask selects. Raise UmgError for a mask that is empty or has an unknown path."""
+    """Return the fields of a key that an update mask selects. Raise UmgError for a mask that is empty or has an unknown
+    path.
+    """
     fields: NamedKeyFields = {"name": settings.name, **fields_of(settings)}
     unknown = [path for path in paths if path not in fields]
     if unknown or not paths:
@@ -24,7 +26,7 @@ def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFiel
 
 
 def fields_of(settings: pb.KeySettings) -> KeyFields:
-    """Convert the settings to the fields of the store, without the name."""
+    """Return the settings of a key as fields of the store, without its name."""
     return {
         "model_patterns": list(settings.model_patterns),
         "operations": [OPERATION_NAMES[operation] for operation in settings.operations],

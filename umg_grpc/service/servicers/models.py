@@ -42,7 +42,7 @@ class ModelServicer(rpc.ModelServiceServicer):
 
 
 def _models(router: Router, caller: Caller) -> dict[str, PublicModel]:
-    """Return the models that the key may use, by id and by alias."""
+    """Return the models that the key may use, by their ids and by their aliases."""
     models = {model.id: model for model in router.models() if may_use(router, caller, model)}
     for alias, resolved in router.aliases().items():
         if may_use(router, caller, resolved.model, alias):
@@ -51,6 +51,6 @@ def _models(router: Router, caller: Caller) -> dict[str, PublicModel]:
 
 
 def _page(boundary: PageBoundary, ids: list[str], size: int) -> tuple[int, int]:
-    """Return the start and the exclusive end of the page in `ids`."""
+    """Return the start and the exclusive end of a page of `ids`."""
     place = bisect_left(ids, boundary.id)
     return (max(0, place - size), place) if boundary.back else (place, min(len(ids), place + size))

@@ -1,4 +1,4 @@
-"""Records of calls for the administration, converted to `umg.v1` messages."""
+"""Records of calls for administrators and callers, as `umg.v1` messages."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -23,20 +23,22 @@ NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, drop
 
 
 class _RecordPosition(Position, array_like=True):
-    """Position after a record: its start time and id."""
+    """Position in the list of records after which a page begins: start time and id of a record."""
 
     start: int
     record_id: str
 
 
 class RequestReport:
-    """Lists of records of calls, page by page."""
+    """Reader of the records of calls, page by page."""
 
     def __init__(self, records: UsageRecords) -> None:
         self._records = records
 
     async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
-        """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND)."""
+        """Return the records of the calls with a request id that the caller may read. Raise
+        UmgError(OBJECT_NOT_FOUND).
+        """
         found = await self._records.find(request.request_id)
         if ADMIN not in caller.scopes:
             found = [record for record in found if record.key_id == caller.key_id]
@@ -65,7 +67,9 @@ class RequestReport:
 
 
 def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
-    """Return the record of a call, with as much of its route as the caller may know."""
+    """Return the record of a call as a message. Channel and attempts are left out for a caller that may not see the
+    route.
+    """
     details, is_admin = record.details or NO_DETAILS, ADMIN in caller.scopes
     message = pb.RequestRecord(
         request_id=record.request_id,
@@ -112,7 +116,7 @@ def _attempts(record: UsageRecord, attempts: Sequence[AttemptRecord]) -> list[pb
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
-    """Return the reason with a name, which may be one of a later version."""
+    """Return the error reason with this name; unspecified for a name that only a later version has."""
     return dict(pb.ErrorReason.items()).get(f"ERROR_REASON_{name}", pb.ERROR_REASON_UNSPECIFIED)
 
 

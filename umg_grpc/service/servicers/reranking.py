@@ -1,4 +1,4 @@
-"""Servicer of reranking, from the admission of a request to the ranking."""
+"""Servicer of reranking: admits a request, and returns its documents ranked."""
 
 import asyncio
 import secrets
@@ -41,7 +41,7 @@ class RerankServicer(rpc.RerankServiceServicer):
 
 
 def _in_order(response: pb.RerankResponse, request: pb.RerankRequest) -> pb.RerankResponse:
-    """Sort the results by descending score, then by document, and limit them to `top_n`. Add the documents if
+    """Return the response with its results by descending score, at most `top_n`, and with the texts of the documents if
     requested.
     """
     ranked = sorted(response.results, key=lambda result: (-result.relevance_score, result.index))
@@ -54,7 +54,7 @@ def _in_order(response: pb.RerankResponse, request: pb.RerankRequest) -> pb.Rera
 
 
 def _count(request: pb.RerankRequest, model: PublicModel) -> int:
-    """Count the tokens of the query and the documents, for a provider that did not report them."""
+    """Return the number of tokens of query and documents, for a provider that did not report it."""
     counter = TokenCounter(model.family, model.tokenizer)
     texts = [document.text or document.object_json for document in request.documents]
     return sum(map(counter.count_text, [request.query, *texts]))

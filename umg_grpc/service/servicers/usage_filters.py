@@ -1,4 +1,4 @@
-"""Filters and page tokens of the administration requests that list calls or sum up their usage."""
+"""Filters and page tokens of the requests of administrators that list calls or sum up their usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypeVar
@@ -31,7 +31,9 @@ class Position(msgspec.Struct, array_like=True):
         return encode_token(PageBoundary(msgspec.json.encode(self).decode()))
 
     def apply_to(self, calls: CallFilter) -> CallFilter:
-        """Return the filter with the time span of the first page. Raise UmgError(INVALID_FIELD)."""
+        """Return a filter of calls with the time span of the list's first page. Raise UmgError(INVALID_FIELD) if the
+        request has another span.
+        """
         try:
             return CallFilter(time_of(self.since), time_of(self.until), calls.only, failed=calls.failed)
         except OverflowError:
@@ -47,7 +49,7 @@ def position_of(token: str, kind: type[PositionT]) -> PositionT:
 
 
 def unknown_token() -> UmgError:
-    """Return the error for a page token that another request returned."""
+    """Return the error for a page token that does not belong to this request."""
     return invalid("page_token", "it is of another request; send the request with which it came, or no token")
 
 

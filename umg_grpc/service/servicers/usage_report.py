@@ -35,20 +35,20 @@ UNITS: Sequence[tuple[Unit, str]] = sorted(FIELDS.items())
 
 
 class _GroupPosition(Position, array_like=True):
-    """Position after a group of usage records."""
+    """Position in the list of sums after which a page begins: the group of the last sum."""
 
     group: list[int | str]
     """Last group of the page."""
 
 
 class UsageReport:
-    """Lists of sums of usage records, page by page."""
+    """Reader of the usage of keys: sums of usage records, page by page."""
 
     def __init__(self, records: UsageRecords) -> None:
         self._records = records
 
     async def of_key(self, key: Key, request: pb.GetUsageRequest) -> pb.UsageEntry:
-        """Return the usage of one key in the span of a request."""
+        """Return the usage of one key in the time span of a request."""
         since = utc(request.start_time) if request.HasField("start_time") else key.create_time
         until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
         found = await self._records.sums([], CallFilter(since, until, {"key": [key.key_id]}))
@@ -56,7 +56,9 @@ class UsageReport:
         return _entry([], found[0], span) if found else span
 
     async def list(self, request: pb.ListUsageRequest) -> pb.ListUsageResponse:
-        """Return one page of the usage of groups. Raise UmgError(INVALID_FIELD)."""
+        """Return one page of sums of usage, one for each group (for example key and day). Raise
+        UmgError(INVALID_FIELD).
+        """
         calls, after = selected(request), list[int | str]()
         grouped = {DIMENSION_NAMES[dimension] for dimension in request.group_by}
         by = [name for name in DIMENSIONS if name in grouped]
@@ -81,7 +83,9 @@ class UsageReport:
 
 
 def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageEntry:
-    """Return the message of a group. `span`: entry with the times of groups without a bucket."""
+    """Return the sum of one group as a message. `span`: entry with the start and end times for groups that are not
+    grouped by time.
+    """
     entry = pb.UsageEntry(
         request_count=group.requests,
         failed_request_count=group.failed,
@@ -107,7 +111,7 @@ def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageE
 
 
 def quantities(counts: Mapping[str, int]) -> list[pb.Quantity]:
-    """Return the units of counts by the names of a record's fields, without zeros."""
+    """Return the counts of a usage record as quantities with units, without zeros."""
     return [pb.Quantity(unit=unit, count=counts[name]) for unit, name in UNITS if counts[name]]
 
 

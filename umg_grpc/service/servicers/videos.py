@@ -1,4 +1,4 @@
-"""Servicer of video tasks: submission, look-up, cancellation, and the stream of their changes."""
+"""Servicer of video tasks: submission, look-up, cancellation, download, and the stream of their changes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -66,7 +66,9 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def CreateVideoTask(self, request: pb.CreateVideoTaskRequest, context: Context) -> pb.CreateVideoTaskResponse:
-        """Submit a task once, and return it as accepted by a provider, or queued if that is not known yet."""
+        """Submit a video task exactly once. Return it as a provider has accepted it, or as queued if that is not known
+        yet.
+        """
         check(request)
         call = current()
         request = self._checked(call, request)
@@ -78,7 +80,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def RemixVideoTask(self, request: pb.RemixVideoTaskRequest, context: Context) -> pb.RemixVideoTaskResponse:
-        """Submit a task that changes a finished one, with the channel and the key that made it."""
+        """Submit a task that changes a finished one, to the channel and with the key that made the finished one."""
         check(request)
         call = current()
         source = await self._own(call.caller, request.task_id)
@@ -92,8 +94,8 @@ class VideoServicer(rpc.VideoServiceServicer):
         return pb.RemixVideoTaskResponse(task=self._shown(call, row))
 
     def _checked(self, call: Call, request: pb.CreateVideoTaskRequest) -> pb.CreateVideoTaskRequest:
-        """Return the request with the defaults of its model. Raise UmgError if it breaks a rule of the model or the
-        entry, also for a model that no channel serves.
+        """Return the request completed by the defaults of its model. Raise UmgError if it breaks a rule of the model or
+        of the path it came by, or if no channel serves the model.
         """
         family = upstream_model = ""
         with suppress(UmgError):
@@ -113,8 +115,9 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def _repeated(
         self, call: Call, request: pb.CreateVideoTaskRequest, source_task_id: str | None
     ) -> MediaTask | None:
-        """Return the existing task if this submission repeats one: by its idempotency key or external task id, or as an
-        automatic retry of an SDK that sends no key.
+        """Return the existing task if this submission repeats it: with its idempotency key, or as an automatic retry of
+        an SDK that sends no key. Raise UmgError(ALREADY_EXISTS) for a used key or external task id with another
+        request.
         """
         owner, now = call.caller.key_id, self._tasks.context.now()
         fingerprint = body_hash(request, source_task_id)
@@ -135,8 +138,8 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def _submitted(
         self, call: Call, request: pb.CreateVideoTaskRequest, model: PublicModel, source: MediaTask | None = None
     ) -> MediaTask:
-        """Return the task of a checked request: an earlier one that it repeats, or a new one, which is submitted. A
-        remix of `source` is submitted to the channel that made it.
+        """Return the task of a checked request: the earlier task that it repeats, else a new one, which is submitted. A
+        remix of `source` is submitted to the channel that made `source`.
         """
         source_id, kind = (None, request.kind) if source is None else (source.task_id, pb.VIDEO_TASK_KIND_REMIX)
         if (known := await self._repeated(call, request, source_id)) is not None:
@@ -163,7 +166,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def GetVideoTask(self, request: pb.GetVideoTaskRequest, context: Context) -> pb.GetVideoTaskResponse:
-        """Return the task as it is recorded."""
+        """Return a task of the caller from the database, without a call to its provider."""
         check(request)
         call = current()
         if request.HasField("external_task_id"):
@@ -211,7 +214,7 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def WatchVideoTask(
         self, request: pb.WatchVideoTaskRequest, context: Context
     ) -> AsyncGenerator[pb.WatchVideoTaskResponse, None]:
-        """Yield the task, then again after each change of state or progress, until its end."""
+        """Yield the task at once, and again after each change of its state or progress, until it has ended."""
         check(request)
         call, shown = current(), None
         with self._tasks.context.watching(request.task_id) as changed:
@@ -230,7 +233,7 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def DownloadVideo(
         self, request: pb.DownloadVideoRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
-        """Yield the head of a result, then its bytes."""
+        """Yield the metadata of a result of a task, then its bytes."""
         check(request)
         row = await self._own(current().caller, request.task_id)
         async with aclosing(self._content.open(row, request)) as messages:
@@ -285,7 +288,9 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def ReceiveVideoCallback(
         self, request: pb.ReceiveVideoCallbackRequest, context: Context
     ) -> pb.ReceiveVideoCallbackResponse:
-        """Poll the task soon. The content of the notification changes nothing by itself."""
+        """Poll a task soon, since its provider has sent a notification. The content of the notification changes nothing
+        by itself.
+        """
         check(request)
         tasks = self._tasks.context
         is_signed = tasks.signatures.is_valid(request.task_id, request.signature)
@@ -302,14 +307,14 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def _own(self, caller: Caller, task_id: str) -> MediaTask:
-        """Return a task of the caller. Raise UmgError(OBJECT_NOT_FOUND), also for another caller's."""
+        """Return a task of this caller. Raise UmgError(OBJECT_NOT_FOUND), also for a task of another caller."""
         row = await self._rows.get(task_id)
         if row is None or row.owner != caller.key_id:
             raise not_found(task_id)
         return row
 
     def _shown(self, call: Call, row: MediaTask) -> pb.VideoTask:
-        """Return the task for its owner, with the time after which it should be read again in the headers."""
+        """Return the task as a message, and set the headers that state when the caller should read it again."""
         call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
         if row.state not in TERMINAL:
             call.headers.update(poll_hints(row, self._tasks.context.now()))
@@ -317,7 +322,9 @@ class VideoServicer(rpc.VideoServiceServicer):
 
 
 def _same(wanted: MediaTask, existing: MediaTask) -> MediaTask:
-    """Return the existing task if the new one is a repetition of it. Raise UmgError(ALREADY_EXISTS)."""
+    """Return the existing task if the wanted one repeats it with the same content. Raise UmgError(ALREADY_EXISTS) if
+    only its key or id is the same.
+    """
     if wanted.idempotency_key is not None and wanted.idempotency_key == existing.idempotency_key:
         if wanted.body_hash == existing.body_hash:
             return existing
@@ -327,7 +334,7 @@ def _same(wanted: MediaTask, existing: MediaTask) -> MediaTask:
 
 
 def _matches(row: MediaTask, request: pb.GetVideoTaskRequest) -> bool:
-    """Return whether the task has the entry, the kind and the model of the request, where it has them."""
+    """Return whether a task has the API path, the kind and the model that the request names, if it names them."""
     if request.entry and row.entry != request.entry:
         return False
     if request.kind and row.kind != request.kind:

@@ -1,1 +1,3 @@
-"""Telemetry for an OpenTelemetry collector: a span for each call and each attempt, and metrics of the attempts."""
+"""Export of traces and metrics to an OpenTelemetry collector: a span for each call and for each attempt at a
+channel.
+"""

@@ -1,4 +1,6 @@
-"""Attributes of attempts, by the semantic conventions for generative AI (version 0.1 of their own repository)."""
+"""Attributes of spans and metrics of attempts, by the semantic conventions for generative AI (version 0.1 of their own
+repository).
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -50,8 +52,8 @@ USAGE = (
 
 @lru_cache(maxsize=1024)
 def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
-    """Return the name of a provider, its host and its port; "" and 0 for one in this process. For a host that is not
-    well known it is the name of the wire format's provider, as the conventions require.
+    """Return name, host and port of a provider for telemetry; "" and 0 for host and port of a model in this process. A
+    host that is not well known has the name of its wire format's provider, as the conventions require.
     """
     url = URL(base_url) if base_url else None
     host = (url.host or "") if url is not None else ""
@@ -62,7 +64,7 @@ def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
 
 
 def target_attributes(operation: Operation, target: Target) -> Attributes:
-    """Return the attributes of an attempt that its span and its metrics share."""
+    """Return the attributes that the span and the metrics of an attempt share: operation, provider, model."""
     channel: Channel = target.channel
     provider, host, port = provider_of(channel.base_url, channel.protocols[0])
     found: Attributes = {OPERATION: OPERATIONS[operation], PROVIDER: provider, MODEL: target.model}
@@ -72,7 +74,7 @@ def target_attributes(operation: Operation, target: Target) -> Attributes:
 
 
 def request_attributes(request: Request, *, stream: bool) -> Attributes:
-    """Return the attributes of a request; none of its content."""
+    """Return the attributes of a request for its span; none of its content."""
     return dict(_parameters(request, stream=stream))
 
 
@@ -104,7 +106,7 @@ def _parameters(request: Request, *, stream: bool) -> Iterator[tuple[str, str | 
 
 
 def usage_attributes(usage: pb.Usage) -> Attributes:
-    """Return the tokens of a usage, without zeros."""
+    """Return the token counts of a usage as attributes, without zeros."""
     found: Attributes = {name: count for name, member in USAGE if (count := getattr(usage, member))}
     if written := usage.cache_write_tokens + usage.long_cache_write_tokens:
         found["gen_ai.usage.cache_write.input_tokens"] = written
@@ -112,5 +114,5 @@ def usage_attributes(usage: pb.Usage) -> Attributes:
 
 
 def finish_reason(reason: "pb.FinishReason.ValueType") -> str:
-    """Return the name of a finish reason, in lower case."""
+    """Return the name of a finish reason for telemetry, in lower case."""
     return pb.FinishReason.Name(reason).removeprefix("FINISH_REASON_").lower()

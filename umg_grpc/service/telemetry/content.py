@@ -1,4 +1,4 @@
-"""Content of calls for spans, where the operator enables it: prompts and answers, redacted by the operator's hook."""
+"""Content of prompts and answers in spans, where the operator enables it, redacted by the operator's hook."""
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,9 @@ logger = structlog.get_logger()
 
 
 class ContentCapture:
-    """Encoder of the content of spans. A failure, also of the hook, leaves the content out and affects no call."""
+    """Encoder of the content of calls for their spans. A failure, also of the hook, leaves the content out and affects
+    no call.
+    """
 
     def __init__(self, redact: Redact | None = None) -> None:
         self._redact = redact
@@ -40,7 +42,7 @@ class ContentCapture:
     def attributes(
         self, request: pb.GenerateRequest, answer: pb.GenerateResponse | AnswerAggregator | None
     ) -> Attributes:
-        """Return the attributes with the content of a request and of its answer, if there is one."""
+        """Return the content of a request and of its answer, if there is one, as attributes of a span."""
         try:
             found = {"gen_ai.input.messages": [self._message(each) for each in request.messages[-MAX_MESSAGES:]]}
             if request.instructions:
@@ -64,7 +66,7 @@ class ContentCapture:
         return [self._part(part) for part in parts]
 
     def _part(self, part: pb.Part) -> Json:
-        """Return a part as the conventions write it; of media and other kinds only the kind."""
+        """Return a part of a message as the conventions encode it; only the kind of a part that is not text."""
         match part.WhichOneof("kind"):
             case "text":
                 return {"type": "text", "content": self._text(part.text.text)}
@@ -89,12 +91,14 @@ class ContentCapture:
                 assert_never(unhandled)
 
     def _text(self, text: str) -> str:
-        """Return the redacted text, shortened after that: a cut could hide a secret from the hook."""
+        """Return the redacted text, cut to the maximum length afterwards: a cut before could hide a secret from the
+        hook.
+        """
         return (text if self._redact is None else self._redact(text))[:MAX_TEXT_CHARACTERS]
 
 
 def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse) -> AnswerAggregator:
-    """Return the aggregator of a stream's beginning, by its first message."""
+    """Return an aggregator for the stream that begins with this message."""
     if first.source_frames:
         return FrameAggregator(FORMATS[request.source.format], request, MAX_ANSWER_BYTES)
     return StreamAggregator(MAX_ANSWER_BYTES)
@@ -120,7 +124,7 @@ def _hook(named: str) -> Redact:
 
 
 def _decoded(request: pb.GenerateRequest, answer: pb.GenerateResponse) -> pb.GenerateResponse:
-    """Return the answer with the content of its candidates, which after passthrough is in the provider's own body."""
+    """Return the response with its candidates, which after passthrough are decoded from the provider's own body."""
     if not answer.source.body or len(answer.source.body) > MAX_ANSWER_BYTES:
         return answer
     return read_answer(FORMATS[answer.source.format], request, answer)

@@ -25,8 +25,8 @@ logger = structlog.get_logger()
 
 
 def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes of this process that the environment does not set. Each process has an id of its own, so
-    that the metrics of several workers are not taken for those of one.
+    """Return the attributes of this process that the environment does not set. Each process has its own id, so that a
+    collector does not mix up the metrics of several workers.
     """
     given = environment.get(RESOURCE, "")
     found: dict[str, str] = {}
@@ -40,7 +40,7 @@ def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
 @asynccontextmanager
 async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telemetry | None, None]:
     """Yield the telemetry; None unless the environment names a collector and the packages are installed. A collector
-    that does not answer costs calls nothing: spans are exported by a thread, and dropped if its queue is full. Raise
+    that does not answer does not delay calls: spans are exported by a thread, and dropped if its queue is full. Raise
     UmgError(INVALID_FIELD) for a redaction hook that cannot be imported.
     """
     if not any(environment.get(name) for name in ENDPOINTS) or environment.get(DISABLED, "").lower() == "true":

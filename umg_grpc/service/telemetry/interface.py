@@ -1,4 +1,4 @@
-"""Interface between the pipeline and the telemetry. The implementation needs optional packages."""
+"""Interface of the telemetry as the pipeline calls it, free of the optional packages that the implementation needs."""
 
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias
@@ -14,18 +14,18 @@ Attribute: TypeAlias = str | int | float | bool
 
 
 class AttemptSpan(Protocol):
-    """Span of one attempt at one channel."""
+    """Span of one attempt of a call at one channel."""
 
     def read_response(self, response: Response) -> None:
-        """Record the whole response of the provider, before it is completed for the caller."""
+        """Record the provider's complete response, before it is changed for the caller."""
         ...
 
     def read_message(self, message: pb.StreamGenerateResponse) -> None:
-        """Record a message of the provider's stream, before it is completed for the caller."""
+        """Record one message of the provider's stream, before it is changed for the caller."""
         ...
 
     def end(self, outcome: str, error: UmgError | None) -> None:
-        """End the attempt. `outcome`: `ok`, `left` (cancelled), `refused` or the failure."""
+        """End the span of an attempt. `outcome`: `ok`, `left` (cancelled), `refused` or the failure."""
         ...
 
 
@@ -38,15 +38,15 @@ class CallSpan(Protocol):
         ...
 
     def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
-        """Set the request that the attempts of the call send."""
+        """Set the request whose properties the spans of the call's attempts record."""
         ...
 
     def begin_attempt(self, target: Target) -> AttemptSpan:
-        """Begin a span of an attempt, whose trace context the provider is sent."""
+        """Begin the span of an attempt. The provider is sent its trace context."""
         ...
 
     def end(self, attributes: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the call and its attempts. Attributes that are None are left out."""
+        """End the span of the call and those of its attempts. Attributes that are None are left out."""
         ...
 
 
@@ -54,5 +54,7 @@ class Telemetry(Protocol):
     """Factory of the spans of calls."""
 
     def begin(self, method: str, caller: TraceContext | None) -> CallSpan:
-        """Begin the span of a call. `caller`: its parent; None begins a new trace."""
+        """Begin the span of a call. `caller`: trace context of the caller, the parent of the span; None begins a new
+        trace.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Spans and metrics by the packages of OpenTelemetry."""
+"""Spans and metrics of calls, recorded by the packages of OpenTelemetry."""
 
 import time
 from collections.abc import Mapping
@@ -54,10 +54,12 @@ SERVER_FAULTS = frozenset({"INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEE
 
 
 class OtelTelemetry:
-    """Source of spans, and instruments of the metrics. Its providers export both in threads of their own."""
+    """Telemetry by OpenTelemetry: begins the spans, and records the metrics. Its providers export both in threads of
+    their own.
+    """
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider, content: ContentCapture | None = None) -> None:
-        """Create the instruments; with `content` None no content is recorded."""
+        """Create the telemetry and its metrics. With `content` None no content of calls is recorded."""
         self.content = content
         release = version("unified-model-gateway")
         self.tracer = tracers.get_tracer(SCOPE, release)
@@ -74,7 +76,9 @@ class OtelTelemetry:
         }
 
     def begin(self, method: str, caller: TraceContext | None) -> "OtelCallSpan":
-        """Begin the span of a call. `caller`: its parent; None begins a new trace."""
+        """Begin the span of a call. `caller`: trace context of the caller, the parent of the span; None begins a new
+        trace.
+        """
         return OtelCallSpan(self, method.removeprefix("/"), Context() if caller is None else _remote(caller))
 
 
@@ -93,12 +97,12 @@ class OtelCallSpan:
         self._attempts: list[OtelAttemptSpan] = []
 
     def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
-        """Set the request that the attempts of the call send."""
+        """Set the request whose properties the spans of the call's attempts record."""
         self._operation, self._request = operation, request
         self._parameters = attributes.request_attributes(request, stream=stream)
 
     def begin_attempt(self, target: Target) -> "OtelAttemptSpan":
-        """Begin a span of an attempt, whose trace context the provider is sent."""
+        """Begin the span of an attempt. The provider is sent its trace context."""
         attempt = OtelAttemptSpan(self._telemetry, self._operation, target, self._parameters, self._context)
         if self._telemetry.content is not None and isinstance(self._request, pb.GenerateRequest):
             attempt.capture(self._request, self._telemetry.content)
@@ -107,7 +111,9 @@ class OtelCallSpan:
         return attempt
 
     def end(self, found: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the call and its attempts. `usage`: of the last attempt, whose answer the caller got."""
+        """End the span of the call and those of its attempts. `usage`: tokens of the last attempt, whose answer the
+        caller got.
+        """
         span = self._span
         span.set_attributes({name: value for name, value in found.items() if value is not None})
         if error is not None:
@@ -174,7 +180,7 @@ class OtelAttemptSpan:
                 self._finish_reasons.append(attributes.finish_reason(event.finished.finish_reason))
 
     def end(self, outcome: str, error: UmgError | None) -> None:
-        """End the attempt: the time of its end is now."""
+        """Record the outcome of an attempt, which ends now."""
         if self._end_nanos is not None:
             return
         self._end_nanos, seconds = time.time_ns(), time.perf_counter() - self._started
@@ -221,7 +227,7 @@ class OtelAttemptSpan:
 
 
 def _remote(caller: TraceContext) -> Context:
-    """Return the context of a caller's span."""
+    """Return the OpenTelemetry context of the caller's span, as a parent for the span of its call."""
     flags = TraceFlags(TraceFlags.SAMPLED if caller.is_sampled else TraceFlags.DEFAULT)
     state = TraceState.from_header([caller.tracestate]) if caller.tracestate else None
     parent = SpanContext(int(caller.trace_id, 16), int(caller.span_id, 16), True, flags, state)

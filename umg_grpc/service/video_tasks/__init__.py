@@ -1,1 +1,1 @@
-"""Durable video tasks: submission, polls, notifications of callers, and the view of a stored task."""
+"""Video tasks that survive a restart: submission, polls of the providers, notifications of callers, and results."""

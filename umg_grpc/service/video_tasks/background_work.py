@@ -1,4 +1,4 @@
-"""Video tasks of a process: the work beside the calls, from `start` to `aclose`."""
+"""Work on video tasks that continues without a call: submissions, polls, notifications, from `start` to `aclose`."""
 
 from umg_grpc.config.values import VideoTaskConfig
 from umg_grpc.service.pipeline.pipeline import PipelineContext
@@ -23,8 +23,8 @@ CLOSE_SECONDS = 5.0
 
 
 class Tasks:
-    """Submissions, polls and notifications of this process. Tasks of processes that have ended are taken over: at once
-    within a data directory, else when their leases end.
+    """Submissions, polls and notifications of the video tasks of this process. Tasks of processes that have ended are
+    taken over: at once within a data directory, else when their leases end.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Tasks:
         self._sweeper: Background | None = None
 
     def start(self) -> None:
-        """Start to poll and to notify, first the tasks of processes that have ended."""
+        """Start to poll and to notify, first for the tasks of processes that have ended."""
         self._takeover = Background("taking over video tasks", self._take_over, every=TAKEOVER_SECONDS)
         self._takeover.wake()
         self._sweeper = Background("sweeping video tasks", self._sweep, every=SWEEP_SECONDS)
@@ -59,7 +59,7 @@ class Tasks:
         self._notifier.start()
 
     async def aclose(self) -> None:
-        """End the submissions in flight, then stop all."""
+        """Finish the submissions in flight, then stop all background work."""
         await self.submissions.aclose(CLOSE_SECONDS)
         for background in (self._sweeper, self._takeover):
             if background is not None:

@@ -1,4 +1,6 @@
-"""Content of the results of video tasks, in constant memory: from the blob store, the provider, or its storage."""
+"""Download of the results of video tasks, in constant memory: from the blob store, from the provider, or from its
+storage.
+"""
 
 import asyncio
 import re
@@ -37,14 +39,16 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)", re.IGNORECASE 
 
 @dataclass(frozen=True)
 class _Opened:
-    """Open result file: its metadata and its bytes."""
+    """Result file that is open for reading: its metadata and its bytes."""
 
     head: pb.ContentHead
     chunks: AsyncGenerator[bytes, None]
 
 
 class _Source(NamedTuple):
-    """Place from which a result file may be read."""
+    """Origin from which a result file may be read: the blob store, the provider's storage, its API, or the answer to a
+    new poll.
+    """
 
     name: str
     """`store`, `storage` of the provider, `channel` with its key, or `poll`."""
@@ -52,7 +56,7 @@ class _Source(NamedTuple):
 
 
 class TaskContent:
-    """Reader of the result files of tasks."""
+    """Reader of the result files of video tasks."""
 
     def __init__(
         self,
@@ -74,9 +78,9 @@ class TaskContent:
     async def open(
         self, row: MediaTask, request: pb.DownloadVideoRequest
     ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
-        """Yield the head of a result, then its bytes. Raise UmgError: WRONG_STATE for an unfinished task,
-        OBJECT_NOT_FOUND for a failed one and for a result that it does not have or that has expired, INVALID_FIELD for
-        a variant that the model does not make, RANGE_NOT_SATISFIABLE, UPSTREAM_FAILED and others of the provider.
+        """Yield the metadata of a result, then its bytes. Raise UmgError: WRONG_STATE for an unfinished task;
+        OBJECT_NOT_FOUND for a failed task, and for a result that it does not have or that has expired; INVALID_FIELD
+        for a variant that the model does not make; RANGE_NOT_SATISFIABLE, UPSTREAM_FAILED and others of the provider.
         """
         result, index = _selected(row, request)
         async with AsyncExitStack() as stack:
@@ -94,7 +98,7 @@ class TaskContent:
     async def _opened(
         self, stack: AsyncExitStack, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> _Opened:
-        """Return the content from the first place that has it."""
+        """Open the result at the first source that has it."""
         failure: UmgError | None = None
         for source in self._sources(row, result, index, wanted):
             try:
@@ -121,8 +125,8 @@ class TaskContent:
         raise failure
 
     def _sources(self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange) -> Iterator[_Source]:
-        """Yield the places of a result, the nearest first; at last the provider's answer to another poll, which may
-        have a new address.
+        """Yield the sources of a result, the nearest first; at last the provider's answer to a new poll, which may have
+        a new address.
         """
         if result.blob_id:
             yield _Source("store", lambda: self._from_blob(result, wanted))
@@ -169,7 +173,9 @@ class TaskContent:
     async def _from_new_poll(
         self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> AsyncGenerator[_Opened, None]:
-        """Open the result that the provider returns to another poll. Some providers sign a new address each time."""
+        """Open the result at the address that the provider returns to a new poll: some providers sign a new address
+        each time.
+        """
         status = await self._polled(row)
         fresh = [each for each in status.results if each.variant == result.variant]
         if index >= len(fresh):
@@ -188,8 +194,8 @@ class TaskContent:
             yield opened
 
     async def _polled(self, row: MediaTask) -> ProviderStatus:
-        """Return the provider's answer about a task that has succeeded. A provider that makes the video again takes
-        several polls.
+        """Return the provider's answer to a poll of a task that has succeeded. Several polls are sent if the provider
+        makes the video again.
         """
         upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
         if upstream is None:
@@ -205,7 +211,7 @@ class TaskContent:
 
 
 def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskResult, int]:
-    """Return the requested result, and its index among those of its variant. Raise UmgError."""
+    """Return the result that a download requests, and its index among the results of its variant. Raise UmgError."""
     if row.state in UNFINISHED:
         state = UNFINISHED[row.state]
         message = f"task is not completed yet, current status: {state}"
@@ -223,7 +229,7 @@ def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskRes
 
 
 def range_header(wanted: pb.ByteRange) -> Mapping[str, str]:
-    """Return the header `range` for the bytes, none for all bytes and where only the head is wanted."""
+    """Return the HTTP header `range` for the requested bytes; none if all bytes or only the metadata are requested."""
     limit = wanted.limit if wanted.HasField("limit") else None
     if limit == 0 or (limit is None and not wanted.offset):
         return {}
@@ -233,7 +239,7 @@ def range_header(wanted: pb.ByteRange) -> Mapping[str, str]:
 
 
 def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opened:
-    """Return the requested bytes of a provider's response, also of one that ignores the range. Only these headers are
+    """Return the requested bytes of a provider's HTTP response, also if it ignored the range. Only these headers are
     used: the type, the length, the range and the entity tag.
     """
     headers = part.headers
@@ -277,7 +283,7 @@ def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
 async def _cut(
     chunks: AsyncGenerator[bytes, None], skipped: int, length: int | None, *, is_exact: bool = True
 ) -> AsyncGenerator[bytes, None]:
-    """Yield `length` bytes after the skipped ones. Raise UmgError(UPSTREAM_CUT) if there are fewer."""
+    """Yield `length` bytes of a stream after the first `skipped`. Raise UmgError(UPSTREAM_CUT) if there are fewer."""
     left = length
     async with aclosing(chunks):
         async for chunk in chunks:

@@ -24,8 +24,8 @@ JITTER = 0.1
 
 
 class TaskContext:
-    """Database rows of the tasks, their conversion to messages, and the events that signal changes of tasks in this
-    process.
+    """Database rows of the video tasks, their conversion to messages, and the events that signal changes of tasks in
+    this process.
     """
 
     def __init__(
@@ -54,7 +54,9 @@ class TaskContext:
         self.wake_notifier: Callable[[], None] = lambda: None
 
     def jittered(self, seconds: float) -> int:
-        """Return an interval in microseconds, changed at random."""
+        """Return an interval in microseconds, lengthened or shortened at random so that tasks are not polled at
+        once.
+        """
         return int(seconds * 1e6 * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311  not for security
 
     def callback_url(self, task_id: str) -> str:
@@ -63,7 +65,9 @@ class TaskContext:
         return base + self.signatures.path_of(task_id) if base.startswith("https://") else ""
 
     async def accept(self, task_id: str, accepted: ProviderTask, first_poll_seconds: float) -> MediaTask | None:
-        """Record that a provider has accepted the task. Return it; None if it was given up before."""
+        """Record that a provider has accepted the task. Return the changed task, or None if it was given up in the
+        meantime.
+        """
         now = self.now()
         return await self.rows.advance(
             task_id,
@@ -77,7 +81,7 @@ class TaskContext:
         )
 
     def changed(self, row: MediaTask) -> None:
-        """Wake the watchers of a task that has changed, and the delivery of its notification."""
+        """Wake the callers that watch a task, and the delivery of its notification, after a change."""
         for event in self._watchers.get(row.task_id, ()):
             event.set()
         if row.callback_url is not None:
@@ -96,7 +100,7 @@ class TaskContext:
                 del self._watchers[task_id]
 
     def _notification(self, row: MediaTask) -> TaskCallback | None:
-        """Return the notification of a change of state; None if the caller wants none."""
+        """Return the notification to be sent for a change of state; None if the caller wants none."""
         if row.callback_url is None or (entry := self._entries.get(pb.VideoEntry.ValueType(row.entry))) is None:
             return None
         now = self.now()

@@ -23,7 +23,7 @@ frames by 1024.
 
 
 def stored_prices(prices: Prices, model: pb.Model) -> bytes:
-    """Return the prices of a model as they are stored with a task, which is charged by them at its end."""
+    """Return the prices of a model in the form that is stored with each task, which is charged by them at its end."""
     return pb.Model(prices=model.prices).SerializeToString() if prices.micro_credits else b""
 
 
@@ -38,7 +38,7 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
 
 
 def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUsage) -> int:
-    """Return the cost of a task that has succeeded, by the prices that are stored with it."""
+    """Return the cost of a task that has succeeded, by the prices that were stored with it."""
     prices = price_list(pb.Model.FromString(stored).prices)
     quantities = dict(video_quantities(usage.video_count, usage.output_seconds, *_variant(parameters)))
     if usage.total_tokens:
@@ -58,7 +58,7 @@ def complete_usage(usage: pb.VideoUsage | None, parameters: pb.VideoParameters, 
 
 
 def _variant(parameters: pb.VideoParameters) -> tuple[str, str]:
-    """Return the size and the quality of the videos, by which a price may differ."""
+    """Return the size and the quality of the requested videos, on which a price may depend."""
     quality = parameters.mode or (AUDIO if parameters.generate_audio else "")
     return parameters.resolution or parameters.size, quality
 

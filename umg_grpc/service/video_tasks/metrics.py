@@ -1,4 +1,4 @@
-"""Metrics of video tasks."""
+"""Metrics of video tasks: polls, outcomes, and the backlog of notifications."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ class TaskMetrics:
     """Counters and gauges of video tasks of this process."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the metrics."""
+        """Register the metrics of video tasks with those of the process."""
         self.submitted = metrics.counter("umg_video_submissions", "Tasks sent to a provider.", "channel", "outcome")
         self.polled = metrics.counter("umg_video_polls", "Polls of tasks.", "channel", "outcome")
         self.ended = metrics.counter("umg_video_task_ends", "Tasks that ended.", "channel", "outcome")
@@ -34,9 +34,11 @@ class TaskMetrics:
         )
 
     def set_open(self, tasks: Mapping[str, int], lateness: float) -> None:
-        """Set the number of polled tasks of each channel, and the time by which the latest poll is overdue."""
+        """Set the number of tasks of each channel that are polled, and the seconds by which the latest poll is
+        overdue.
+        """
         self._open, self._lateness = tasks, lateness
 
     def set_backlog(self, backlog: Backlog) -> None:
-        """Set the numbers of notifications that are not delivered."""
+        """Set the number of notifications that are not delivered yet."""
         self._backlog = backlog

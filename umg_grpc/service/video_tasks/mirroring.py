@@ -1,4 +1,4 @@
-"""Copies of results whose addresses at the provider are valid for a day or less, in the blob store."""
+"""Copies of video results in the blob store, made if the provider's address expires within a day."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,8 +32,8 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Mirror:
-    """Background copier of results in this process, from `start` to `aclose`. A copy that fails is repeated until the
-    provider's address expires.
+    """Background copier of video results into the blob store, from `start` to `aclose`. A copy that fails is repeated
+    until the provider's address expires.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class Mirror:
         self._copier: Background | None = None
 
     def start(self) -> None:
-        """Start to copy, first the results that processes that have ended left behind."""
+        """Start copying, first the results of processes that have ended."""
         if self._blobs is not None:
             self._copier = Background("copying results of videos", self._step, every=STEP_SECONDS)
             self._copier.wake()
 
     async def aclose(self) -> None:
-        """Stop. Copies in flight are cancelled after a while, and made again by another process."""
+        """Stop copying. Copies in flight are cancelled after a while, and made again by another process."""
         if self._copier is not None:
             await self._copier.aclose(CLOSE_SECONDS)
 
     def add(self, task: MediaTask) -> None:
-        """Copy the results of a task that has succeeded, if their addresses are valid for a day or less."""
+        """Schedule copies of the results of a task that has succeeded, if their addresses expire within a day."""
         if self._copier is not None and any(self._is_short(task, result) for result in results_of(task)):
             self._waiting.setdefault(task.task_id, (0, 0))
             self._copier.wake()
@@ -88,7 +88,7 @@ class Mirror:
             self._copier.wake()
 
     async def _copy(self, task_id: str) -> None:
-        """Copy the results of a task, or plan the next attempt."""
+        """Copy the results of a task, or schedule another attempt if that fails."""
         _, failures = self._waiting.pop(task_id)
         task = await self._rows.get(task_id)
         if task is None or self._blobs is None:
@@ -123,7 +123,7 @@ class Mirror:
         result.blob_id, result.size_bytes = blob.id, blob.size
 
     def _is_short(self, task: MediaTask, result: TaskResult) -> bool:
-        """Return whether a result is to be copied: its address is still valid, but not for long."""
+        """Return whether a result has to be copied: its address is valid now, but expires within a day."""
         end = result.url_expire_micros
         if not result.url or result.blob_id or end is None or end <= self._now():
             return False

@@ -1,4 +1,6 @@
-"""Delivery of notifications to callers: at least once, in the order of the changes, with back-off, then given up."""
+"""Delivery of notifications about video tasks to callers: at least once, in the order of the changes, with back-off up
+to a limit.
+"""
 
 import asyncio
 import random
@@ -31,7 +33,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Notifier:
-    """Sender of the notifications of this process, from `start` to `aclose`."""
+    """Sender of the notifications about video tasks from this process, from `start` to `aclose`."""
 
     def __init__(self, tasks: TaskContext, fetcher: Fetcher) -> None:
         self._tasks = tasks
@@ -66,7 +68,7 @@ class Notifier:
                     raise error
 
     async def _deliver(self, sent: Outgoing) -> None:
-        """Send one notification, and record the result."""
+        """Send one notification, and record whether it was delivered."""
         problem, is_final = await self._post(sent)
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
@@ -82,7 +84,9 @@ class Notifier:
         await self._tasks.callbacks.retry(sent, self._tasks.now() + int(pause * 1e6))
 
     async def _post(self, sent: Outgoing) -> tuple[str, bool]:
-        """Send a notification. Return the problem ("" if the receiver accepted it), and whether a retry is useless."""
+        """Send a notification. Return the problem ("" if the receiver accepted it), and whether a retry would be
+        useless.
+        """
         seconds = self._tasks.now() // 10**6
         headers = {
             "content-type": "application/json",

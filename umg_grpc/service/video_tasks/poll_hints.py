@@ -8,7 +8,7 @@ POLL_SECONDS = ((15.0, 1), (60.0, 3), (600.0, 5), (float("inf"), 10))
 
 
 def poll_hints(task: MediaTask, now_micros: int) -> dict[str, str]:
-    """Return the headers of an unfinished task, in milliseconds and in seconds."""
+    """Return headers that state the time until the next poll of an unfinished task, in milliseconds and in seconds."""
     age = (now_micros - task.create_micros) / 1e6
     seconds = next(pause for until, pause in POLL_SECONDS if age < until)
     return {POLL_AFTER: str(1000 * seconds), RETRY_AFTER: str(seconds)}

@@ -1,4 +1,6 @@
-"""Application of a poll's result to its task: the next state with its settlement, or the time of the next poll."""
+"""Application of a provider's answer to a poll: sets the next state of the video task with its cost, or the time of the
+next poll.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -66,7 +68,7 @@ def failure(code: str, message: str) -> pb.VideoTaskError:
 
 
 class Outcomes:
-    """Writer of the providers' answers to polls into the tasks."""
+    """Writer that changes video tasks by the answers of their providers to polls."""
 
     def __init__(
         self,
@@ -75,8 +77,8 @@ class Outcomes:
         retention_seconds: float,
         mirror: Callable[[MediaTask], None] = lambda _: None,
     ) -> None:
-        """Create the step after a poll. `retention_seconds`: time for which a task is kept after its end. `mirror` is
-        called with each task that has succeeded.
+        """Create the writer. `retention_seconds`: time for which a task is kept after its end. `mirror` is called with
+        each task that has succeeded.
         """
         self._tasks = tasks
         self._blobs = blobs
@@ -86,7 +88,9 @@ class Outcomes:
     async def apply(
         self, upstream: VideoUpstream, batch: Sequence[Claim], statuses: Mapping[str, ProviderStatus | UmgError]
     ) -> list[Poll]:
-        """Apply the answers, by the provider's ids. Return the tasks whose state has not changed."""
+        """Change the tasks of a poll by the provider's answers, which are keyed by the provider's task ids. Return the
+        next polls of the tasks whose state has not changed.
+        """
         polls = list[Poll]()
         for claim in batch:
             try:
@@ -98,7 +102,9 @@ class Outcomes:
         return polls
 
     async def without_channel(self, batch: Sequence[Claim]) -> list[Poll]:
-        """Wait for the channel of the tasks to return to the config, until their deadlines."""
+        """Return the next polls of tasks whose channel is no longer in the config: they wait for its return until their
+        deadlines.
+        """
         now = self._tasks.now()
         polls = list[Poll]()
         for claim in batch:
@@ -107,8 +113,8 @@ class Outcomes:
         return polls
 
     async def confirm(self, upstream: VideoUpstream, claim: Claim) -> list[Poll]:
-        """Look for the task of a submission with an unknown outcome: it is accepted if the provider has it, else it
-        fails. It is never sent again.
+        """Look for the task of a submission with an unknown outcome at its provider. It is accepted if the provider has
+        it, else it fails; it is never sent again.
         """
         row = await self._tasks.rows.get(claim.task_id)
         if row is None:
@@ -211,8 +217,8 @@ class Outcomes:
         return None
 
     async def _stored(self, result: ProviderResult) -> TaskResult:
-        """Return the result as it is stored, with inline data in the blob store. Without a store the data stays at the
-        provider, and each download polls it again. Raise UmgError(UNAVAILABLE).
+        """Return the provider's result as it is stored with the task, with inline data moved to the blob store. Without
+        a store the data stays at the provider, and each download polls it again. Raise UmgError(UNAVAILABLE).
         """
         found = TaskResult(
             variant=result.variant,
@@ -230,7 +236,9 @@ class Outcomes:
         return found
 
     def _tail(self, claim: Claim, status: ProviderStatus) -> Poll:
-        """Return the next poll of a task that was given up. Its end is final, and its late result is a loss."""
+        """Return the next poll of a task that was given up. It stays failed; a late success is only logged and
+        counted.
+        """
         end = claim.deadline_micros + int(TAIL_SECONDS * 1e6)
         if status.state in TERMINAL:
             if status.state == SUCCEEDED:
@@ -241,7 +249,7 @@ class Outcomes:
         return Poll(claim, after if after < end else None)
 
     async def _is_lost(self, claim: Claim, error: UmgError | None) -> bool:
-        """End a task that its provider does not have any more. Return whether it was ended."""
+        """Fail a task that its provider has repeatedly reported as unknown. Return whether it was failed."""
         if error is None or error.reason != pb.ERROR_REASON_OBJECT_NOT_FOUND:
             return False
         if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS:
@@ -250,7 +258,7 @@ class Outcomes:
         return True
 
     async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:
-        """Give up a task after its deadline. Return whether it was given up."""
+        """Fail a task whose deadline has passed. Return whether it was failed."""
         now = self._tasks.now()
         if claim.state in TERMINAL or now < claim.deadline_micros:
             return False
@@ -295,7 +303,9 @@ class Outcomes:
         }
 
     def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None) -> Poll:
-        """Return the next poll after a poll without an answer. The delay grows with each poll without an answer."""
+        """Return the next poll of a task whose last poll got no answer. The delay grows with each poll without an
+        answer.
+        """
         failures = claim.poll_failures + 1
         pause = min(upstream.poll_seconds * 2.0 ** min(failures - 1, 16), MAX_PAUSE_SECONDS)
         if error is not None and error.retry_after is not None:
@@ -310,7 +320,7 @@ class Outcomes:
         return Poll(claim, self._next(pause), failures)
 
     def _interval(self, upstream: VideoUpstream, claim: Claim) -> float:
-        """Return the time to the next poll: longer for an older task."""
+        """Return the seconds to the next poll of an unfinished task, more for an older task."""
         age = max(0.0, (self._tasks.now() - claim.create_micros) / 1e6)
         return upstream.poll_seconds * (1 + (SLOWEST - 1) * min(1.0, age / SLOWING_SECONDS))
 

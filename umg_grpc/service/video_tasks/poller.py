@@ -1,4 +1,6 @@
-"""Scheduler of the polls of all video tasks: due tasks are claimed from the table, never by a caller's request."""
+"""Scheduler of the polls of all video tasks. Tasks are polled when they are due by the database, never because of a
+call.
+"""
 
 import asyncio
 from collections import deque
@@ -36,7 +38,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Lane:
-    """Polls of one channel: claimed tasks, and bounds on how many polls run and how fast they start."""
+    """Queue of the polls of one channel, with limits on how many polls run and how fast they start."""
 
     def __init__(self, concurrency: int, per_second: float, now: Callable[[], float]) -> None:
         self.waiting: deque[Claim] = deque()
@@ -48,7 +50,7 @@ class Lane:
         self._updated = now()
 
     def room(self, max_batch: int) -> int:
-        """Return the number of tasks to claim; 0 while enough are claimed."""
+        """Return the number of tasks to claim for the queue; 0 while it is more than half full."""
         limit = self._concurrency * max_batch * CLAIMED_BATCHES
         return max(0, limit - len(self.waiting)) if len(self.waiting) <= limit // 2 else 0
 
@@ -66,12 +68,12 @@ class Lane:
         return batch
 
     def seconds_to_next(self) -> float:
-        """Return the time after which the next poll may start by the rate."""
+        """Return the seconds after which the rate limit allows another poll."""
         return max(0.0, (1 - self._tokens) / self._per_second)
 
     @property
     def is_limited_by_rate(self) -> bool:
-        """Whether a task waits for the rate alone."""
+        """Whether a task is due for a poll and waits for the rate limit alone."""
         return bool(self.waiting) and self.running < self._concurrency
 
     def _spend(self) -> bool:
@@ -91,8 +93,8 @@ class Poller:
     def __init__(
         self, channels: Channels, tasks: TaskContext, outcomes: Outcomes, *, concurrency: int, per_second: float
     ) -> None:
-        """Create a scheduler. `concurrency`: most polls of a channel at the same time; `per_second`: most that start in
-        a second.
+        """Create a scheduler. `concurrency`: maximum of polls of one channel at the same time; `per_second`: maximum of
+        polls of a channel that start in a second.
         """
         self._channels = channels
         self._tasks = tasks
@@ -135,7 +137,7 @@ class Poller:
             await self._writer.aclose(CLOSE_SECONDS)
 
     async def _step(self) -> None:
-        """Claim the due tasks of every channel with room, and start their polls."""
+        """Claim the due tasks of every channel whose queue has space, and start their polls."""
         due, now = await self._tasks.rows.due(), self._tasks.now()
         lateness = max((now - first for first, _ in due.values()), default=0)
         self._tasks.metrics.set_open({channel: count for channel, (_, count) in due.items()}, max(0, lateness) / 1e6)
@@ -155,7 +157,7 @@ class Poller:
                 self._run_lane(channel)
 
     def _run_lane(self, channel: str) -> None:
-        """Start the polls of a channel that may start now."""
+        """Start the polls of a channel that its limits allow now."""
         lane = self._lanes[channel]
         while not self._closing and (batch := lane.take(self._max_batch(channel))):
             lane.running += 1
@@ -194,7 +196,9 @@ class Poller:
                 self._scheduler.wake()
 
     async def _polled(self, channel: str, batch: list[Claim]) -> list[Poll]:
-        """Poll tasks and apply their new states. Return those whose state has not changed."""
+        """Poll a batch of tasks and change them by the answers. Return the next polls of the tasks whose state has not
+        changed.
+        """
         upstream = self._channels.videos.get(channel)
         if upstream is None:  # the config has changed, and may change again
             return await self._outcomes.without_channel(batch)
@@ -204,7 +208,9 @@ class Poller:
         return await self._outcomes.apply(upstream, batch, statuses)
 
     async def _statuses(self, upstream: VideoUpstream, batch: list[Claim]) -> dict[str, ProviderStatus | UmgError]:
-        """Return the answer of the provider by its ids, or the error of the call for each of the tasks."""
+        """Return the provider's answer for each task of a batch, by the provider's ids; an error of the whole call
+        stands for each task.
+        """
         tasks = [provider_task(claim) for claim in batch]
         try:
             async with asyncio.timeout(POLL_SECONDS):
@@ -215,7 +221,7 @@ class Poller:
             return {}
 
     async def _write(self) -> None:
-        """Write the times of the next polls, all in one transaction."""
+        """Write the times of the next polls to the database, all in one transaction."""
         polls, self._unwritten = self._unwritten, []
         if not polls:
             return
@@ -227,14 +233,14 @@ class Poller:
 
 
 def provider_task(claim: Claim) -> ProviderTask:
-    """Return the provider's task of a claimed one."""
+    """Return the provider's ids and facts of a claimed task, with which it is polled."""
     return ProviderTask(
         id=claim.upstream_task_id, model=claim.upstream_model, key_id=claim.upstream_key_id, facts=claim.upstream_facts
     )
 
 
 def provider_task_of(row: MediaTask) -> ProviderTask:
-    """Return the provider's task of a stored one."""
+    """Return the provider's ids and facts of a stored task, with which it is polled."""
     return ProviderTask(
         id=row.upstream_task_id, model=row.upstream_model, key_id=row.upstream_key_id, facts=row.upstream_facts
     )
