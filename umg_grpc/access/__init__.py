@@ -1,1 +1,1 @@
-"""Access control: API keys, authentication of each call, permissions, rate limits."""
+"""Access control: API keys and their permissions, authentication of each call, rate limits and budgets."""

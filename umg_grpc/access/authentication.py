@@ -1,4 +1,4 @@
-"""Authentication of each call by its API key, from memory: the database is read only in the background."""
+"""Authentication of each call by its API key. Keys are checked in memory; the database is read in the background."""
 
 import asyncio
 import enum
@@ -40,7 +40,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class _Rejection(enum.Enum):
-    """Reason for which a secret is invalid; the value is the message to the caller."""
+    """Reason why an API key is invalid; its value is the error message for the caller."""
 
     UNKNOWN = "this API key is not known here; check it, or ask the gateway's operator for one"
     REVOKED = "this API key was revoked; ask the gateway's operator for another"
@@ -48,7 +48,7 @@ class _Rejection(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class KnownKey:
-    """Key in memory: its caller, and the time of its last lookup on the monotonic clock."""
+    """Valid API key in memory: the caller that it belongs to, and the time of its last lookup in the database."""
 
     digest: str
     caller: Caller
@@ -57,7 +57,7 @@ class KnownKey:
 
 
 class _Refused(NamedTuple):
-    """Invalid secret with the time of its lookup, on the monotonic clock."""
+    """Invalid API key in memory: the reason, and the time of its last lookup in the database."""
 
     rejection: _Rejection
     checked: float
@@ -72,14 +72,14 @@ _Outcome = Caller | _Rejection | None
 
 
 class Authenticator:
-    """Authenticator of callers by the hashes of their secrets, from `start` to `aclose`.
+    """Authenticator of callers by the hashes of their API keys; runs from `start` to `aclose`.
 
-    All live keys, at most `MAX_KNOWN`, are loaded at the start and again every few seconds, so that every process has
-    them while the database is unavailable; these callers then stay valid until their keys expire.
+    All valid keys, at most `MAX_KNOWN`, are loaded at the start and again every few seconds, so that each process has
+    them while the database is unavailable; their callers then stay valid until the keys expire.
 
-    A known caller is served from memory and looked up in the background, at most once a second. So a revoked key is
+    A key in memory that is used is looked up again in the background, at most once a second. So a revoked key is
     rejected after 5 seconds at most, or after a second if it is used all the time. One task makes all lookups, many
-    secrets in one query: a flood of invalid keys causes one query at a time.
+    keys in one query, so that a flood of invalid keys causes only one query at a time.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Authenticator:
         chance: Callable[[], float] = random.random,
         note: Callable[[Key], None] = lambda _: None,
     ) -> None:
-        """Authenticate by the keys of a database. `note` is called with each valid key that is read."""
+        """Create an authenticator for the keys of a database. `note` is called with each valid key that is read."""
         self._keys = keys
         self._note = note
         self._chance = chance
@@ -110,11 +110,11 @@ class Authenticator:
 
     @property
     def known(self) -> int:
-        """Number of secrets in memory."""
+        """Number of valid API keys in memory."""
         return len(self._known)
 
     async def start(self) -> None:
-        """Start the background lookups, and load the live keys, for which it waits a moment."""
+        """Start the background lookups, and load all valid keys, with a bounded wait for the database."""
         if self._owner is None:
             self._owner = asyncio.create_task(self._run(), name="key lookups")
             self._loaded.clear()
@@ -124,7 +124,7 @@ class Authenticator:
                     await self._loaded.wait()
 
     async def aclose(self) -> None:
-        """End the lookups. Calls that wait for one get UNAVAILABLE."""
+        """Stop the background lookups. Calls that wait for one fail with UNAVAILABLE."""
         tasks = [task for task in (self._owner, self._refresher) if task is not None]
         self._owner = self._refresher = None
         for task in tasks:
@@ -136,13 +136,17 @@ class Authenticator:
                 future.set_result(None)
 
     def cached(self, secret: str) -> Caller | None:
-        """Return the caller if it is in memory; otherwise None, and `authenticate` has to be called."""
+        """Return the caller with this API key if the key is in memory and valid; otherwise None: `authenticate` decides
+        then.
+        """
         known = self._known.get(hash_secret(secret))
         return None if known is None else self.valid_caller(known)
 
     def find(self, authorization: str, earlier: object = None) -> KnownKey | None:
-        """Return the key of `authorization` metadata, for `valid_caller`, if it is in memory and valid; never waits.
-        `earlier` is the result of an earlier call for the same metadata: while that key is valid, it is not searched.
+        """Return the key in the `authorization` metadata of a call if it is in memory and valid, without waiting;
+        otherwise None.
+
+        `earlier` is the result of an earlier call for the same metadata: it is returned at once while its key is valid.
         """
         if isinstance(earlier, KnownKey) and self.valid_caller(earlier) is not None:
             return earlier
@@ -151,8 +155,10 @@ class Authenticator:
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: KnownKey) -> Caller | None:
-        """Return the caller of a key in memory; None if the key is not valid any more, or has to be looked up. An old
-        key is looked up in the background.
+        """Return the caller of a key from `find`; None if the key has become invalid or must be looked up in the
+        database again.
+
+        A lookup that is older than a second is repeated in the background.
         """
         if self._monotonic() - known.checked > FRESH_SECONDS and not self._is_usable(known):
             return None
@@ -160,7 +166,10 @@ class Authenticator:
         return caller if caller.expires_at is None or caller.expires_at > self._now() else None
 
     def reference(self, secret: str) -> KeyReference | None:
-        """Return the reference to the key with this secret, also to an expired or a revoked one, if it is in memory."""
+        """Return the id and prefix of the key with this secret, for the log; None if it is not in memory.
+
+        Expired and revoked keys are found too.
+        """
         digest = hash_secret(secret)
         if (known := self._known.get(digest)) is not None:
             return KeyReference(known.caller.key_id, known.caller.key_prefix)
@@ -168,16 +177,17 @@ class Authenticator:
         return None if refused is None else refused.key
 
     async def learn(self, secret: str) -> None:
-        """Look a key up before its first use, so that it stays valid if the database becomes unavailable. An invalid
-        key stays invalid.
+        """Load a key into memory before its first use, so that it stays valid if the database becomes unavailable.
+
+        Does nothing for an invalid key.
         """
         with suppress(UmgError):
             await self.authenticate(secret)
 
     async def authenticate(self, secret: str) -> Caller:
-        """Return the caller with this secret.
+        """Return the caller with this API key, which is looked up in the database if it is not in memory.
 
-        Raises UmgError: MISSING_KEY, INVALID_KEY, KEY_EXPIRED, or UNAVAILABLE if the secret is not in memory and the
+        Raises UmgError: MISSING_KEY, INVALID_KEY, KEY_EXPIRED, or UNAVAILABLE if the key is not in memory and the
         database does not answer.
         """
         if not secret:
@@ -203,7 +213,7 @@ class Authenticator:
         return outcome
 
     def _is_usable(self, known: KnownKey) -> bool:
-        """Return whether the last lookup of the key is still valid. Begin another one if it is old."""
+        """Return whether the last lookup of the key is recent enough to rely on. Request a new lookup if it is old."""
         if known.checked == REMOVED:
             return False
         now = self._monotonic()
@@ -221,7 +231,7 @@ class Authenticator:
         return refused.rejection
 
     def _request_lookup(self, digest: str) -> asyncio.Future[_Outcome]:
-        """Return the future result of the secret's lookup, which is queued unless one is in flight."""
+        """Return a future of the lookup of the key with this hash. The lookup is queued unless one is in flight."""
         future = self._in_flight.get(digest) or self._queued.get(digest)
         if future is None:
             future = self._queued[digest] = asyncio.get_running_loop().create_future()
@@ -252,7 +262,7 @@ class Authenticator:
             await asyncio.sleep(pause * (1 - REFRESH_JITTER * self._chance()))
 
     async def _load(self) -> None:
-        """Load all live keys, and forget revoked and deleted keys."""
+        """Load all valid keys from the database, and remove revoked and deleted ones from memory."""
         began, last, count = self._monotonic(), "", 0
         while count < MAX_KNOWN:
             started = self._monotonic()
@@ -280,7 +290,7 @@ class Authenticator:
                 await self._run_query()
 
     async def _run_query(self) -> None:
-        """Look up the secrets in flight, and set their futures, also after an error."""
+        """Look up all queued keys in one query, and complete their futures, also if the query fails."""
         started = self._monotonic()
         outcomes: dict[str, _Outcome] = {}
         try:
@@ -300,7 +310,7 @@ class Authenticator:
         return float("-inf") if found is None else found.checked
 
     def _record_result(self, digest: str, key: Key | None, checked: float) -> _Outcome:
-        """Store the result of a secret's lookup. Return it."""
+        """Store the result of a key's lookup in memory. Return the result."""
         if key is None or key.revoke_time is not None:
             self._remove(digest)
             rejection, reference = _Rejection.UNKNOWN, None
@@ -321,7 +331,7 @@ class Authenticator:
         return known.caller
 
     def _remove(self, digest: str) -> None:
-        """Remove a key from memory, also for the calls that have found it already."""
+        """Remove a key from memory, and mark it as removed for calls that hold the result of an earlier `find`."""
         if (known := self._known.pop(digest, None)) is not None:
             known.checked = REMOVED
 
@@ -339,7 +349,7 @@ class Authenticator:
 
 
 def caller_of(key: Key) -> Caller:
-    """Return the caller of a key: its id, permissions and limits."""
+    """Return the caller that an API key identifies, with the key's id, permissions and limits."""
     return Caller(
         key_id=key.key_id,
         name=key.name,
@@ -359,7 +369,9 @@ def caller_of(key: Key) -> Caller:
 
 
 def _put_bounded(memory: dict[str, Value], digest: str, value: Value, size: int) -> None:
-    """Store the value as the newest. Delete the oldest one if there are more than `size`."""
+    """Store `value` under `digest` as the newest entry of `memory`; delete the oldest entry if there are more than
+    `size`.
+    """
     memory.pop(digest, None)
     memory[digest] = value
     if len(memory) > size:

@@ -37,7 +37,7 @@ HOST_TAG = "host"
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """The bootstrap key, as this start found or made it."""
+    """Bootstrap key as this start found or created it, with its secret if that is known."""
 
     prefix: str
     """First characters of the secret."""
@@ -56,7 +56,7 @@ class Bootstrap:
 
     @property
     def source(self) -> str:
-        """File or variable that has the secret; "" if it is unknown."""
+        """Name of the file or environment variable that contains the secret; "" if the secret is unknown."""
         return "" if self.secret is None else str(self.file or VARIABLE)
 
 
@@ -69,13 +69,14 @@ async def ensure_bootstrap(
     replace: bool = False,
     exposed: bool = False,
 ) -> Bootstrap:
-    """Return the bootstrap key, created if the database has no valid one, and log its prefix and source.
+    """Return the bootstrap key of the database; create it if there is no valid one. Log its prefix and source.
 
-    Its secret is `variable` (the value of UMG_API_KEY) or, if that is unset or empty, the content of a file in the data
-    dir, which is created if necessary. A valid key with another secret stays: without `variable` it is returned without
-    its secret. `replace` replaces it. `exposed`: whether other machines can connect. Raises UmgError(INVALID_FIELD) for
-    a value that no client could send, UmgError(WRONG_STATE) for another value than that of the valid key and for a
-    short valid key if `exposed`, OSError if the file cannot be read or created.
+    The secret is `variable` (the value of UMG_API_KEY) or, if that is unset or empty, the content of a file in the data
+    directory, which is created if necessary. A valid key with another secret stays unless `replace` is set; without
+    `variable` it is returned without its secret. `exposed`: whether other machines can connect.
+
+    Raises UmgError(INVALID_FIELD) for a secret that no client could send, UmgError(WRONG_STATE) for a secret other than
+    that of the valid key and for a short one if `exposed`, OSError if the file cannot be read or created.
     """
     if variable:
         _check_secret(variable, VARIABLE)
@@ -138,8 +139,10 @@ async def _current_row(session: AsyncSession) -> ApiKey | None:
 
 
 def _check_length(current: ApiKey | None) -> None:
-    """Raise UmgError(WRONG_STATE) for a valid key with a short secret, which an earlier start on loopback may have
-    made. The length of the secret follows from the length of its prefix, the only part that is known here.
+    """Raise UmgError(WRONG_STATE) if the valid key `current` has a short secret, as an earlier start on loopback may
+    create.
+
+    The length of the secret is inferred from that of its stored prefix, since the secret itself is not stored.
     """
     if current is not None and len(current.prefix) < MIN_EXPOSED_CHARACTERS // SHOWN_SHARE:
         message = (
@@ -151,7 +154,7 @@ def _check_length(current: ApiKey | None) -> None:
 
 
 def _stamped(row: ApiKey, now: datetime) -> ApiKey:
-    """Record host and time of the secret in the row. Return the row."""
+    """Set the host and the time of the secret's creation in the database row. Return the row."""
     row.create_time, row.tags = now, {**(row.tags or {}), HOST_TAG: socket.gethostname()}
     return row
 
@@ -165,7 +168,9 @@ def _unknown(current: ApiKey) -> Bootstrap:
 
 
 def _origin(row: ApiKey) -> str:
-    """Return host and time at which the secret of the row was made; without the host for a row of an older version."""
+    """Return a text with the host and the time at which the secret was created; rows of older versions lack the
+    host.
+    """
     host = (row.tags or {}).get(HOST_TAG)
     time = row.create_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"on {host} at {time}" if host else f"at {time}"
@@ -201,7 +206,7 @@ def _check_secret(secret: str, place: object) -> None:
 
 
 def _read(file: Path) -> str | None:
-    """Return the secret in the file; None without a file."""
+    """Return the secret in the file; None if the file does not exist."""
     try:
         secret = file.read_text().strip()
     except FileNotFoundError:

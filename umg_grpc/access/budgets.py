@@ -1,4 +1,6 @@
-"""Budgets of keys: reservations of the calls of this process, within leases from the database."""
+"""Budgets of API keys: this process leases a part of a key's budget from the database, and reserves call costs from
+it.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +25,7 @@ Half of the part of the rest that is leased at once (`REST_DIVISOR`): most of th
 
 
 class _Lease:
-    """Lease of this process on a key's budget in one period."""
+    """Part of a key's budget, in one budget period, that this process may spend without a call of the database."""
 
     __slots__ = (
         *("budget", "extending", "is_used", "left", "lease_id"),
@@ -46,12 +48,16 @@ class _Lease:
         self.extending = asyncio.Lock()
 
     def aim(self, least: int, most: int) -> int:
-        """Return the amount for a call that needs at least `least` and costs at most `most`."""
+        """Return the amount to have unreserved for a call that needs at least `least` and costs at most `most`
+        micro-credits.
+        """
         return max(least, min(most, (self.left + self.rest) // SHARE_DIVISOR))
 
 
 class Reservation:
-    """Amount reserved for one call, until `end`, or until a task takes it over (`hand_over`)."""
+    """Amount reserved from a budget for one call, until `end` replaces it by the cost or `hand_over` moves it to a
+    video task.
+    """
 
     __slots__ = ("_lease", "_micro_credits")
 
@@ -61,22 +67,28 @@ class Reservation:
 
     @property
     def lease_id(self) -> LeaseId:
-        """Lease for the usage record, which has to be in the journal before `end`."""
+        """Id of the lease, for the usage record of the call. That record must be in the journal before `end` is
+        called.
+        """
         return self._lease.lease_id
 
     @property
     def micro_credits(self) -> int:
-        """Reserved amount; 0 after the end."""
+        """Reserved amount in micro-credits; 0 after the end."""
         return self._micro_credits or 0
 
     def hand_over(self) -> None:
-        """End the reservation in this process, after `umg_grpc.store.budgets.hold` has moved its amount to a task."""
+        """End the reservation in this process, once `umg_grpc.store.budgets.hold` has moved its amount to a video
+        task.
+        """
         if self._micro_credits is not None:
             self._lease.open -= 1
             self._micro_credits = None
 
     def end(self, micro_credits: int) -> None:
-        """Replace the reservation by the actual cost; 0 releases it. Further calls have no effect."""
+        """Charge the actual cost of the call instead of the reserved amount; 0 releases all of it. Further calls have
+        no effect.
+        """
         if self._micro_credits is not None:
             self._lease.left += self._micro_credits - micro_credits
             self._lease.open -= 1
@@ -84,16 +96,18 @@ class Reservation:
 
 
 class Budgets:
-    """Budgets of all keys in this process, until `aclose`.
+    """Budgets of all API keys as this process uses them, until `aclose`.
 
-    A call reserves the maximum of its cost from the lease of this process; only a process whose lease does not suffice
-    calls the database. Unused amounts are returned within seconds.
+    A call reserves its maximum cost from the amount that this process has leased; the process leases more from the
+    database only if that does not suffice. Unused leases are returned within seconds.
     """
 
     def __init__(
         self, store: Store, holder: str, directory: str, now: Callable[[], datetime], monotonic: Callable[[], float]
     ) -> None:
-        """Create accounts for a process: `holder` is its name in the usage records, `directory` the id of its data."""
+        """Create the budgets of a process. `holder` is the process's name in usage records, `directory` the id of its
+        data directory.
+        """
         self._accounts = BudgetAccounts(store)
         self._holder = holder
         self._directory = directory
@@ -104,10 +118,12 @@ class Budgets:
         self._renew_at = 0.0
 
     async def reserve(self, caller: Caller, least: int, most: int | None = None) -> Reservation | None:
-        """Reserve the cost of a call: `most`, its maximum, or less if the rest of the budget is small, but at least
-        `least`, which is also the maximum where that is None. Return None for a key without a budget. Raise
-        UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the database does not
-        answer.
+        """Reserve the cost of a call, and return the reservation; None for a key without a budget. Amounts are in
+        micro-credits.
+
+        `most` is the maximum cost (`least` if None). If the rest of the budget is small, less is reserved, but at least
+        `least`. Raise UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the
+        database does not answer.
         """
         if (budget := caller.budget_micro_credits) is None:
             return None
@@ -129,7 +145,7 @@ class Budgets:
         return Reservation(lease, micro_credits)
 
     async def return_unused(self) -> None:
-        """Return the amounts of leases that were not used since the last call, and forget these leases. Raise
+        """Return leases that were not used since the last call of this method to the database. Raise
         SQLAlchemyError.
         """
         amounts: dict[LeaseId, int] = {}
@@ -149,19 +165,23 @@ class Budgets:
             await self._accounts.return_expired(self._directory, self._now())
 
     async def holders(self) -> set[str]:
-        """Return the other processes of this data directory that have leases. Raise SQLAlchemyError."""
+        """Return the names of the other processes with this data directory that have leases. Raise SQLAlchemyError."""
         return set(await self._accounts.holders(self._directory)) - {self._holder}
 
     async def return_all(self, holders: set[str]) -> None:
-        """Return the leases of processes that have ended and whose usage records are all in the database."""
+        """Return the leases of ended processes to the database, once all their usage records are in it."""
         await self._accounts.return_all(holders)
 
     async def return_own(self) -> None:
-        """Return the leases of this process, whose usage records are all in the database."""
+        """Return all leases of this process to the database, once all its usage records are in it."""
         await self._accounts.return_all({self._holder})
 
     async def _extend(self, lease: _Lease, caller: Caller, least: int, most: int) -> None:
-        """Lease more, until the lease suffices for `least`, and once for more. Raise UmgError."""
+        """Extend the lease by the database until it suffices for a call that needs at least `least`; try once to reach
+        `most`.
+
+        Raise UmgError.
+        """
         async with lease.extending:
             extended = False
             while lease.left < (least if extended else lease.aim(least, most)):
@@ -173,8 +193,10 @@ class Budgets:
                 extended = True
 
     async def _lease_more(self, lease: _Lease, least: int, most: int) -> Grant | None:
-        """Extend the lease. Return None, or the refusal. Raise UmgError(UNAVAILABLE) if the lease does not suffice for
-        `least` and the database does not answer.
+        """Extend the lease by the database. Return None or, if the database refused, its answer with the balance of the
+        budget.
+
+        Raise UmgError(UNAVAILABLE) if the lease does not suffice for `least` and the database does not answer.
         """
         # in a task, since a caller that leaves must not lose the leased amount
         task = asyncio.create_task(self._extend_in_database(lease, least, most), name="budget lease")

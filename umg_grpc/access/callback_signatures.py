@@ -1,4 +1,6 @@
-"""Signatures of callbacks: of providers' notifications to the gateway, and of the gateway's to callers."""
+"""Signatures of callbacks: of the notifications that providers send to the gateway, and of those it sends to
+callers.
+"""
 
 import hmac
 from base64 import b64encode
@@ -12,11 +14,15 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  of Standard Webhooks, not a secret
 
 
 class CallbackSignatures:
-    """Signer and verifier of the callback paths that providers call, and signer of the notifications to callers."""
+    """Signer of notifications: creates and verifies the signed paths that providers call, and signs the gateway's
+    own.
+    """
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
-        """Create a signer with the operator's `secret`, see `link_secret`. `accepted`: further secrets during a
-        rotation, whose paths are valid, and which also sign notifications.
+        """Create a signer with the operator's `secret`, see `link_secret`.
+
+        `accepted` are further secrets, for a rotation: paths signed with them are valid, and they also sign
+        notifications.
         """
         self._secrets = [each.encode() for each in (secret, *accepted)]
         self._provider_keys = [hmac.digest(each, PROVIDER_PURPOSE, "sha256") for each in self._secrets]
@@ -26,19 +32,22 @@ class CallbackSignatures:
         return f"{PATH}{task_id}/{self._signature(self._provider_keys[0], task_id)}"
 
     def is_valid(self, task_id: str, signature: str) -> bool:
-        """Return whether the signature of the task's path is valid. Compares in constant time."""
+        """Return whether a callback path of the task has a valid signature. Compares in constant time."""
         given = signature.encode(errors="replace")
         expected = [self._signature(key, task_id).encode() for key in self._provider_keys]
         return any(hmac.compare_digest(each, given) for each in expected)
 
     def signing_secret(self, key_id: str) -> str:
-        """Return the secret with which the holder of a key verifies notifications, as libraries for Standard Webhooks
-        take it.
+        """Return the secret with which the holder of an API key verifies notifications, in the notation of Standard
+        Webhooks.
         """
         return SECRET_PREFIX + b64encode(self._caller_key(self._secrets[0], key_id)).decode()
 
     def headers(self, key_id: str, callback_id: str, seconds: int, body: bytes) -> dict[str, str]:
-        """Return the headers of Standard Webhooks for a notification of the holder of a key, sent at Unix `seconds`."""
+        """Return the signature headers (Standard Webhooks) of a notification to the holder of the API key `key_id`.
+
+        `seconds`: Unix time at which it is sent.
+        """
         signed = b".".join([callback_id.encode(), str(seconds).encode(), body])
         digests = [hmac.digest(self._caller_key(secret, key_id), signed, "sha256") for secret in self._secrets]
         return {

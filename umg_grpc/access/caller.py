@@ -1,4 +1,4 @@
-"""Caller that an API key stands for, and its permissions."""
+"""Caller: the identity, permissions and limits that a call gets from its API key."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from umg_grpc.wildcards import matcher
 
 
 class KeyReference(NamedTuple):
-    """Reference to a key for the log, valid or not."""
+    """Id and prefix of an API key, by which log lines name it, whether the key is valid or not."""
 
     key_id: str
     prefix: str
@@ -21,7 +21,7 @@ class KeyReference(NamedTuple):
 
 @dataclass(frozen=True)
 class Caller:
-    """Holder of a valid API key. Contains no secret."""
+    """Holder of a valid API key, with the key's id, permissions and limits, but without its secret."""
 
     key_id: str
     name: str
@@ -53,27 +53,27 @@ class Caller:
 
     @property
     def limit_id(self) -> str:
-        """Id of the key, as the subject of its limits."""
+        """Id under which the limits of the key are counted."""
         return self.key_id
 
     @cached_property
     def has_limits(self) -> bool:
-        """Whether the key has any limit."""
+        """Whether the key has a limit of requests, tokens or concurrency."""
         limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
         return any(limit is not None for limit in limits)
 
     @cached_property
     def scopes(self) -> frozenset[str]:
-        """Allowed operations, and `admin` for an administrator."""
+        """Permissions of the key: its allowed operations, and `admin` if it may manage keys."""
         return (self.operations or frozenset(OPERATIONS)) | (frozenset({ADMIN}) if self.administrator else frozenset())
 
     @cached_property
     def model_operations(self) -> "frozenset[pb.ModelOperation.ValueType] | None":
-        """Operations of models that the key may use; None for every operation."""
+        """Model operations that the key may use, for example text generation; None for all of them."""
         return model_operations(self.operations) if self.operations else None
 
     def check_scopes(self, required: frozenset[str]) -> None:
-        """Raise UmgError(PERMISSION_DENIED) if the key has none of the required scopes."""
+        """Raise UmgError(PERMISSION_DENIED) unless the key has one of the required permissions."""
         if not self.scopes.isdisjoint(required):
             return
         operation = min(required)
@@ -90,7 +90,7 @@ class Caller:
         return matcher(self.model_patterns)
 
     def may_use(self, model: str, alias: str = "") -> bool:
-        """Return whether a pattern of the key matches the public id or the alias that the request used, if any."""
+        """Return whether the key permits a model, by its public id or by the alias that the request used."""
         if not self.model_patterns or self._models.match(model) is not None:
             return True
         return alias != "" and self._models.match(alias) is not None

@@ -1,4 +1,6 @@
-"""Signed, expiring links to result files: `GET /files/{token}`. The token is the credential, and needs no database."""
+"""Signed, expiring links to result files: `GET /files/{token}`. The token authenticates the request without a
+database.
+"""
 
 import hmac
 from collections.abc import Callable, Sequence
@@ -19,7 +21,7 @@ MAX_TOKEN_CHARACTERS = 2048
 
 @dataclass(frozen=True)
 class FileLink:
-    """Claims of a valid link token."""
+    """Content of a valid link token: which file it refers to."""
 
     blob_id: str
     file_name: str
@@ -28,7 +30,7 @@ class FileLink:
 
 
 class FileLinks:
-    """Signer and verifier of links."""
+    """Signer and verifier of links to result files."""
 
     def __init__(
         self,
@@ -37,7 +39,7 @@ class FileLinks:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         accepted: Sequence[str] = (),
     ) -> None:
-        """Create a signer. `ttl`: seconds for which blobs are stored, and so the longest time of a link; `accepted`:
+        """Create a signer. `ttl`: seconds for which files are stored, the longest validity of a link. `accepted`:
         further secrets whose links are valid.
         """
         self.base_url = ""
@@ -47,22 +49,26 @@ class FileLinks:
         self._now = now
 
     def url_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
-        """Return a link to a blob. It expires after `seconds`, and no later than the blob is deleted by its age."""
+        """Return a link to a stored file. It expires after `seconds`, but not later than the file is deleted because of
+        its age.
+        """
         return f"{self.base_url}{PATH}{self.token_of(blob, file_name=file_name, seconds=seconds)}"
 
     def token_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
-        """Return the token of a link, see `url_of`."""
+        """Return the token of a link to a stored file, see `url_of`."""
         claims = {"b": blob.id, "exp": self.expire_time_of(blob, seconds)}
         return jwt.encode({**claims, "n": file_name} if file_name else claims, self._key, ALGORITHM)
 
     def expire_time_of(self, blob: Blob, seconds: float | None = None) -> datetime:
-        """Return the time at which a link made now expires, in whole seconds."""
+        """Return the time, in whole seconds, at which a link created now would expire."""
         end = blob.create_time + self._ttl
         wanted = end if seconds is None else min(end, self._now() + timedelta(seconds=seconds))
         return wanted.replace(microsecond=0)
 
     def read(self, token: str) -> FileLink:
-        """Return the content of a token. Raise UmgError(OBJECT_NOT_FOUND), the same for a forged and an expired one."""
+        """Return the verified content of a token. Raise UmgError(OBJECT_NOT_FOUND) for a forged or an expired one
+        alike.
+        """
         try:
             if len(token) > MAX_TOKEN_CHARACTERS:
                 raise not_found()
@@ -79,7 +85,7 @@ class FileLinks:
         return FileLink(blob_id, name, end)
 
     def _key_of(self, token: str) -> bytes:
-        """Return the key that signed a token; if no known key did, the key of new links."""
+        """Return the signing key that fits a token; the key of new links if none fits."""
         for key in self._accepted:
             with suppress(jwt.InvalidTokenError):
                 jwt.decode(token, key, [ALGORITHM], options={"verify_exp": False})

@@ -1,4 +1,4 @@
-"""Fields of a key that an operator sets, and their validation."""
+"""Settings of an API key that an operator can change, and their validation."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -27,7 +27,9 @@ MAX_TAG_CHARACTERS = 256
 
 
 class KeyFields(TypedDict, total=False):
-    """Permissions and limits of a key, each with the name of its column and of its field in `umg.v1.KeySettings`."""
+    """Permissions and limits of an API key, by the names of their columns and of their fields in
+    `umg.v1.KeySettings`.
+    """
 
     model_patterns: Collection[str]
     operations: Collection[str]
@@ -45,13 +47,13 @@ class KeyFields(TypedDict, total=False):
 
 
 class NamedKeyFields(KeyFields, total=False):
-    """Fields of a key including its name."""
+    """Permissions and limits of an API key, and its name."""
 
     name: str
 
 
 def check_fields(fields: NamedKeyFields, now: datetime) -> None:
-    """Raise UmgError(INVALID_FIELD) for the first field with an invalid value. Absent fields are not checked."""
+    """Raise UmgError(INVALID_FIELD) for the first setting with an invalid value. Absent settings are not checked."""
     if "name" in fields:
         _check_name(fields["name"])
     _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))

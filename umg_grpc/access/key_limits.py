@@ -1,4 +1,4 @@
-"""Limits of keys and models: requests per minute, tokens per minute, and concurrent requests."""
+"""Limits of API keys and models: requests per minute, tokens per minute, and concurrent requests."""
 
 import time
 from collections.abc import Callable
@@ -16,16 +16,17 @@ from umg_grpc.wire.core.rate_limit_headers import LimitStatus, RateLimits
 
 
 class TokenEstimate(NamedTuple):
-    """Tokens that a call is expected to use."""
+    """Estimated input and output tokens of a call, before it is made."""
 
     input_tokens: int
     output_tokens: int
 
 
 class KeyLimits:
-    """Limits of all keys and models, in this process or, with Redis, in all processes that share it, until `aclose`.
+    """Enforcer of the limits of all API keys and models; in this process or, with Redis, in all processes that share
+    it.
 
-    A call is first checked by the state of this process, which alone applies while Redis is unavailable.
+    A call is checked by the counts of this process first; these alone apply while Redis is unavailable.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None) -> None:
@@ -36,11 +37,13 @@ class KeyLimits:
         self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now)
 
     def open(self, limited: Limited) -> "Admission":
-        """Return the admission of a call, still to be acquired."""
+        """Create the `Admission` of a call under the limits of a key or a model; nothing is counted until its
+        `acquire`.
+        """
         return Admission(self, limited)
 
     async def acquire(self, admission: "Admission", estimate: TokenEstimate) -> None:
-        """Count a call against the limits of its key or model, see `Admission.acquire`."""
+        """Count a call against the limits of its key or model; implements `Admission.acquire`."""
         limited = admission.limited
         if limited.concurrent_requests is not None:
             await self._start(admission, limited.concurrent_requests)
@@ -71,7 +74,7 @@ class KeyLimits:
             admission.leased_second = await self._shared_tokens.take(key_id, limit, tokens)
 
     def release(self, admission: "Admission", tokens: int) -> None:
-        """End a call that used these tokens."""
+        """End a call, which used `tokens` tokens; implements `Admission.release`."""
         key_id = admission.limited.limit_id
         if admission.is_running:
             admission.is_running = False
@@ -88,11 +91,11 @@ class KeyLimits:
             admission.reservation = None
 
     def status(self, limited: Limited) -> RateLimits:
-        """Return the state of the limits per minute."""
+        """Return the remaining requests and tokens per minute of a key or a model."""
         return RateLimits(self._requests.status(limited), self._tokens_status(limited))
 
     async def aclose(self) -> None:
-        """Return the leases of this process within a bounded time."""
+        """Return everything that this process has leased in Redis, within a bounded time."""
         await self._requests.aclose()
         if self._shared_tokens is not None:
             await self._shared_tokens.aclose()
@@ -110,7 +113,7 @@ class KeyLimits:
 
 
 class Admission:
-    """One call within the limits of its key or model, from `acquire` to `release`."""
+    """One call under the limits of its key or model. It is counted from `acquire` to `release`."""
 
     __slots__ = ("_limits", "has_permit", "input_tokens", "is_running", "leased_second", "limited", "reservation")
 
@@ -125,17 +128,18 @@ class Admission:
         """Estimated tokens of the request."""
 
     async def acquire(self, estimate: TokenEstimate) -> None:
-        """Count the call, with the tokens that it is expected to use. Raise UmgError(RATE_LIMITED).
+        """Count the call, with its estimated tokens, against the limits. Raise UmgError(RATE_LIMITED) if one is
+        reached.
 
-        `release` has to follow, also after an error.
+        `release` must follow, also after an error.
         """
         await self._limits.acquire(self, estimate)
 
     def release(self, tokens: int) -> None:
-        """End the call, which used these tokens. Further calls have no effect."""
+        """End the call, and replace its estimated tokens by `tokens`, the number used. Further calls have no effect."""
         self._limits.release(self, tokens)
 
     @property
     def status(self) -> RateLimits:
-        """State of the limits per minute of the key."""
+        """Remaining requests and tokens per minute of the key or model."""
         return self._limits.status(self.limited)

@@ -1,4 +1,4 @@
-"""Times of the last uses of keys: noted in memory by each call, written to the database in the background."""
+"""Last-use times of API keys: recorded in memory by each call, written to the database in the background."""
 
 import time
 from collections.abc import Callable
@@ -13,8 +13,9 @@ CLOSE_SECONDS = 2.0
 
 
 class KeyUses:
-    """Last uses of the keys in this process, from `start` to `aclose`. The use of a key that was unused for a minute is
-    in the database after some seconds, later ones once a minute.
+    """Recorder of the last use of each API key in this process, from `start` to `aclose`.
+
+    After a pause of a minute the use of a key is in the database within seconds, later uses once a minute.
     """
 
     def __init__(
@@ -36,22 +37,24 @@ class KeyUses:
         self._writer: Background | None = None
 
     def start(self) -> None:
-        """Start to write the uses to the database."""
+        """Start the background task that writes last-use times to the database."""
         self._writer = Background("writing the last uses of keys", self.write, every=self._every, at_end=True)
 
     async def aclose(self) -> None:
-        """Write the uses that are not in the database yet, within a bounded time."""
+        """Write all last-use times that are not in the database yet, within a bounded time, and stop."""
         writer, self._writer = self._writer, None
         if writer is not None:
             self._written.clear()  # so that the last step writes all
             await writer.aclose(CLOSE_SECONDS)
 
     def note(self, key_id: str) -> None:
-        """Note a use of a key now."""
+        """Record that a key is used now."""
         self._used[key_id] = self._now()
 
     async def write(self) -> None:
-        """Write the uses of keys that were not written in the last minute. Raise SQLAlchemyError."""
+        """Write the last-use times of keys whose times were not written within the last minute. Raise
+        SQLAlchemyError.
+        """
         now = self._monotonic()
         self._written = {key: at for key, at in self._written.items() if at > now - WRITE_SECONDS}
         due = {key: used for key, used in self._used.items() if key not in self._written}

@@ -28,7 +28,7 @@ MAX_OVERLAP = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Key:
-    """API key without its secret, which only its holder has. Times are in UTC."""
+    """API key as it is stored: settings and state, but not the secret, which only its holder has. Times are in UTC."""
 
     key_id: str
     prefix: str
@@ -67,7 +67,7 @@ class Key:
 
     @property
     def has_limits(self) -> bool:
-        """Whether calls of the key are counted."""
+        """Whether the key has a limit of requests, tokens or concurrency."""
         limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
         return any(limit is not None for limit in limits)
 
@@ -77,36 +77,39 @@ class Key:
 
 
 def utc_now() -> datetime:
-    """Return the current time, with its zone."""
+    """Return the current time in UTC, with its time zone."""
     return datetime.now(UTC)
 
 
 def hash_secret(secret: str) -> str:
-    """Return the SHA-256 of a secret in hex. A slow hash is only for guessable secrets; ours have 256 random bits."""
+    """Return the SHA-256 of an API key's secret in hex. A slow hash is not needed, since the secrets are 256 random
+    bits.
+    """
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def new_secret() -> str:
-    """Return a new random secret."""
+    """Return a new random secret for an API key."""
     return KEY_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def shown_prefix(secret: str) -> str:
-    """Return the first characters of a secret, as in `sk-umg-AbCd`; at most a quarter of it, since an operator may have
-    chosen a short one.
+    """Return the beginning of a secret, by which people recognise the key, for example `sk-umg-AbCd`.
+
+    It is at most a quarter of the secret, since an operator may have chosen a short one.
     """
     return secret[: min(SHOWN_CHARACTERS, len(secret) // SHOWN_SHARE)]
 
 
 class Keys:
-    """API keys in the store."""
+    """Repository of API keys in the database."""
 
     def __init__(self, store: Store, now: Callable[[], datetime] = utc_now) -> None:
         self._store = store
         self._now = now
 
     async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
-        """Create a key. Return it and its secret, which is not stored and cannot be read again.
+        """Create an API key. Return it and its secret, which is not stored and cannot be read again.
 
         Raises UmgError: INVALID_FIELD, ALREADY_EXISTS if a key that is not revoked has the name.
         """
@@ -123,7 +126,7 @@ class Keys:
         return _key_of(row), secret
 
     async def update(self, reference: str, fields: NamedKeyFields) -> Key:
-        """Change fields of a key, found as by `get`. Return it.
+        """Change settings of the key that `get` finds by `reference`. Return the changed key.
 
         Raises UmgError: as `get` and `create`, WRONG_STATE for a revoked key.
         """
@@ -140,11 +143,12 @@ class Keys:
         return _key_of(row)
 
     async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
-        """Give a key, found as by `get`, a new secret. Return the key and the new secret, which is not stored.
+        """Replace the secret of the key that `get` finds by `reference`. Return the key and the new secret, which is
+        not stored.
 
-        The former secret is valid for the time of `overlap`; a secret that an earlier rotation replaced ends now.
-        Raises UmgError: as `get`, INVALID_FIELD for an overlap outside its range, WRONG_STATE for a revoked key and for
-        the bootstrap key, whose secret comes from a file or a variable.
+        The former secret stays valid for `overlap`; one that an earlier rotation replaced becomes invalid now. Raises
+        UmgError: as `get`, INVALID_FIELD for an overlap outside its range, WRONG_STATE for a revoked key and for the
+        bootstrap key, whose secret comes from a file or a variable.
         """
         if not timedelta(0) <= overlap <= MAX_OVERLAP:
             message = f"the overlap is 0 to {MAX_OVERLAP.days} days; give another"
@@ -162,8 +166,10 @@ class Keys:
         return _key_of(row), secret
 
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
-        """Return up to `size` keys, newest first, after the key with the id `after` ("" for the first page); and the
-        last id, "" if there are no more. Revoked and expired keys only with `include_ended`.
+        """Return one page of keys, newest first, and the id after which the next page begins ("" after the last page).
+
+        The page has up to `size` keys and begins after the key with the id `after` ("" for the first page). Revoked and
+        expired keys are listed only with `include_ended`.
         """
         async with self._store.read() as session:
             query = select(ApiKey).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
@@ -177,7 +183,7 @@ class Keys:
         return keys[:size], keys[size - 1].key_id if len(keys) > size else ""
 
     async def list(self) -> list[Key]:
-        """Return all keys, including revoked ones, the oldest first."""
+        """Return all keys, including revoked ones, oldest first."""
         async with self._store.read() as session:
             return [
                 _key_of(row)
@@ -188,7 +194,7 @@ class Keys:
         return ApiKey.revoke_time.is_(None) & or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > self._now())
 
     async def get(self, reference: str) -> Key:
-        """Return the key with this id, name or shown prefix, in this order; a revoked one only if no other key matches.
+        """Return the key with this id, name or prefix, tried in this order; a revoked one only if no other key matches.
 
         Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
         """
@@ -196,7 +202,7 @@ class Keys:
             return _key_of(await _find(session, reference))
 
     async def revoke(self, reference: str) -> Key:
-        """Revoke a key, found as by `get`. Return it. Revoking it again has no effect."""
+        """Revoke the key that `get` finds by `reference`. Return it. Revoking it again has no effect."""
         async with self._store.write() as session:
             row = await _find(session, reference)
             if row.revoke_time is None:
@@ -204,7 +210,7 @@ class Keys:
         return _key_of(row)
 
     async def record_uses(self, times: Mapping[str, datetime]) -> None:
-        """Set the times of the last uses of keys, by their ids, unless another process has set later ones. Raises
+        """Store the times at which keys were last used, by key id, unless later times are stored. Raises
         SQLAlchemyError.
         """
         key, time = bindparam("used_key", type_=String()), bindparam("use_time", type_=UtcTime)
@@ -216,9 +222,10 @@ class Keys:
             await (await session.connection()).execute(statement, rows)
 
     async def by_hash(self, hashes: Collection[str]) -> dict[str, Key]:
-        """Return the keys with these secret hashes, including revoked and expired ones. Raises SQLAlchemyError.
+        """Return the keys whose secrets have these hashes, by hash, including revoked and expired keys. Raises
+        SQLAlchemyError.
 
-        Under the hash of a former secret the key expires with the overlap of its rotation.
+        By the hash of a former secret the key has the end of its rotation's overlap as its expiry.
         """
         has_hash = or_(ApiKey.secret_hash.in_(hashes), ApiKey.previous_secret_hash.in_(hashes))
         async with self._store.read() as session:
@@ -228,8 +235,10 @@ class Keys:
             return {digest: found[digest] for digest in hashes if digest in found}
 
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
-        """Return up to `size` keys that are neither revoked nor expired, by their secret hashes, in the order of their
-        ids after `after`; and the last id, "" if there are no more. Raises SQLAlchemyError.
+        """Return one page of valid keys by the hashes of their secrets, and the id after which the next page begins.
+
+        The page has up to `size` keys, ordered by id, after the id `after`; the returned id is "" after the last page.
+        Raises SQLAlchemyError.
         """
         query = select(ApiKey).where(self._is_live(), ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
         async with self._store.read() as session:
@@ -241,8 +250,10 @@ class Keys:
 
 
 def by_secret_hash(row: ApiKey) -> dict[str, Key]:
-    """Return the key by the hash of its secret and, during a rotation, by the hash of its former secret with the former
-    prefix and the end of the overlap.
+    """Return the key in a database row by the hash of its secret; during a rotation also by the hash of its former
+    secret.
+
+    In the latter case it has the prefix of the former secret, and expires at the end of the overlap.
     """
     key = _key_of(row)
     if row.previous_secret_hash is None or key.previous_expire_time is None:
@@ -253,8 +264,9 @@ def by_secret_hash(row: ApiKey) -> dict[str, Key]:
 
 
 def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
-    """Return a row for a key without limits, not yet in the store. The bootstrap key is an administrator's, and has
-    `show_route`.
+    """Return a database row for a new key without limits, which is not stored yet.
+
+    The bootstrap key gets the permissions of an administrator and `show_route`.
     """
     return ApiKey(
         key_id=f"key_{secrets.token_hex(8)}",
@@ -288,7 +300,7 @@ def _name_exists(name: str) -> UmgError:
 
 
 async def _find_live(session: AsyncSession, reference: str) -> ApiKey:
-    """Return the key, found as by `_find`. Raise UmgError(WRONG_STATE) if it is revoked."""
+    """Return the row of the key that `_find` finds. Raise UmgError(WRONG_STATE) if it is revoked."""
     row = await _find(session, reference)
     if row.revoke_time is not None:
         message = f"the key `{row.name}` was revoked, which is permanent; create another one"

@@ -1,4 +1,4 @@
-"""Queue of calls that wait for a lease from Redis: one command decides on all calls that wait."""
+"""Queue of calls that wait until Redis grants this process a share of a limit; one command serves all waiting calls."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class _Waiter(Generic[Outcome]):
-    """Call that waits for its outcome."""
+    """Call that waits in the queue, and its outcome once it is decided."""
 
     __slots__ = ("outcome", "since", "woken")
 
@@ -22,7 +22,9 @@ class _Waiter(Generic[Outcome]):
 
 
 class LeaseQueue(Generic[Outcome]):
-    """Calls that wait for a lease of one key. The one that has waited longest sends a command for all of them."""
+    """Queue of the calls of one API key that wait for Redis. The oldest call sends one command on behalf of all of
+    them.
+    """
 
     __slots__ = ("_waiting", "is_busy")
 
@@ -35,8 +37,10 @@ class LeaseQueue(Generic[Outcome]):
         return len(self._waiting)
 
     async def wait(self, decide: Callable[[], Awaitable[None]], give_back: Callable[[Outcome], None]) -> Outcome:
-        """Return the outcome of a call. `decide` sends a command, and sets outcomes by `settle`. `give_back` takes the
-        outcome of a call that was cancelled meanwhile.
+        """Wait for the outcome of a call, and return it.
+
+        `decide` sends the command for all waiting calls and sets their outcomes by `settle`. `give_back` receives the
+        outcome of a call that was cancelled in the meantime.
         """
         waiter = _Waiter[Outcome](asyncio.get_running_loop().time())
         self._waiting.append(waiter)
@@ -57,7 +61,9 @@ class LeaseQueue(Generic[Outcome]):
         return waiter.outcome
 
     async def send(self, command: Callable[[], Awaitable[Result]]) -> Result:
-        """Send a command while no other one is sent."""
+        """Send a command to Redis, marked as busy so that no other command of this queue is sent, and return its
+        result.
+        """
         self.is_busy = True
         try:
             return await command()
@@ -66,7 +72,7 @@ class LeaseQueue(Generic[Outcome]):
             self._wake_next()
 
     def settle(self, outcome: Outcome, count: int | None = None) -> int:
-        """Set the outcome of the calls that have waited longest: of `count`, or of all. Return their number."""
+        """Set the outcome of the `count` calls that have waited longest, or of all calls. Return their number."""
         settled = len(self._waiting) if count is None else min(count, len(self._waiting))
         for _ in range(settled):
             waiter = self._waiting.popleft()
@@ -75,7 +81,7 @@ class LeaseQueue(Generic[Outcome]):
         return settled
 
     def settle_late(self, outcome: Outcome, seconds: float) -> None:
-        """Set the outcome of the calls that have waited for `seconds`."""
+        """Set the outcome of the calls that have waited for at least `seconds`."""
         before = asyncio.get_running_loop().time() - seconds
         self.settle(outcome, sum(waiter.since <= before for waiter in self._waiting))
 

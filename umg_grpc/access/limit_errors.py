@@ -1,4 +1,4 @@
-"""Errors of calls beyond a limit of their key or model, or the budget of their key. Each names the limit."""
+"""Error messages for calls that exceed a limit of their API key or model, or the key's budget. Each names the limit."""
 
 import math
 from datetime import datetime
@@ -14,30 +14,38 @@ CONCURRENCY_RETRY_SECONDS = 1
 
 
 def requests_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
-    """Return the error of a call beyond the requests of a minute."""
+    """Return the error for a call that exceeds the requests per minute; `seconds`: time until a request is admitted
+    again.
+    """
     return _exceeded(limit_id, "requests_per_minute", limit, f"has made its {limit} requests of a minute", seconds)
 
 
 def tokens_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
-    """Return the error of a call beyond the tokens of a minute."""
+    """Return the error for a call that exceeds the tokens per minute; `seconds`: time until its tokens are
+    available.
+    """
     return _exceeded(limit_id, "tokens_per_minute", limit, f"has used its {limit} tokens of a minute", seconds)
 
 
 def concurrency_exceeded(limit_id: str, limit: int) -> UmgError:
-    """Return the error of a call beyond the concurrent requests. The time until another call ends is not known."""
+    """Return the error for a call that exceeds the concurrent requests. It has no retry time, since it is unknown when
+    another call ends.
+    """
     text = f"has its {limit} concurrent requests in flight"
     return _exceeded(limit_id, "concurrent_requests", limit, text, CONCURRENCY_RETRY_SECONDS)
 
 
 def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
-    """Return the error of a request that alone is longer than the tokens of a minute: no later attempt succeeds."""
+    """Return the error for a request that alone has more tokens than the limit of a minute, so that no retry can
+    succeed.
+    """
     maximum = f"the {limit} of {subject_of(limit_id)} in a minute"
     message = f"this request has about {tokens} tokens, more than {maximum}; shorten it"
     return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
 
 
 def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset: datetime | None) -> UmgError:
-    """Return the error of a call for which the rest of the budget does not suffice. Amounts in micro-credits."""
+    """Return the error for a call that the rest of the budget cannot pay. Amounts are in micro-credits."""
     amounts = {"budget": budget, "spent": balance.spent, "held": balance.held, "needed": need}
     texts = {name: credits_text(amount) for name, amount in amounts.items()}
     message = (

@@ -1,4 +1,4 @@
-"""Subjects that limits apply to: a key, or a model (for all keys together)."""
+"""Subjects of limits: an API key, or a model for the calls of all keys together."""
 
 from typing import Protocol
 
@@ -8,11 +8,11 @@ MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those o
 
 
 class Limited(Protocol):
-    """Subject of limits, a key or a model, with its limits; None is unlimited."""
+    """Interface of a subject of limits, an API key or a model. A limit of None is unlimited."""
 
     @property
     def limit_id(self) -> str:
-        """Unique id of the subject."""
+        """Unique id under which the calls of the key or model are counted."""
 
     @property
     def requests_per_minute(self) -> int | None:
@@ -28,7 +28,7 @@ class Limited(Protocol):
 
 
 class LimitedModel:
-    """Limits of a model, which all keys share."""
+    """Model with limits, which the calls of all keys share."""
 
     __slots__ = ("concurrent_requests", "limit_id", "requests_per_minute", "tokens_per_minute")
 
@@ -40,5 +40,5 @@ class LimitedModel:
 
 
 def subject_of(limit_id: str) -> str:
-    """Return the subject of a limit in an error message."""
+    """Return the name of the subject of a limit for error messages: the model, or "this API key"."""
     return f"the model `{limit_id.removeprefix(MODEL_PREFIX)}`" if limit_id.startswith(MODEL_PREFIX) else "this API key"

@@ -1,4 +1,4 @@
-"""Secret that signs the links to result files and the notifications to callers."""
+"""Secret with which the gateway signs links to result files and notifications to callers."""
 
 import secrets
 from pathlib import Path
@@ -10,7 +10,7 @@ SECRET_BYTES = 32
 
 
 def link_secret(configured: str | None, data: Path) -> str:
-    """Return the secret of the config, else the secret in the data directory, which is created if missing. Raise
+    """Return the secret in the config or else the one in the data directory, which is created if missing. Raise
     OSError.
     """
     if configured is not None:

@@ -1,4 +1,4 @@
-"""Refusal of limits that each worker would count for itself: several worker processes without a common Redis."""
+"""Checks that reject limits where several worker processes run without a common Redis, since each would count alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,7 +19,7 @@ logger = LazyLogger(__name__)
 
 
 def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
-    """Raise UmgError(INVALID_FIELD) if a live key or a model has a limit."""
+    """Raise UmgError(INVALID_FIELD) if several workers start and a valid key or a model has a limit."""
     limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
     _check(
         limited + _limited(models), f"--workers {workers}: these have limits, which each worker would count for itself"
@@ -27,19 +27,21 @@ def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: i
 
 
 def check_models(models: Mapping[str, ModelInfo]) -> None:
-    """Raise UmgError(INVALID_FIELD) if a model has a limit."""
+    """Raise UmgError(INVALID_FIELD) if a model has a limit that each worker would count alone."""
     _check(_limited(models), "these have limits, which each worker would count for itself")
 
 
 def check_key(fields: KeyFields) -> None:
-    """Raise UmgError(WRONG_STATE) if a limit of a key is set."""
+    """Raise UmgError(WRONG_STATE) if a change sets a limit of a key that each worker would count alone."""
     if any(fields.get(name) is not None for name in FIELDS):
         message = f"this gateway has several workers without Redis, and each would count a limit for itself: {REMEDY}"
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="workers")
 
 
 class LimitedKeys:
-    """Logger of the keys with limits that appear in the database after the start: one warning for each key."""
+    """Logger of keys that got limits after the start, when they cannot be rejected any more: one warning for each
+    key.
+    """
 
     def __init__(self) -> None:
         self._logged = set[str]()

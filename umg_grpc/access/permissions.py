@@ -1,4 +1,4 @@
-"""Operations that a key may be restricted to, and the methods of the schema that belong to each."""
+"""Permissions of API keys: the operations that a key may be restricted to, and the RPCs that belong to each."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -39,15 +39,15 @@ _METHODS: Mapping[str, frozenset[str] | None] = {
 
 
 def required_scopes(method: str) -> frozenset[str] | None:
-    """Return the scopes that permit calls of `/umg.v1.Service/Method`; a key needs one of them. None for a method that
-    neither needs nor checks a key, since its request has a signature.
+    """Return the permissions that allow a call of the RPC `/umg.v1.Service/Method`; a key needs one of them.
 
-    Raise KeyError for a service without a row, so that no service can be served without one.
+    None for an RPC that needs no key, since its request is signed. Raise KeyError for an unlisted service, so that no
+    service is served without a permission.
     """
     name = method.rpartition(".")[2]
     return _METHODS[name] if name in _METHODS else _SERVICES[name.partition("/")[0]]
 
 
 def model_operations(operations: frozenset[str]) -> "frozenset[pb.ModelOperation.ValueType]":
-    """Return the operations of models that a key may use. `operations`: those of `OPERATIONS` that the key permits."""
+    """Return the model operations that a key with these permissions may use. `operations`: names from `OPERATIONS`."""
     return frozenset(chain.from_iterable(OPERATIONS[name] for name in operations))

@@ -1,4 +1,4 @@
-"""Rate limits: requests per minute of each key or model."""
+"""Rate limits: requests per minute of each API key or model."""
 
 import time
 from collections import deque
@@ -16,14 +16,14 @@ from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 
 class RequestLimits:
-    """Limit of the requests per minute of each key or model, in this process or, with Redis, in all processes that
-    share it.
+    """Limiter of requests per minute of each key or model, in this process or, with Redis, in all processes that share
+    it.
 
-    The window slides: no span of 60 seconds has more requests than the limit, and `retry_after_seconds` is the time
-    until the next one is admitted. Rejected requests do not count.
+    The window slides: no span of 60 seconds has more requests than the limit. Rejected requests do not count, and the
+    error states the time until the next request is admitted.
 
-    A request is first checked by the process's own window, also with Redis: a rejection there needs no command to the
-    server, and while Redis is unavailable the window has the earlier requests of this process.
+    The counts of this process are checked first, also with Redis: a rejection by them needs no command, and they apply
+    alone while Redis is unavailable.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None) -> None:
@@ -34,11 +34,11 @@ class RequestLimits:
 
     @property
     def remembered(self) -> int:
-        """Number of keys and models in memory, which are those of the last two minutes."""
+        """Number of keys and models whose requests are in memory, those of the last two minutes."""
         return len(self._windows)
 
     async def admit(self, limited: Limited) -> None:
-        """Count a request. Raises UmgError(RATE_LIMITED)."""
+        """Count a request. Raises UmgError(RATE_LIMITED) if the limit is reached."""
         if limited.requests_per_minute is None:
             return
         limit = RateLimitItemPerMinute(limited.requests_per_minute)
@@ -56,12 +56,12 @@ class RequestLimits:
             raise requests_exceeded(limited.limit_id, limit.amount, seconds)
 
     async def aclose(self) -> None:
-        """Return the unused requests of this process within a bounded time."""
+        """Return the requests that this process has leased in Redis and not used, within a bounded time."""
         if self._shared is not None:
             await self._shared.aclose()
 
     def status(self, limited: Limited) -> LimitStatus | None:
-        """Return the state of the limit after its last request; None without a limit."""
+        """Return the remaining requests after the last request; None for a key or model without a limit."""
         if limited.requests_per_minute is None:
             return None
         limit = RateLimitItemPerMinute(limited.requests_per_minute)
@@ -73,7 +73,9 @@ class RequestLimits:
 
 
 class _Windows(MemoryStorage):
-    """The library's memory storage, with a given clock, and without the clean-up task that it starts at each hit."""
+    """Sliding windows of request times in memory: the storage class of the `limits` library, with a given clock and
+    without the clean-up task that it starts at each request.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
@@ -102,20 +104,20 @@ class _Windows(MemoryStorage):
         return (times[0] if times else now, len(times))
 
     def count(self, key: str, expiry: int) -> tuple[int, float]:
-        """Return the number of requests in the window, and the time of the newest one; the start of the window if it is
-        empty.
+        """Return the number of requests in the last `expiry` seconds, and the time of the newest one; without requests
+        the beginning of that span.
         """
         start = self._now() - expiry
         times = self._window(key, start)
         return len(times), times[-1] if times else start
 
     def take_back(self, key: str) -> None:
-        """Remove the newest request from the window."""
+        """Remove the newest request of a key from its window."""
         if times := self._windows.get(key):
             times.pop()
 
     def _window(self, key: str, start: float) -> deque[float]:
-        """Return the times of the requests after `start`, the oldest first."""
+        """Return the times of a key's requests after `start`, oldest first."""
         times = self._windows.get(key) or deque()
         while times and times[0] <= start:
             times.popleft()

@@ -10,7 +10,7 @@ BOOTSTRAP_FILE = "bootstrap.key"
 
 
 def create_secret_file(file: Path, secret: str) -> None:
-    """Create the file with the secret, unless it exists. Concurrent processes all find the same secret in it."""
+    """Write the secret to a new file, unless the file exists: concurrent processes all read the same secret from it."""
     if file.exists():
         return
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

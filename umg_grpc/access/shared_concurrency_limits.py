@@ -1,10 +1,12 @@
-"""Limits of concurrent requests that the replicas share in Redis: each process leases permits, which its calls use.
+"""Limits of concurrent requests across all gateway processes that share a Redis.
 
-The permits of all processes together never exceed the limit. A process keeps the permits of calls that ended for later
-ones, and leases some more than it needs, only while its calls follow each other quickly; it then synchronizes with
-Redis every half a second. Otherwise each call leases its own permit and returns it at the end. A call without a permit
-waits until all processes that keep unused permits have synchronized, and have returned these. For some seconds after
-that no process keeps any. So no call is refused while another process has an unused permit.
+Redis counts permits, one for each concurrent request. A process leases permits for its calls; all processes together
+never have more than the limit. While its calls follow each other quickly, a process keeps the permits of ended calls
+for later ones, leases some in advance, and synchronizes with Redis every half a second. Otherwise each call leases its
+own permit and returns it at its end.
+
+A call that gets no permit waits until all processes with unused permits have synchronized and returned them. For some
+seconds after that, no process keeps any. So no call is rejected while another process has an unused permit.
 """
 
 import asyncio
@@ -99,7 +101,7 @@ class _Reply(NamedTuple):
 
 @dataclass(slots=True)
 class _Key:
-    """State of one key in this process."""
+    """Calls and leased permits of one API key or model in this process."""
 
     limit: int
     running: int = 0
@@ -118,15 +120,17 @@ class _Key:
     queue: LeaseQueue[bool] = field(default_factory=LeaseQueue)
 
     def start(self, calls: int = 1) -> None:
-        """Count calls that begin."""
+        """Count calls that begin, for the number in flight and its peak."""
         self.running += calls
         self.calls += calls
         self.peak = max(self.peak, self.running)
 
 
 class SharedConcurrencyLimits:
-    """Concurrent requests of all keys over all processes that share a Redis, until `aclose`. The permits of a process
-    that was killed return after half a minute.
+    """Limiter of the concurrent requests of all keys and models across the processes that share a Redis, until
+    `aclose`.
+
+    The permits of a killed process return to Redis after half a minute.
     """
 
     def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
@@ -140,7 +144,9 @@ class SharedConcurrencyLimits:
         self._returns: Background | None = None
 
     async def acquire(self, key_id: str, limit: int) -> bool:
-        """Return whether a call is admitted, which `release` has to follow. While Redis is unavailable it is."""
+        """Take a permit for a call. Return whether there was one, which `release` must return; True while Redis is
+        unavailable.
+        """
         key = self._keys.get(key_id)
         if key is None:
             key = self._keys[key_id] = _Key(limit)
@@ -152,14 +158,14 @@ class SharedConcurrencyLimits:
         return await key.queue.wait(partial(self._decide, key_id, key), partial(self._give_back, key_id))
 
     def release(self, key_id: str) -> None:
-        """End a call that was admitted."""
+        """Return the permit of a call that ended."""
         key = self._keys[key_id]
         key.running -= 1
         if not key.keeps:
             self._check(key_id)
 
     async def synchronize(self) -> None:
-        """Return permits of calls that ended, and renew the leases of the others."""
+        """Send the permits in use of all due keys to Redis, which renews their leases and takes back unused permits."""
         keys, self._unchecked = self._unchecked, set()
         now = self._now()
         if now >= self._search_at:
@@ -176,7 +182,7 @@ class SharedConcurrencyLimits:
                 del self._keys[key_id]
 
     async def aclose(self) -> None:
-        """Return the permits of calls that ended within a bounded time."""
+        """Return the permits of ended calls to Redis within a bounded time."""
         for key in self._keys.values():
             key.keeps = False
         self._search_at = -math.inf
@@ -184,13 +190,13 @@ class SharedConcurrencyLimits:
             await self._returns.aclose(CLOSE_SECONDS)
 
     def _check(self, key_id: str) -> None:
-        """Check in the background whether a key has permits to return."""
+        """Schedule a check, in the background, whether a key has permits to return."""
         self._unchecked.add(key_id)
         if self._returns is not None:
             self._returns.wake()
 
     def _is_due(self, key: _Key, now: float) -> bool:
-        """Return whether Redis has to know the permits of a key that are in use."""
+        """Return whether the permits of a key should be synchronized with Redis now."""
         if key.keeps:
             return now >= key.synchronized_at + SYNCHRONIZE_SECONDS
         is_unused = not key.running and not key.held and key.synchronized_at > -math.inf
@@ -201,7 +207,7 @@ class SharedConcurrencyLimits:
             self.release(key_id)
 
     async def _decide(self, key_id: str, key: _Key) -> None:
-        """Admit or refuse the calls that wait, by one command."""
+        """Lease permits for the waiting calls of a key by one command, and admit or reject these calls."""
         key.start(key.queue.settle(True, max(0, key.held - key.running)))
         if not len(key.queue):
             return
@@ -227,7 +233,7 @@ class SharedConcurrencyLimits:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _return_unused(self, key_id: str, key: _Key) -> _Reply | None:
-        """Return unused permits, except as many as the calls since the last command needed."""
+        """Return the unused permits of a key to Redis, except as many as its recent calls needed."""
         keeps = key.keeps and key.calls > 1
         kept = max(0, key.peak - key.running) if keeps else 0
         return await key.queue.send(partial(self._send, key_id, key, need=0, kept=kept, keeps=keeps))
@@ -235,9 +241,9 @@ class SharedConcurrencyLimits:
     async def _send(
         self, key_id: str, key: _Key, *, need: int, more: int = 0, kept: int = 0, keeps: bool
     ) -> _Reply | None:
-        """Report the permits in use, and lease permits. Return None without an answer of Redis.
+        """Send the number of permits in use to Redis, and lease `need` permits for waiting calls and `more` in advance.
 
-        Until the answer no unused permit is used: the server has returned them.
+        Return None if Redis does not answer. No unused permit is used until then, since Redis takes them back.
         """
         if self._returns is None:
             self._returns = Background("return of permits", self.synchronize, every=SEARCH_SECONDS, at_end=True)

@@ -1,13 +1,13 @@
-"""Limits of requests per minute that the replicas share in Redis: each process leases slices of the requests.
+"""Limits of requests per minute across all gateway processes that share a Redis.
 
-Redis has the time of each admitted request, and the slices that processes lease. A slice counts as if all of it were
-used in its last moment, until its process reports the actual times, with its next command or when the slice expires.
-So the counted requests are at no time fewer than the admitted ones, and no span of a minute has more than the limit.
+Redis stores the time of each admitted request. A process whose calls follow each other quickly leases a slice, a number
+of requests that it may admit without further commands. Redis counts all of a slice as used in its last moment, until
+the process reports the actual times, with its next command or when the slice expires. So never fewer requests are
+counted than were admitted, and no span of a minute has more than the limit.
 
-A process leases a slice only if its calls follow each other within the time of a lease. A slice is at most a fiftieth
-of the limit, and at most a quarter of the requests that remain, so that near the limit each call has its own command.
-A call that the slices of other processes leave no place waits until these have expired, half a second at most. So no
-call is refused while another process has an unused request.
+A slice is at most a fiftieth of the limit and at most a quarter of the remaining requests, so that near the limit each
+call has its own command. A call that finds all remaining requests in slices of other processes waits until these
+expire, at most half a second. So no call is rejected while another process has an unused request.
 """
 
 import asyncio
@@ -140,7 +140,7 @@ class _Reply(NamedTuple):
 
 @dataclass(slots=True)
 class _Slice:
-    """Requests that this process may admit without a command."""
+    """Number of requests that this process may admit without a command to Redis, and the times of those admitted."""
 
     slice_id: str
     began_at: float
@@ -153,22 +153,22 @@ class _Slice:
     """Requests by their time on the server's clock, which is rounded up."""
 
     def is_current(self, now: float) -> bool:
-        """Return whether the slice has not expired."""
+        """Return whether the slice has not expired yet."""
         return now < self.began_at + LEASE_SECONDS
 
     def is_usable(self, now: float) -> bool:
-        """Return whether a request may be taken."""
+        """Return whether the slice can admit a request now."""
         return self.left > 0 and now < self.began_at + LEASE_SECONDS
 
     def take(self, now: float) -> None:
-        """Take a request. The command was executed after `began_at`: the computed time is not before the actual one."""
+        """Admit a request from the slice, and record its time on the clock of Redis, which is rounded up."""
         self.left -= 1
         elapsed = (now - self.began_at) * 1e6
         self.used[math.ceil((self.server_time + elapsed) / self.step) * self.step] += 1
 
 
 class _Refusal(NamedTuple):
-    """Refusal by Redis, which applies to later calls for a moment."""
+    """Rejection by Redis, which is repeated for later calls for a moment without a command."""
 
     until: float
     free_at: float
@@ -176,7 +176,7 @@ class _Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class _Key:
-    """State of one key in this process."""
+    """Slices and last rejection of one API key or model in this process."""
 
     limit: int
     slice: _Slice | None = None
@@ -192,15 +192,16 @@ class _Key:
     queue: LeaseQueue[float] = field(default_factory=LeaseQueue)
 
     def end_slice(self) -> None:
-        """End the slice, whose requests Redis receives with the next command."""
+        """End the current slice; the times of its requests are reported to Redis with the next command."""
         if self.slice is not None:
             self.taken = self.slice.used.total()
             self.ended.append(self.slice)
             self.slice = None
 
     def next_size(self, now: float) -> int:
-        """Return the size of the next slice: twice the size of the last slice if it was used up early, else the number
-        of requests taken from it; 0 after a pause.
+        """Return the size of the next slice; 0 if calls have become rare.
+
+        It is twice the last size if the last slice was used up early, otherwise the number of requests taken from it.
         """
         if now < self.leased_at + LEASE_SECONDS:
             return max(1, 2 * self.size)
@@ -208,7 +209,9 @@ class _Key:
 
 
 class SharedRequestLimits:
-    """Requests per minute of all keys over all processes that share a Redis, until `aclose`."""
+    """Limiter of the requests per minute of all keys and models across the processes that share a Redis, until
+    `aclose`.
+    """
 
     def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
         self._redis = redis
@@ -221,7 +224,7 @@ class SharedRequestLimits:
         self._reports: Background | None = None
 
     async def hit(self, key_id: str, limit: int) -> float:
-        """Count a request. Return 0 if it is admitted, otherwise the seconds until the next one is. Raises
+        """Count a request. Return 0 if it is admitted, otherwise the seconds until the next one will be. Raises
         RedisUnavailable.
         """
         now, key = self._now(), self._keys.get(key_id)
@@ -238,14 +241,16 @@ class SharedRequestLimits:
         return outcome
 
     def remaining(self, key_id: str, limit: int) -> int:
-        """Return the requests that remain, as of the last command of this process."""
+        """Return the requests left in the current minute, as Redis reported them with the last command of this
+        process.
+        """
         key = self._keys.get(key_id)
         if key is None or key.limit != limit:
             return limit
         return key.remaining + (key.slice.left if key.slice is not None else 0)
 
     async def report(self) -> None:
-        """Report the requests of the slices that have expired, which returns the rest of them."""
+        """Report the times of the requests in expired slices to Redis, which takes back their unused requests."""
         keys, self._unchecked = self._unchecked, set()
         now = self._now()
         if now >= self._search_at:
@@ -264,7 +269,7 @@ class SharedRequestLimits:
                 del self._keys[key_id]
 
     async def aclose(self) -> None:
-        """Report the requests of all slices within a bounded time."""
+        """Report the times of the requests in all slices to Redis within a bounded time."""
         for key in self._keys.values():
             key.end_slice()
         self._search_at = -math.inf
@@ -272,14 +277,14 @@ class SharedRequestLimits:
             await self._reports.aclose(CLOSE_SECONDS)
 
     def _changed_key(self, key_id: str, limit: int) -> _Key:
-        """Return the state of a key that is new or has another limit than before."""
+        """Create and return the state of a key or model that is new or whose limit has changed."""
         key = self._keys.setdefault(key_id, _Key(limit))
         key.limit, key.refusal, key.remaining = limit, None, limit
         key.end_slice()
         return key
 
     async def _decide(self, key_id: str, key: _Key) -> None:
-        """Admit or refuse the requests that wait, by one command."""
+        """Send one command for all waiting requests of a key, and admit or reject them."""
         now = self._now()
         while len(key.queue) and key.slice is not None and key.slice.is_usable(now):
             key.slice.take(now)
@@ -303,8 +308,8 @@ class SharedRequestLimits:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _lease(self, key_id: str, key: _Key, need: int) -> _Reply | None:
-        """Report the requests of the ended slices, and lease another slice if requests wait. Return None without an
-        answer of Redis.
+        """Report the ended slices of a key to Redis, and lease a new slice if `need` requests wait. Return None if
+        Redis does not answer.
         """
         key.end_slice()
         now = self._now()
@@ -343,7 +348,7 @@ class SharedRequestLimits:
         return _Reply(*await self._script([PREFIX + key_id], arguments))
 
     def _check(self, key_id: str) -> None:
-        """Check in the background whether a key has requests to report."""
+        """Schedule a check, in the background, whether a key has request times to report."""
         self._unchecked.add(key_id)
         if self._reports is None:
             self._reports = Background("report of requests", self.report, every=WINDOW_SECONDS, at_end=True)
@@ -351,7 +356,7 @@ class SharedRequestLimits:
 
 
 def _step(limit: int) -> int:
-    """Return the microseconds to whose multiples the times of requests are rounded up."""
+    """Return the resolution, in microseconds, to which request times are rounded up; coarse for large limits."""
     return 1 if limit <= EXACT_REQUESTS else COARSE_STEP
 
 

@@ -1,4 +1,6 @@
-"""Token limits that the replicas share in Redis: each process leases slices of the tokens of a minute."""
+"""Limits of tokens per minute across all gateway processes that share a Redis, which leases slices of the tokens to
+each.
+"""
 
 import asyncio
 import time
@@ -79,7 +81,7 @@ class _Lease(NamedTuple):
 
 @dataclass(slots=True)
 class _Key:
-    """Slice of one key, and the corrections that Redis has not received yet."""
+    """Leased tokens of one API key or model in this process, and the corrections that were not sent to Redis yet."""
 
     limit: int
     second: int = 0
@@ -90,18 +92,18 @@ class _Key:
     leasing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def return_slice(self) -> None:
-        """Give the unused tokens of the slice back, with the next command."""
+        """Mark the unused leased tokens for return; the next command to Redis returns them."""
         if self.left:
             self.corrections[self.second] -= self.left
             self.left = 0
 
 
 class SharedTokenLimits:
-    """Tokens per minute of all keys over all processes that share a Redis, until `aclose`.
+    """Limiter of the tokens per minute of all keys and models across the processes that share a Redis, until `aclose`.
 
-    A call takes its tokens from the slice of this process; only a process without enough of them calls Redis. The
-    unused tokens of a slice, and the corrections of calls that ended, are returned within seconds in the background.
-    The sum of all leases never exceeds the limit in a minute.
+    A call takes its tokens from the lease of this process; Redis is called only if that does not suffice. Unused
+    tokens, and corrections of the estimates of ended calls, are returned within seconds in the background. The leases
+    of a minute never exceed the limit.
     """
 
     def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
@@ -112,8 +114,9 @@ class SharedTokenLimits:
         self._returns: Background | None = None
 
     async def take(self, key_id: str, limit: int, tokens: int) -> int | None:
-        """Take tokens of a key. Return the second in which they count; None while Redis is unavailable. Raise
-        UmgError(RATE_LIMITED).
+        """Take the estimated tokens of a call. Return the second in which they are counted, for `correct`.
+
+        None while Redis is unavailable. Raise UmgError(RATE_LIMITED).
         """
         key = self._keys.get(key_id)
         if key is None:
@@ -132,17 +135,19 @@ class SharedTokenLimits:
         return key.second
 
     def correct(self, key_id: str, second: int, difference: int) -> None:
-        """Add the difference between the actual and the reserved tokens of a call."""
+        """Add the difference between the actual and the estimated tokens of a call to the second in which it was
+        counted.
+        """
         if difference:
             self._keys.setdefault(key_id, _Key(0)).corrections[second] += difference
 
     def remaining(self, key_id: str, limit: int) -> int:
-        """Return the tokens that this process could use, as of its last lease."""
+        """Return the tokens that this process could still take, as of its last lease."""
         key = self._keys.get(key_id)
         return limit if key is None or not key.limit else key.left + key.unleased
 
     async def return_unused(self) -> None:
-        """Return the slices that have expired, and all corrections."""
+        """Return expired leases and all corrections to Redis."""
         now = self._now()
         for key_id, key in [*self._keys.items()]:
             if key.leasing.locked():
@@ -158,7 +163,7 @@ class SharedTokenLimits:
                 del self._keys[key_id]
 
     async def aclose(self) -> None:
-        """Return all tokens within a bounded time."""
+        """Return all leased tokens and corrections to Redis within a bounded time."""
         for key in self._keys.values():
             key.expires_at = 0.0
         if self._returns is not None:
@@ -180,7 +185,7 @@ class SharedTokenLimits:
         key.second, key.left, key.expires_at = lease.second, lease.granted, expires_at
 
     async def _call(self, key_id: str, key: _Key, need: int, size: int) -> _Lease:
-        """Send the corrections of a key, and lease tokens."""
+        """Send the corrections of a key to Redis, and lease `size` tokens, or at least `need`."""
         sent, key.corrections = key.corrections, defaultdict(int)
         arguments = [key.limit, need, size, COUNTED_SECONDS, *(each for pair in sent.items() for each in pair)]
         return await self._redis.run(lambda client: self._run_script(client, key_id, arguments))

@@ -1,4 +1,4 @@
-"""Token limits: tokens per minute of each caller in this process."""
+"""Limits of tokens per minute for each API key or model, counted in this process."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 @dataclass(slots=True)
 class TokenReservation:
-    """Tokens of one call in the window of its key: an estimate, replaced by the actual number once it is known."""
+    """Tokens that are counted for one call: an estimate, which is replaced by the actual number once it is known."""
 
     time: float
     tokens: int
 
 
 class _Window:
-    """Reservations of one key, the oldest first, and the sum of their tokens."""
+    """Tokens of one key or model in the last 60 seconds: the reservations, oldest first, and their sum."""
 
     __slots__ = ("reservations", "total")
 
@@ -36,7 +36,7 @@ class _Window:
             self.total -= self.reservations.popleft().tokens
 
     def seconds_until(self, room: int, now: float) -> float:
-        """Return the seconds until the sum is at most `room`."""
+        """Return the seconds until enough reservations expire for the sum to be at most `room`."""
         left = self.total
         for reservation in self.reservations:
             left -= reservation.tokens
@@ -46,8 +46,8 @@ class _Window:
 
 
 class TokenWindows:
-    """Windows of all callers. Each slides: in any 60 seconds, the estimates of the calls that were admitted and the
-    corrections known at that time do not exceed the limit. Nothing runs in the background.
+    """Sliding windows of all keys and models: in any 60 seconds, the admitted estimates and the corrections known at
+    that time do not exceed the limit.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -56,11 +56,13 @@ class TokenWindows:
         self._clean_up_at = 0.0
 
     def __len__(self) -> int:
-        """Return the number of callers in memory, which are those of the last two minutes."""
+        """Return the number of keys and models in memory, those of the last two minutes."""
         return len(self._windows)
 
     def reserve(self, key_id: str, limit: int, tokens: int) -> TokenReservation:
-        """Reserve tokens in the window of a key. Raise UmgError(RATE_LIMITED)."""
+        """Count the estimated tokens of a call against the limit. Return the reservation. Raise
+        UmgError(RATE_LIMITED).
+        """
         now = self._now()
         if now >= self._clean_up_at:
             self._clean_up(now)
@@ -71,8 +73,10 @@ class TokenWindows:
         return window.add(now, tokens)
 
     def correct(self, key_id: str, reservation: TokenReservation, tokens: int) -> None:
-        """Replace the estimate of a call by its actual tokens. Of a call that lasted longer than the window, which no
-        longer has the estimate, the tokens above it are counted now.
+        """Replace the estimated tokens of a reservation by the actual number.
+
+        If its call lasted longer than the window, so that the estimate has expired, only the tokens above it are
+        counted, now.
         """
         now, difference = self._now(), tokens - reservation.tokens
         if reservation.time > now - WINDOW_SECONDS:
@@ -82,7 +86,7 @@ class TokenWindows:
             self._window(key_id).add(now, difference)
 
     def status(self, key_id: str, limit: int) -> LimitStatus:
-        """Return the limit of a key, its remaining tokens, and the time until all are available again."""
+        """Return the limit, the remaining tokens, and the time until all of them are available again."""
         now, window = self._now(), self._windows.get(key_id)
         if window is None:
             return LimitStatus(limit, limit, 0.0)
@@ -98,7 +102,7 @@ class TokenWindows:
         return window
 
     def _clean_up(self, now: float) -> None:
-        """Forget the callers without reservations in their windows."""
+        """Forget the keys and models without tokens in their windows."""
         self._clean_up_at = now + WINDOW_SECONDS
         for key_id, window in [*self._windows.items()]:
             window.remove_expired(now)

@@ -1,7 +1,7 @@
-"""Usage log: records of calls, written to a local file at once and to the database in the background.
+"""Usage log: one record of each call, written to a local file at once and to the database in the background.
 
-A record passes through three places: a slot of the file of open records, which is mapped into memory; the journal, to
-which it is appended with other records by one system call; and the database. Each keeps it until the next one has it.
+A record passes through three places, each of which keeps it until the next one has it: a memory-mapped file of the
+calls in flight; a journal file, to which several records are appended by one system call; and the database.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ RETURN_SECONDS = 5.0  # between two searches for leases of processes that have e
 
 
 class UsageLog:
-    """Usage records of a process, from `start` to `aclose`.
+    """Writer of the usage records of a process, from `start` to `aclose`.
 
-    A record outlives this process as soon as `add` returns, which waits for neither the database nor the disk. Records
-    that the database did not take, also those of a killed process, are written by any process with the same data
-    directory.
+    A record survives the end of this process as soon as `add` returns, which waits for neither the database nor the
+    disk. Records that did not reach the database, also those of a killed process, are written later by any process with
+    the same data directory.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class UsageLog:
         now: Callable[[], datetime],
         count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
     ) -> None:
-        """Open the journal. Raise OSError if the directory cannot be written. `count_lost`: see `Journal`."""
+        """Open the journal file. Raise OSError if its directory cannot be written. `count_lost`: see `Journal`."""
         self._prefix = secrets.token_hex(8)
         try:
             self._processes = ProcessLocks(data / USAGE_DIRECTORY, self._prefix)
@@ -76,13 +76,15 @@ class UsageLog:
         self._sweeper: Background | None = None
 
     def start(self) -> None:
-        """Start to write the records to the database, first those of processes that have ended."""
+        """Start to write the records to the database in the background, first those of processes that have ended."""
         self._writer = Background("writing usage records", self._write, every=WRITE_SECONDS, at_end=True)
         self._sweeper = Background("sweeping usage records", self._sweep, every=SWEEP_SECONDS)
         self._writer.wake()
 
     async def aclose(self) -> None:
-        """Write the waiting records within a bounded time; the next start writes the rest."""
+        """Write the remaining records to the database within a bounded time, and stop; the next start writes the
+        rest.
+        """
         writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
         for background in (sweeper, writer):
             if background is not None:
@@ -98,24 +100,25 @@ class UsageLog:
 
     @property
     def waiting_writes(self) -> int:
-        """Number of records that the database does not have, while a write runs or after one has failed; else 0: the
-        records since the last write are not late.
+        """Number of records that are late for the database: counted while a write runs or after one failed, otherwise
+        0.
         """
         return len(self._completed) + self._journal.waiting_records if self._late else 0
 
     def open(self, record: UsageRecord) -> int:
-        """Keep the record of a call in flight, which is charged if this process is killed before `add`. Return the slot
-        for `add`.
+        """Store the record of a call that begins, so that the call is charged if this process is killed.
+
+        Return the slot of the record in the file of calls in flight, for `add` or `discard`.
         """
         return self._open.add(self._encoder.encode(record))
 
     def discard(self, slot: int) -> None:
-        """Delete the record of a call that is in flight no more."""
+        """Delete the stored record of a call that ends without a usage record."""
         self._open.delete(slot)
 
     def add(self, record: UsageRecord, slot: int) -> None:
-        """Keep the record of a completed call, whose cost is charged to the budget of its key, and delete the one in
-        the slot, which has the same id.
+        """Store the record of a completed call, which replaces the one in `slot` and is charged to the budget of its
+        key.
         """
         encoded = self._encoder.encode(record)
         if (completed := self._open.add(encoded)) == NO_SLOT:
@@ -127,7 +130,7 @@ class UsageLog:
             self._append_completed()
 
     def _append_completed(self) -> None:
-        """Move the records of completed calls from their slots to the journal."""
+        """Append the records of completed calls to the journal, and free their slots."""
         if completed := self._completed:
             self._completed = []
             self._journal.append(*(record for record, _ in completed))
