@@ -1,1 +1,1 @@
-"""The gateway's service: one gRPC schema in front of every provider."""
+"""gRPC services of the gateway, which call any provider by one protobuf schema, `umg.v1`."""

@@ -1,26 +1,28 @@
-"""Memory of the answers of one call, which is released once the answer was written to the caller."""
+"""Memory that the large answers of one call occupy, released once the answer was written to the caller."""
 
 from contextvars import ContextVar
 from typing import Protocol
 
 
 class MemoryOwner(Protocol):
-    """Budget that granted the memory of a call."""
+    """Interface of the memory budget that a call holds bytes of."""
 
     def release(self, memory: "CallMemory") -> None:
-        """Take back all the memory of the call."""
+        """Free all memory that the call holds in this budget."""
         ...
 
 
 class CallMemory:
-    """Bytes that a call holds of a budget, from its first large answer until `release`."""
+    """Number of bytes that one call holds of a memory budget, from its first large answer until `release`."""
 
     held: int = 0
     owner: MemoryOwner | None = None
     """Budget that granted the bytes; None while there are none."""
 
     def release(self) -> None:
-        """Give all bytes back. Called by the writer of the answer at the end of the call, however it ends."""
+        """Free all memory of the call. The writer of the answer calls this at the end of the call, also after a
+        failure.
+        """
         if self.owner is not None:
             self.owner.release(self)
 

@@ -1,4 +1,4 @@
-"""Factory of the channels of a config, with an upstream for each operation that a channel serves."""
+"""Factory of channels: builds, from the config, the clients by which each channel calls its provider."""
 
 import ssl
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ LOCAL_START_SECONDS = 10.0  # time that a call waits for the local model to star
 
 
 class LocalEndpoint(Protocol):
-    """Address of one process of the local model's server."""
+    """Interface of an address at which the server of the local text model can be called."""
 
     @property
     def base_url(self) -> str: ...
@@ -61,23 +61,27 @@ class LocalEndpoint(Protocol):
 
 
 class LocalSource(Protocol):
-    """Source of the address of the local model."""
+    """Source of the address at which the local text model's server currently runs."""
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
-        """Wait until the local model can be called, and return its address; `after`: address whose connection broke, so
-        that another one is awaited. Raise UmgError(UNAVAILABLE) after `seconds`.
+        """Wait until the local model can be called, and return its address.
+
+        `after`: address whose connection broke, so that another one is awaited. Raise UmgError(UNAVAILABLE) after
+        `seconds`.
         """
         ...
 
 
 class ChannelFactory:
-    """Factory of the channels of a config."""
+    """Factory of the channels of a config: one client for each operation of a channel (texts, embeddings, images and
+    others).
+    """
 
     def __init__(
         self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, budget: AnswerBudget, fetcher: Fetcher
     ) -> None:
-        """Create a factory; `local` is None without a local text model. `budget`: memory of large answers; `fetcher`:
-        for URLs of callers.
+        """Create a factory. `local`: None without a local text model; `budget`: memory budget of large answers;
+        `fetcher`: client that downloads URLs of callers.
         """
         self._client = client
         self._engine = engine
@@ -86,7 +90,9 @@ class ChannelFactory:
         self._fetcher = fetcher
 
     def channels(self, config: Config) -> Channels:
-        """Build the channels and their router. Raise OSError if a file of the config cannot be read."""
+        """Build all channels of a config, and the router that selects among them. Raise OSError if a file that the
+        config names cannot be read.
+        """
         channels = Channels(Router(config))
         for channel in config.channels:
             if "local" in channel.protocols:
@@ -155,8 +161,9 @@ class ChannelFactory:
             channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher)
 
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None) -> list[Endpoint]:
-        """Return an endpoint for each key of the channel. Each format sends the key in its own way unless the config
-        sets `auth`.
+        """Return one endpoint (address and credentials) for each key of the channel.
+
+        Each format sends the key in its own header unless the config sets `auth`.
         """
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
@@ -179,7 +186,7 @@ class ChannelFactory:
 
 
 def _default_dimensions(channel: Channel, config: Config) -> dict[str, int]:
-    """Return upstream model id -> default vector length, for the models whose length is in the config."""
+    """Return the default vector length by upstream model id, for models whose length the config states."""
     infos = {model.upstream: config.models.get(model.id) for model in channel.models}
     return {
         model: length
@@ -194,13 +201,13 @@ def _deadlines(channel: Channel) -> Deadlines:
 
 
 def image_deadlines(channel: Channel) -> Deadlines:
-    """Return the deadlines of image calls."""
+    """Return the time limits of a channel's image calls."""
     timeout = channel.timeout
     return Deadlines(timeout.connect, timeout.images, timeout.images, timeout.images)
 
 
 def _local_endpoint(local: LocalSource) -> EndpointSource:
-    """Return an endpoint source that waits for the local model to restart after a connection to it broke."""
+    """Return a function that returns the local model's address; after a broken connection it waits for a restart."""
 
     async def endpoint(broken: Endpoint | None) -> Endpoint:
         known = await local.wait_ready(LOCAL_START_SECONDS)
@@ -213,7 +220,7 @@ def _local_endpoint(local: LocalSource) -> EndpointSource:
 
 
 def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAuth, key: str) -> Endpoint:
-    """Return the endpoint of the channel with one of its keys, which is sent as it is."""
+    """Return the channel's address with one of its keys, which is sent unchanged in a header or in the query."""
     base_url, headers, query = channel.base_url, channel.headers, channel.query
     if not channel.has_explicit_auth:
         return Endpoint(base_url, headers, key, query=query)
@@ -231,12 +238,12 @@ def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAu
 
 
 def _signed(channel: Channel, key: str, signer: Signer) -> Endpoint:
-    """Return the endpoint of the channel with one of its keys, which is never sent."""
+    """Return the channel's address with one of its keys, which is never sent: it signs each request or gets a token."""
     return Endpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer, query=channel.query)
 
 
 def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signer:
-    """Return the signer of one access key, by the scheme of the vendor."""
+    """Return the object that signs requests with an access key, by the signature scheme of the vendor."""
     region, service = signature_scope(auth, channel.base_url) or ("", "")  # the config has checked it
     if auth.scheme == "volcengine":
         return AccessKeySigner(*_pair(key), region=region, service=service)
@@ -245,6 +252,6 @@ def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signe
 
 
 def _pair(key: str) -> tuple[str, str]:
-    """Return the access key and its secret."""
+    """Split a configured key `ID:SECRET` into the access key id and its secret."""
     access_key, _, secret = key.partition(":")
     return access_key, secret

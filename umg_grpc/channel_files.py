@@ -1,4 +1,7 @@
-"""Files and programs that channels name in a config, read without the modules that call providers."""
+"""Checks and reads of the files and programs that channels of a config name: certificates, service accounts, commands.
+
+They need none of the modules that call providers, so that commands can use them quickly.
+"""
 
 import ssl
 from typing import TYPE_CHECKING
@@ -10,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_files(channel: Channel) -> None:
-    """Read the files of a channel. Raise OSError if one cannot be used."""
+    """Check that the files and programs of a channel can be used. Raise OSError if one cannot."""
     tls_context(channel)
     if isinstance(channel.auth, ServiceAccountAuth):
         service_account(channel, channel.auth.file)

@@ -1,8 +1,8 @@
-"""Documented properties of models by their ids, independent of the provider: the models of the text, image and video
-documents, and the models that run here.
+"""Catalogue of documented models: their operations, limits and capabilities by model id, independent of the provider.
 
-The operator's settings of a model have precedence. Not shown: the maximum prompt of the simulated text models; the
-values here allow the 2 MB that coding agents send.
+It has the models of the text, image and video documents, and the models that run on this machine. Settings of the
+operator have precedence. The documents do not state the longest prompts of the simulated text models; the values here
+allow the 2 MB that coding agents send.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ def _text(
     images: bool = False,
     plain: bool = False,
 ) -> pb.Model:
-    """Return a text model. `images`: it also generates images; `plain`: text input and output only, without other
-    capabilities.
+    """Return the description of a text model. `images`: it also generates images; `plain`: it has text input and output
+    only, and no other capabilities.
     """
     capabilities = pb.ModelCapabilities(output_modalities=["text"])
     if not plain:
@@ -82,7 +82,7 @@ def _rerank(model: str, *, context: int) -> pb.Model:
 
 
 def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
-    """Return an image model. Not shown: the maximum length of a prompt."""
+    """Return the description of an image model. The documents do not state the longest prompt."""
     inputs = ["image"] if pb.MODEL_OPERATION_EDIT_IMAGE in operations else []
     return pb.Model(
         id=model,
@@ -92,7 +92,7 @@ def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
 
 
 def _video(model: str, *inputs: str, remix: bool = False) -> pb.Model:
-    """Return a video model with the kinds of its input besides text."""
+    """Return the description of a video model; `inputs` are the kinds of input that it accepts besides text."""
     operations = [pb.MODEL_OPERATION_CREATE_VIDEO, *([pb.MODEL_OPERATION_REMIX_VIDEO] if remix else [])]
     capabilities = pb.ModelCapabilities(input_modalities=inputs, output_modalities=["video"])
     return pb.Model(id=model, operations=operations, capabilities=capabilities)
@@ -169,5 +169,8 @@ CATALOGUE: Mapping[str, pb.Model] = {
 
 
 def describe(*ids: str) -> pb.Model | None:
-    """Return the description of the first id in the catalogue, None if none is in it. The caller must not change it."""
+    """Return the description of the first of these model ids that the catalogue has; None if it has none of them.
+
+    The returned message is shared: the caller must not change it.
+    """
     return next((CATALOGUE[model] for model in ids if model in CATALOGUE), None)

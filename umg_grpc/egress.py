@@ -1,7 +1,7 @@
-"""Rules for URLs that callers name and the gateway itself calls: the hosts, addresses and ports that it connects to.
+"""Egress rules: the hosts, addresses and ports that the gateway may connect to for a URL that a caller sends.
 
 A URL is parsed strictly and once; `Target.url` is built from the checked parts, so that no other parser can find
-another host in it. Pure: `umg_grpc/upstream/guarded_fetch.py` looks names up and connects.
+another host in it. Nothing here does I/O: `umg_grpc/upstream/guarded_fetch.py` resolves names and connects.
 """
 
 import re
@@ -82,7 +82,9 @@ NOT_PUBLIC = "names a host that is not on the public internet"
 
 @dataclass(frozen=True)
 class AllowedPlace:
-    """Host or network that the operator exempts from the rules of addresses, ports and schemes."""
+    """Entry of the operator's allow list: a host or network that is exempt from the rules of addresses, ports and
+    schemes.
+    """
 
     host: str = ""
     """Host; with a leading dot all hosts below a domain. Empty for a network."""
@@ -91,18 +93,18 @@ class AllowedPlace:
     """The only exempt port; None exempts all ports."""
 
     def has_host(self, host: str, port: int) -> bool:
-        """Return whether the place is this host, or a domain above it."""
+        """Return whether the entry permits the host at this port, by its name or by a domain that contains it."""
         is_same = host.endswith(self.host) if self.host.startswith(".") else host == self.host
         return bool(self.host) and is_same and self.port in {None, port}
 
     def has_address(self, address: IpAddress, port: int) -> bool:
-        """Return whether the place is a network that contains the address."""
+        """Return whether the entry permits the address at this port, as a part of its network."""
         return self.network is not None and address in self.network and self.port in {None, port}
 
 
 @dataclass(frozen=True)
 class EgressRules:
-    """Rules and limits of the operator for URLs that callers name."""
+    """Operator's rules for URLs that callers send: the allow list, permitted schemes, and size and time limits."""
 
     allow: tuple[AllowedPlace, ...] = ()
     """Places that are exempt from the rules of addresses, ports and schemes."""
@@ -116,7 +118,9 @@ class EgressRules:
 
 @dataclass(frozen=True)
 class Target:
-    """Checked URL. Its addresses have to be checked by `check_addresses` before a connection is made."""
+    """Parsed and checked URL. After its name is resolved, `check_addresses` must check the addresses before a
+    connection.
+    """
 
     url: str
     """The URL, from the checked parts, without a fragment."""
@@ -134,8 +138,9 @@ class Target:
 
 
 def parse_place(text: str) -> AllowedPlace:
-    """Return the place of an entry of the allow list: `host`, `*.domain`, an address or a network, each optionally with
-    `:port`; IPv6 with a port in brackets. Raise ValueError.
+    """Parse an entry of the allow list: `host`, `*.domain`, an address or a network, each optionally with `:port`.
+
+    An IPv6 address with a port is in brackets. Raise ValueError.
     """
     match = PLACE.fullmatch(text.strip().lower())
     if match is None:  # an IPv6 address or network without brackets
@@ -154,8 +159,9 @@ def parse_place(text: str) -> AllowedPlace:
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
-    """Return the target of a URL. `field`: path of the caller's field that has the URL, None for a URL in a provider's
-    answer. Raise the error of `refused`.
+    """Parse and check a URL. Raise the error of `refused` if the rules forbid it.
+
+    `field`: path of the caller's field that contains the URL; None for a URL in a provider's answer.
     """
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(field, f"is longer than {MAX_URL_CHARACTERS} characters")
@@ -190,12 +196,14 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
 
 
 def _may_exempt(network: AllowedPlace, address: IpAddress | None, port: int) -> bool:
-    """Return whether a network exempts the host: of a name, this is known only when it is looked up."""
+    """Return whether an allowed network may exempt the host; for a name this is certain only after its resolution."""
     return network.port in {None, port} if address is None else network.has_address(address, port)
 
 
 def check_addresses(target: Target, addresses: "list[IpAddress]", rules: EgressRules, field: str | None) -> None:
-    """Check all addresses of a target. Raise the error of `refused`, whose cause, for the log, has the address."""
+    """Check all resolved addresses of a target. Raise the error of `refused`; its cause, for the log, has the
+    address.
+    """
     if target.is_exempt:
         return
     for address in addresses:
@@ -208,7 +216,9 @@ def check_addresses(target: Target, addresses: "list[IpAddress]", rules: EgressR
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether an address belongs to a host on the public internet, and stands for no other one (as in NAT64)."""
+    """Return whether an address is on the public internet, and does not embed another address, as NAT64 addresses
+    do.
+    """
     if isinstance(address, IPv4Address):
         return not any(address in network for network in REFUSED_V4)
     is_isatap = (int(address) >> 32) & 0xFFFFFFFF in ISATAP
@@ -216,14 +226,16 @@ def is_public(address: IpAddress) -> bool:
 
 
 class UrlRefusedError(UmgError):
-    """Refusal of a URL by the rules."""
+    """Error for a URL that the egress rules forbid."""
 
     why = ""
     """Statement about the URL, for messages: "has no valid host"."""
 
 
 def refused(field: str | None, why: str) -> UrlRefusedError:
-    """Return the error of a URL that the gateway does not call: INVALID_FIELD, or UPSTREAM_FAILED for a provider's."""
+    """Return the error for a URL that the gateway does not call: INVALID_FIELD for the caller's field, or
+    UPSTREAM_FAILED for a URL in a provider's answer (`field` is None).
+    """
     if field is None:
         error = UrlRefusedError(
             pb.ERROR_REASON_UPSTREAM_FAILED, f"the provider's result could not be fetched: its URL {why}"
@@ -236,7 +248,9 @@ def refused(field: str | None, why: str) -> UrlRefusedError:
 
 
 def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None, int | None]:
-    """Return the host in its usual form, the address that it is, and the port, as far as the authority has them."""
+    """Return the normalized host of a URL's authority, the address that it is (None for a name), and the port if
+    stated.
+    """
     if "@" in authority:
         raise refused(field, "has a user name or a password, which is not sent; leave it out")
     v6 = IPV6_AUTHORITY.fullmatch(authority)
@@ -262,7 +276,7 @@ def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None
 
 
 def _ascii_host(host: str) -> str:
-    """Return the host in lower case, in ASCII (IDNA). Raise ValueError if it is no host name."""
+    """Return the host name in lower case and ASCII (IDNA). Raise ValueError for an invalid host name."""
     if not host.isascii():
         from yarl import URL  # here: few hosts need it, and each command on a database imports this module
 
@@ -274,7 +288,7 @@ def _ascii_host(host: str) -> str:
 
 
 def _objection(scheme: str, host: str, port: int, address: IpAddress | None, rules: EgressRules) -> str:
-    """Return the reason why the target must not be called at a public address; empty if there is none."""
+    """Return the reason why the URL must not be called at a public address; "" if it may."""
     if scheme == "http" and not rules.http:
         return "has the scheme http; use https"
     if port != PORTS[scheme]:

@@ -1,4 +1,4 @@
-"""The exception class of the gateway, and the kinds of failed attempts."""
+"""Exception class of the gateway, `UmgError`, and the consequences of failed attempts for further attempts."""
 
 from enum import Enum
 from typing import Self
@@ -10,8 +10,10 @@ MAX_MESSAGE_CHARACTERS = 2000
 
 
 class Failure(Enum):
-    """Consequence of a failed attempt for further attempts. Each failure is classified once, where it occurs: responses
-    of providers by the table of their format, connection failures by `upstream.transport`.
+    """Consequence of a failed attempt for further attempts: whether, where and when the call may be repeated.
+
+    Each failure is classified once, where it occurs: responses of providers by the table of their format, connection
+    failures by the HTTP client.
     """
 
     CALLER = "caller"
@@ -45,8 +47,9 @@ OWN_MODULES = ("umg_grpc.", "http_facade.")
 
 
 def place_of(error: BaseException) -> str:
-    """Return the type of an exception and the line of the gateway's own code where it was raised, for the log. It
-    contains none of the values involved.
+    """Return where an exception was raised, for the log: its type, and the file and line in the gateway's own code.
+
+    The text contains none of the values involved.
     """
     place, traceback = "", error.__traceback__
     while traceback is not None:
@@ -58,15 +61,13 @@ def place_of(error: BaseException) -> str:
 
 
 class UmgError(Exception):
-    """A failed call: a reason of the catalogue (`error_reason.proto`), a message for the caller that states the remedy,
-    and metadata.
+    """Failed call: a reason (`error_reason.proto`), a message for the caller that states the remedy, and metadata.
 
-    `metadata` has the keys that the reason's comment names, each value as text. Neither it nor the message may contain
-    secrets: both reach the caller. `cause` is for the log alone.
+    `metadata` has the keys that the reason's comment names, with text values. Neither metadata nor message may contain
+    secrets, since callers see both. Only for operators (log, metrics, `umg models`) are `cause`, `facts` of a
+    provider's failure, and `place`, the line at which the gateway's own decoder failed.
 
-    `failure` of a provider's error is the consequence for further attempts; it is None for an error without a provider
-    call. `facts` are for operators alone: the log, the metrics and `umg models`. `place` is where the gateway's own
-    decoder failed, for the log alone (see `place_of`).
+    `failure` is the consequence for further attempts; None if no provider was called.
     """
 
     cause = ""
@@ -81,36 +82,36 @@ class UmgError(Exception):
         self.metadata = metadata
 
     def with_failure(self, failure: Failure, cause: str = "") -> Self:
-        """Set the consequence for further attempts, and the cause for the log. Return the error itself."""
+        """Set the consequence for further attempts, and the cause for the log. Return this error."""
         self.failure = failure
         self.cause = cause or self.cause
         return self
 
     def with_facts(self, facts: ProviderFailure | None) -> Self:
-        """Set the facts for operators. Return the error itself."""
+        """Set the facts about the provider's failure that operators see. Return this error."""
         self.facts = facts
         return self
 
     def at(self, place: str) -> Self:
-        """Set the place where the gateway's own decoder failed. Return the error itself."""
+        """Set the line at which the gateway's own decoder failed (see `place_of`). Return this error."""
         self.place = place
         return self
 
     def with_message(self, message: str, **metadata: str) -> "UmgError":
-        """Return the same error with another message; `metadata` is added to the existing metadata."""
+        """Return a copy of this error with another message and with additional metadata."""
         changed = UmgError(self.reason, message, **{**self.metadata, **metadata})
         changed.cause, changed.failure, changed.facts = self.cause, self.failure, self.facts
         return changed
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds to wait before another attempt, where known."""
+        """Seconds after which another attempt may succeed; None if unknown."""
         seconds = self.metadata.get("retry_after_seconds")
         return None if seconds is None else float(seconds)
 
     @property
     def name(self) -> str:
-        """The reason in the form of `google.rpc.ErrorInfo`: `MODEL_NOT_FOUND`."""
+        """Name of the reason as in `google.rpc.ErrorInfo`, for example `MODEL_NOT_FOUND`."""
         return pb.ErrorReason.Name(self.reason).removeprefix("ERROR_REASON_")
 
     def __repr__(self) -> str:
@@ -118,7 +119,7 @@ class UmgError(Exception):
 
 
 def internal(request_id: str) -> UmgError:
-    """Return the caller's error for an unexpected failure: a reference to the log, without details."""
+    """Return the error that callers get for an unexpected exception: it refers to the log by the request id."""
     return UmgError(pb.ERROR_REASON_INTERNAL, f"internal error; the log has it under request id {request_id}")
 
 
@@ -127,12 +128,12 @@ AGAIN_SECONDS = 1
 
 
 def overloaded(why: str) -> UmgError:
-    """Return UNAVAILABLE for a short overload of this process; the caller may repeat the call soon."""
+    """Return the error UNAVAILABLE for a short overload of this process: the caller may soon repeat the call."""
     message = f"{why}; try again in {AGAIN_SECONDS} s"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
 
 
 def shutting_down() -> UmgError:
-    """Return the error that ends a response when a drain does not wait for it."""
+    """Return the error that ends a call which is still running at the end of a shutdown's drain time."""
     message = "the gateway is shutting down; try again"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")

@@ -1,9 +1,9 @@
-"""Rules of the model families: the fields of a request that a family rejects, and the changes to the rest.
+"""Rules of the six text model families: which request fields a family rejects, and how it changes reasoning options.
 
-The text document defines six families, by the prefixes of its example ids, whose fields and reasoning controls differ
-from model to model. No codec depends on a family: a codec records where fields were written
-(`RequestNotes.family`); `apply` checks them once, before the first channel is tried, and records its changes
-(`RequestNotes.edited`), so that a provider of the caller's own format receives the same as any other.
+The text document defines the families by the prefixes of model ids (`famG-`); their fields and reasoning controls
+differ from model to model. Codecs do not depend on families: they record which family-specific fields a body has
+(`RequestNotes.family`). `apply` checks these once, before the first attempt, and records its changes
+(`RequestNotes.edited`), so that a provider of the caller's own format gets them too.
 
 Pure: no I/O and no clock.
 """
@@ -25,7 +25,7 @@ FAMILIES = ("famG", "famO", "famC", "famQ", "famR", "famX")
 
 @dataclass(frozen=True)
 class FamilyModel:
-    """Properties of a model on which the rules of its family depend."""
+    """Properties of a text model on which the rules of its family depend."""
 
     family: str = ""
     """Name of the family; "" for a model without special rules, as all models of families that the document does not
@@ -39,7 +39,9 @@ class FamilyModel:
 
 @dataclass(frozen=True)
 class Suffix:
-    """Suffix of a model id (text document, "generationConfig" and chat rule 5)."""
+    """Suffix of a model id that sets reasoning, for example `-thinking` (text document, "generationConfig", chat rule
+    5).
+    """
 
     form: Literal["thinking", "budget", "nothinking", "low", "high"]
     budget: int = 0
@@ -51,7 +53,7 @@ _LEVEL_TIER = re.compile(r"-3(?![0-9])")
 
 
 def split_suffix(model: str) -> tuple[str, Suffix] | None:
-    """Return the base id and the suffix of an id that ends in one of the five forms, None for any other."""
+    """Split a model id into its base id and its reasoning suffix; None for an id without one of the five suffixes."""
     if (found := _SUFFIX.fullmatch(model)) is None:
         return None
     base, thinking, nothinking, level, budget = found.groups()
@@ -65,16 +67,16 @@ def split_suffix(model: str) -> tuple[str, Suffix] | None:
 
 
 def family_of(*ids: str) -> str:
-    """Return the family whose documented prefix (`famG-`) one of the ids has; the first match wins, "" for none."""
+    """Return the family whose documented prefix (`famG-`) the first matching id has; "" if no id has one."""
     return next((family for model in ids for family in FAMILIES if model.startswith(f"{family}-")), "")
 
 
 def family_model(family: str, *ids: str) -> FamilyModel:
-    """Return the model of the family with these ids, the public id first.
+    """Return the properties of the model with these ids, the public id first, for the rules of its family.
 
-    famG-2.5 is the budget tier, famG-3 the level tier (readings, 8), recognised by `2.5` or `-3` in the first id that
-    has either; an operator's id with neither is of the budget tier. Largest budgets are not shown; the values are those
-    of the vendor's own models, 24576 for `flash` and 32768 for others.
+    famG-2.5 models have reasoning budgets, famG-3 models reasoning levels (readings, 8); `2.5` or `-3` in the first id
+    that has either decides, and budgets are the default. The documents do not state the largest budgets; the values are
+    those of the vendor's own models, 24576 for `flash` and 32768 for others.
     """
     if family != "famG":
         return FamilyModel(family)
@@ -109,7 +111,7 @@ INSIDE_PARAMETERS = frozenset(
 
 @dataclass(frozen=True)
 class ChatFields:
-    """Fields that a chat body translated for a model uses, where the format has several for one option."""
+    """Choice of chat fields for a model of a provider, where the chat format has several fields for one option."""
 
     thinking: Literal["thinking", "enable_thinking", "budget", "level", "reasoning_effort", ""] = "reasoning_effort"
     """Field that switches reasoning; "" for either switch, as the caller named it."""
@@ -137,7 +139,7 @@ ANY_FIELDS = ChatFields(thinking="", parameters=INSIDE_PARAMETERS - {"temperatur
 
 
 def chat_words(model: str) -> ChatFields:
-    """Return the chat fields of the family of a provider's model id."""
+    """Return the chat fields to use for a provider's model, by the family of its id."""
     family = family_of(model)
     if family_model(family, model).levels:
         return LEVEL_WORDS
@@ -150,14 +152,14 @@ def chat_words(model: str) -> ChatFields:
 def apply(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, *, stream: bool
 ) -> tuple[pb.GenerateRequest, bool]:
-    """Return the request under the family's rules (the request itself, or a copy with another `reasoning`), and whether
-    an option that the caller set was changed, so that a provider of the caller's own format needs it again. Raise
-    UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field, named as the caller wrote it, or by its canonical
-    path where only that is known. `fields`: those of the body whose use depends on the family, see
-    `RequestNotes.family`.
+    """Apply the family's rules to a request. Return the request, and whether an option that the caller set was changed.
 
-    A level or budget that is added for an effort is not counted as a change: a provider of the caller's format still
-    reads the original effort.
+    The returned request is the given one, or a copy with another `reasoning`. After a change, a provider of the
+    caller's own format needs a new body. `fields`: fields of the caller's body that depend on the family, see
+    `RequestNotes.family`. Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field.
+
+    A level or budget that is derived from an effort is not counted as a change: a provider of the caller's own format
+    still reads the original effort.
     """
     if fields and model.family in FAMILIES:
         _reject_fields(fields, model.family)
@@ -182,7 +184,9 @@ def apply(
 
 
 def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
-    """Return a copy of the few fields that the rules read or change: a long conversation takes milliseconds to copy."""
+    """Return a copy of the request with only the fields that the rules read or change, since long conversations are
+    slow to copy.
+    """
     options = pb.GenerateRequest()
     if request.HasField("reasoning"):
         options.reasoning.CopyFrom(request.reasoning)
@@ -206,13 +210,15 @@ def _reject_fields(written: Iterable[str], family: str) -> None:
 
 
 def _prefixes(path: str) -> Iterator[str]:
-    """Yield the prefixes of a path: `a.b.c` -> `a`, `a.b`."""
+    """Yield all proper prefixes of a field path: `a.b.c` -> `a`, `a.b`."""
     return (path[:at] for at, character in enumerate(path) if character == ".") if "." in path else iter(())
 
 
 def _reject_thinking(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Reject the object `thinking` for families without it. They have a switch of their own and would ignore `enabled`,
-    so it is an error. `disabled` is the table's default and has no effect on them: its canonical form is removed.
+    """Raise UmgError for the field `thinking` in a family that has another switch for reasoning and would ignore this
+    one.
+
+    `disabled`, the documented default, is accepted and removed.
     """
     reasoning = request.reasoning
     if "thinking" not in fields or request.face_hints.enable_thinking:
@@ -239,7 +245,9 @@ LEVELS = {"minimal": "low", "low": "low", "medium": "high", "high": "high", "xhi
 def _fam_g(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
 ) -> bool:
-    """Apply chat rule 5, "generationConfig", readings 8 and 10. Return whether the caller's options were changed."""
+    """Apply the rules of famG (chat rule 5, "generationConfig", readings 8 and 10). Return whether options were
+    changed.
+    """
     reasoning, before = request.reasoning, _copied_reasoning(request)
     chat = request.source.format == "chat"
     if chat:
@@ -266,7 +274,9 @@ def _fam_g(
 
 
 def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Reject a reasoning budget for a model with levels and a level for a model with budgets ("generationConfig")."""
+    """Raise UmgError for a reasoning budget on a model with levels, and for a level on a model with budgets
+    ("generationConfig").
+    """
     if model.levels and request.reasoning.HasField("budget_tokens"):
         path = _caller_path(fields, "thinking_budget", "thinkingBudget") or "reasoning.budget_tokens"
         raise _unsupported(path, "this model takes no budget; set its thinking level to LOW or HIGH")
@@ -276,8 +286,9 @@ def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model
 
 
 def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix) -> None:
-    """Apply the suffix, which has precedence over the body. Only `-thinking`, which sets no amount of reasoning, leaves
-    the amount to the body.
+    """Set the reasoning options that the model id's suffix selects, which override the body's.
+
+    `-thinking` only turns reasoning on: the amount is that of the body.
     """
     reasoning = request.reasoning
     if suffix.form == "thinking":
@@ -302,9 +313,7 @@ def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffi
 
 
 def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Turn reasoning on by the body's effort (a share of its budget where it has both), level or budget, else
-    automatically, which is the default of models with levels.
-    """
+    """Turn reasoning on by the effort, level or budget in the body; without one, with the automatic amount."""
     if reasoning.effort and reasoning.budget_tokens:
         whole = reasoning.budget_tokens if reasoning.budget_tokens > 0 else model.largest_budget
         reasoning.budget_tokens = _share(reasoning.effort, whole)
@@ -313,8 +322,9 @@ def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Convert reasoning options of other formats to the form that the model has: a level or a budget. An effort is also
-    kept, since providers of formats without budgets read it.
+    """Convert reasoning options of other formats to the one that the model has: a level or a budget.
+
+    An effort is kept beside it, since providers of formats without budgets read it.
     """
     effort = reasoning.effort
     if model.levels:
@@ -336,8 +346,9 @@ def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None
 
 
 def _switch_off(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Turn reasoning off in the tier's own form, as if the body did; the level tier has no level for off. The effort is
-    also set, as in `_convert_to_tier`.
+    """Turn reasoning off: by the budget 0 or, for models with levels, which have no level for off, by the mode.
+
+    The effort is set to `none`, since providers of formats without budgets read it.
     """
     reasoning.ClearField("level")
     reasoning.effort = "none"
@@ -355,7 +366,9 @@ def _is_off(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _share(effort: str, budget: int) -> int:
-    """Return the reasoning tokens of an effort, a share of the budget; at least 1 for any effort but `none`."""
+    """Return the reasoning tokens for an effort, a fixed share of the budget; at least 1 unless the effort is
+    `none`.
+    """
     share = SHARES.get(effort, 1.0)
     return max(int(share * budget), 1) if share else 0
 
@@ -366,8 +379,9 @@ def _share(effort: str, budget: int) -> int:
 def _fam_q(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
 ) -> bool:
-    """Apply chat rule 3: without a stream turn `enable_thinking` off (readings, 9: a normal answer, no reasoning).
-    Return whether the caller's options were changed.
+    """Apply the rules of famQ: without a stream, `enable_thinking` is turned off (chat rule 3; readings, 9).
+
+    Return whether options were changed.
     """
     if not request.HasField("reasoning"):
         return False
@@ -379,7 +393,7 @@ def _fam_q(
 
 
 def _check_search(request: pb.GenerateRequest, fields: Sequence[str]) -> None:
-    """Apply chat rule 6: search uses a tool of the caller, and the option is accepted only together with one."""
+    """Raise UmgError if famC's search option is set without a search tool of the caller (chat rule 6)."""
     if request.HasField("search") and not request.tools:
         field = "web_search_options" if "web_search_options" in fields else "search"
         problem = "models of family famC do not search by this option alone; send a search tool of your own in `tools`"
@@ -389,9 +403,7 @@ def _check_search(request: pb.GenerateRequest, fields: Sequence[str]) -> None:
 def _fam_o_or_x(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
 ) -> bool:
-    """Apply the rules of famO and famX, and return whether the caller's options were changed. famX's search options
-    (`mode`, `return_citations`) are canonical already.
-    """
+    """Apply the rules of famO and famX to the reasoning options. Return whether options were changed."""
     if not request.HasField("reasoning"):
         return False
     before = _copied_reasoning(request)
@@ -415,7 +427,7 @@ def _copied_reasoning(request: pb.GenerateRequest) -> pb.ReasoningOptions:
 
 
 def _caller_path(fields: Sequence[str], *names: str) -> str | None:
-    """Return the path under which a chat body has one of the names."""
+    """Return the path in the caller's chat body of the first field with one of these names; None without one."""
     return next((path for path in fields if path.rpartition(".")[2] in names), None)
 
 

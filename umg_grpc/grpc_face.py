@@ -1,4 +1,4 @@
-"""The gRPC server of the service: its listener, its health and its end."""
+"""gRPC server of the gateway: its listener, its health service and its shutdown."""
 
 import asyncio
 from typing import Self
@@ -19,7 +19,7 @@ client would otherwise queue.
 
 
 class GrpcFace:
-    """The gRPC server of the service."""
+    """gRPC server that serves the gateway's services over a socket."""
 
     def __init__(
         self, server: grpc.aio.Server, health_servicer: health.aio.HealthServicer, port: int, service: Service
@@ -40,9 +40,11 @@ class GrpcFace:
         connections: int = CONNECTIONS,
         credentials: grpc.ServerCredentials | None = None,
     ) -> Self:
-        """Listen on the address, whose calls wait until `start`. `share_port` lets several processes listen on one
-        port; without it a second process fails instead of receiving half of the calls. `credentials`: of TLS; None
-        listens without TLS. Raise OSError if the address is not available.
+        """Bind an address, and return the server; calls wait until `start`.
+
+        `share_port` lets several processes serve one port; without it, a second process fails instead of getting half
+        of the calls. `credentials`: TLS credentials; None serves without TLS. Raise OSError if the address cannot be
+        bound.
         """
         server = grpc.aio.server(
             interceptors=[service.interceptor], options=_options(message_limit, share_port, connections)
@@ -62,17 +64,17 @@ class GrpcFace:
         return cls(server, health_servicer, port, service)
 
     async def start(self) -> None:
-        """Accept calls."""
+        """Start to serve calls."""
         await self._server.start()
         for name in ["", *SERVICES, health.SERVICE_NAME]:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def announce_drain(self) -> None:
-        """Set the health of all services to NOT_SERVING. Calls are still accepted."""
+        """Report NOT_SERVING to health checks, so that load balancers send no new calls. Calls are still served."""
         await self._health.enter_graceful_shutdown()
 
     async def stop(self, drain: float) -> None:
-        """Stop accepting calls, and give the calls in flight `drain` seconds."""
+        """Stop accepting calls, and wait up to `drain` seconds for the calls in flight."""
         await self.announce_drain()
         cut_off_timer = asyncio.get_running_loop().call_later(drain, self._service.cut_off)
         await self._server.stop(drain + LAST_WORDS_SECONDS)

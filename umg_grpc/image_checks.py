@@ -1,6 +1,6 @@
-"""Checks of requests for images by the rules of the model's family (image document).
+"""Checks of image requests against the rules of the model's family: fields, sizes, numbers of images (image document).
 
-The service calls `check` once, before the first channel is tried. Pure: no I/O and no clock.
+The service calls `check` once, before the first attempt. Pure: no I/O and no clock.
 """
 
 import math
@@ -31,10 +31,11 @@ _BODY_OWNERS = {"input": "imgD", "parameters": "imgD", "mime_type": "famG"}
 
 
 def check(request: pb.GenerateImageRequest, row: ImageRules | None, body_fields: Collection[str] = ()) -> None:
-    """Raise UmgError for a request that the rules reject, naming the canonical field: UNSUPPORTED_FIELD for a field of
-    other families, MISSING_FIELD for a required one, INVALID_FIELD for a value.
+    """Raise UmgError for an image request that the model's rules reject, naming the canonical field.
 
-    `body_fields`: the fields of the caller's body whose use depends on the family, see `RequestNotes.family`.
+    The reason is UNSUPPORTED_FIELD for a field that the family does not have, MISSING_FIELD for a required one,
+    INVALID_FIELD for a value. `body_fields`: fields of the caller's body that depend on the family, see
+    `RequestNotes.family`.
     """
     if row is None:
         return

@@ -1,10 +1,8 @@
-"""Rules of the image families: the fields, sizes, ranges and numbers of images of each model (image document).
+"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model (image
+document).
 
-No face depends on a family: the service looks up the rules of a model by `family_row`, and checks a request by
-`image_checks` once, before the first channel is tried. The protocols of providers look up the defaults of a model. The
-facts are rows of a table; a new model is a new row.
-
-Pure: no I/O and no clock.
+They are rows of a table, which `family_row` looks up and `image_checks` checks requests by; encoders of requests to
+providers take the default values from it. No wire format depends on a family. Pure: no I/O and no clock.
 """
 
 import math
@@ -49,9 +47,10 @@ SIZE_WITH_ASTERISK = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCI
 
 
 def nearest_ratio(size: str) -> str:
-    """Return one of the ten ratios for a ratio, or the nearest one for a pixel size (`1024x1024`), by the
-    logarithm of the ratio, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD) naming the
-    field `size` for any other text.
+    """Return the aspect ratio, one of ten, that `size` names or that is nearest to its pixels (`1024x1024`).
+
+    Distances are between logarithms, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD)
+    for any other text.
     """
     if size in RATIO_PIXELS:
         return size
@@ -62,25 +61,31 @@ def nearest_ratio(size: str) -> str:
 
 
 def nearest_ratio_of(width: int, height: int) -> str:
-    """Return the nearest of the ten ratios."""
+    """Return the nearest of the ten aspect ratios to a width and a height."""
     return min(RATIO_PIXELS, key=lambda ratio: abs(math.log(width / height / _quotient(ratio))))
 
 
 def ratio_of(request: pb.GenerateImageRequest) -> str | None:
-    """Return the aspect ratio that a request to family G selects; None without one. Raise UmgError(INVALID_FIELD)."""
+    """Return the aspect ratio that a request selects by `aspect_ratio` or `size`; None without either.
+
+    Raise UmgError(INVALID_FIELD) for an invalid size.
+    """
     if request.HasField("aspect_ratio"):
         return request.aspect_ratio
     return nearest_ratio(request.size) if request.HasField("size") else None
 
 
 def tier_of(request: pb.GenerateImageRequest) -> str:
-    """Return the resolution tier that a request to family G selects: `image_size`, else that of `quality`, else 1K."""
+    """Return the resolution class (for example 1K or 2K) that a request selects by `image_size` or else `quality`; 1K
+    by default.
+    """
     return request.image_size or QUALITY_TIERS.get(request.quality, "1K")
 
 
 def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None") -> tuple[int, int] | None:
-    """Return the width and the height of the images that a checked request selects. None where the provider decides:
-    without a size on a model whose output follows its input images, or on a model without rules.
+    """Return the width and height of the images that a checked request selects; None if the provider decides them.
+
+    The provider decides without a size on a model whose output follows its input images, and on a model without rules.
     """
     if row is not None and row.sizes is RATIO_PIXELS:
         ratio = ratio_of(request) or (None if has_images(request) else "1:1")
@@ -101,7 +106,7 @@ def _quotient(ratio: str) -> float:
 
 @dataclass(frozen=True)
 class ImageRules:
-    """Rules of one model, or the general ones of a family."""
+    """Rules for the requests of one image model, or of all other models of a family."""
 
     family: str
     fields: frozenset[str]
@@ -241,8 +246,10 @@ FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL.values())
 
 
 def family_row(model: str, family: str = "") -> ImageRules | None:
-    """Return the rules of a model by its id, else those of its configured family, else those of the family whose prefix
-    (`imgC-`) its id has. None for any other model, whose requests are not checked.
+    """Return the rules of an image model by its id, else those of `family`, else those of the family in its id
+    (`imgC-`).
+
+    None for any other model, whose requests are not checked.
     """
     if model in MODELS and family in ("", MODELS[model].family):
         return MODELS[model]
@@ -254,14 +261,14 @@ def family_row(model: str, family: str = "") -> ImageRules | None:
 
 
 class PlacedImage(NamedTuple):
-    """Input image with its canonical path."""
+    """Input image of a request, and the canonical path of its field for error messages."""
 
     path: str
     image: pb.ImageInput
 
 
 def placed_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> Iterator[PlacedImage]:
-    """Yield all input images of a request: those of the turns, then `inputs`, then the mask if it is wanted."""
+    """Yield all input images of a request: those in the conversation, then `inputs`, then the mask if `with_mask`."""
     for index, turn in enumerate(request.turns):
         for number, part in enumerate(turn.parts):
             if part.HasField("image"):
@@ -273,7 +280,7 @@ def placed_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) 
 
 
 def has_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> bool:
-    """Return whether a request has input images."""
+    """Return whether a request has input images, counting the mask if `with_mask`."""
     return next(placed_images(request, with_mask=with_mask), None) is not None
 
 
@@ -281,7 +288,7 @@ def has_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> 
 
 
 def is_grouped(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the request is for a group of related images (family A's 4.x models)."""
+    """Return whether a request is for a group of related images, which 4.x models of family A can make."""
     return request.sequential_image_generation == pb.SEQUENTIAL_IMAGE_GENERATION_AUTO
 
 
@@ -290,7 +297,7 @@ MAX_GROUP = 4
 
 
 def max_images(request: pb.GenerateImageRequest) -> int:
-    """Return the maximum number of images that a checked request may be billed for."""
+    """Return the largest number of images that a checked request may be billed for."""
     if is_grouped(request):
         return request.max_sequential_images or MAX_GROUP
     return request.n or 1
@@ -300,11 +307,11 @@ def max_images(request: pb.GenerateImageRequest) -> int:
 
 
 def one_of(values: Collection[str]) -> str:
-    """Describe a set of values for an error message."""
+    """Return a phrase that lists accepted values, for an error message."""
     *others, last = (f"`{value}`" for value in values)
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def invalid_value(at: str, problem: str) -> UmgError:
-    """Return the error for an invalid value of the field `at`."""
+    """Return the error INVALID_FIELD for the value of the canonical field `at`."""
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{at}`: {problem}", field=at)

@@ -1,8 +1,8 @@
-"""A `grpc.aio` server and channel without a socket: the same stubs, servicers and interceptors, in one process.
+"""In-process gRPC: a `grpc.aio` server and channel without a socket, for the same stubs, servicers and interceptors.
 
-Messages are passed by reference: the receiver must not change them. A call is driven by its consumer: `await call` runs
-the servicer's coroutine, and each step of `async for` one step of its generator, in the consumer's task. Backpressure,
-cancellation and context variables therefore work without a queue or a task.
+Messages are passed by reference: the receiver must not change them. A call runs in the task of its consumer: `await
+call` runs the servicer's coroutine, and each step of `async for` one step of its generator. Backpressure, cancellation
+and context variables therefore work without a queue or a task.
 """
 
 from __future__ import annotations  # grpc's classes are generic in their stubs only
@@ -29,28 +29,30 @@ NO_MESSAGES: tuple[object, ...] = ()
 
 
 class Interceptor(grpc.aio.ServerInterceptor):
-    """Base of interceptors for both servers: it wraps each method's function once. The base class adds nothing."""
+    """Base class of interceptors for servers with and without a socket; it wraps the function of each method once."""
 
     def __init__(self) -> None:
         self._wrapped: dict[str, Handler] = {}
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        """Wrap the function of the unary method `/package.Service/Method`."""
+        """Return the function that is called instead of `inner`, the unary method `/package.Service/Method`."""
         return inner
 
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        """Wrap the function of a method with a stream of answers."""
+        """Return the function that is called instead of `inner`, a method that streams its answers."""
         return inner
 
     def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
-        """Return the function that decodes the request's bytes before the method is called; None if the method gets the
-        bytes. Not used for an in-process call, whose request is a message already.
+        """Return the function that decodes the bytes of a request before the method is called; None passes the bytes
+        on.
+
+        In-process calls do not use it, since their requests are messages already.
         """
         return deserialize
 
     def wrap(self, method: str, handler: Handler) -> Handler:
-        """Return the handler with its function wrapped. A handler of request streams is returned unchanged: UMG has
-        none.
+        """Return the handler of a method with its function wrapped. Methods that take streams of requests, of which
+        `umg.v1` has none, are returned unchanged.
         """
         if handler.request_streaming:
             return handler
@@ -81,7 +83,7 @@ class Interceptor(grpc.aio.ServerInterceptor):
 
 
 class InProcessServer(grpc.aio.Server):
-    """Server without a socket, at which generated `add_..._to_server` functions register servicers."""
+    """Server without a socket; generated functions (`add_..._to_server`) register servicers at it."""
 
     def __init__(self, interceptors: Sequence[Interceptor] = ()) -> None:
         self._interceptors = interceptors
@@ -117,13 +119,15 @@ class InProcessServer(grpc.aio.Server):
 
 
 class InProcessContext(Context):
-    """Context of an in-process call as its servicer gets it (`grpc.aio.ServicerContext`)."""
+    """Context of an in-process call for its servicer, a `grpc.aio.ServicerContext`."""
 
     initial: Pairs = ()
     trailing: Pairs = ()
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
-        """Create the context; `attachment` is an object that the caller passes by reference, beside the request."""
+        """Create the context of a call with this metadata and timeout; `attachment` is an object passed beside the
+        request.
+        """
         self.pairs = pairs  # metadata of the request; faster to read than `invocation_metadata`
         self.attachment = attachment
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -181,13 +185,13 @@ class InProcessContext(Context):
 
 
 class InProcessCall(grpc.aio.Call):
-    """In-process call as its caller gets it (`grpc.aio.Call`). The status is known once the call was consumed."""
+    """In-process call for its caller, a `grpc.aio.Call`. Its status is known once the answer was consumed."""
 
     _context: InProcessContext
 
     @property
     def sent_metadata(self) -> Pairs:
-        """Initial metadata in the form in which the servicer sent it; faster to read than `initial_metadata`."""
+        """Initial metadata as the servicer sent it, without the conversion that `initial_metadata` makes."""
         return self._context.initial
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
@@ -226,7 +230,7 @@ class InProcessCall(grpc.aio.Call):
 
 
 class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
-    """A unary call. It runs when it is awaited, once."""
+    """In-process call of a unary method; it runs when it is awaited, once."""
 
     def __init__(self, answer: Awaitable[Response], context: InProcessContext) -> None:
         self._context = context
@@ -237,7 +241,7 @@ class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
 
 
 class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]):
-    """A call with a stream of answers. Each step runs the servicer up to its next message."""
+    """In-process call of a streaming method; each step of its iteration runs the servicer up to its next message."""
 
     def __init__(self, messages: AsyncGenerator[Response, None], context: InProcessContext) -> None:
         self._context = context
@@ -254,20 +258,20 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
 
 
 class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
-    """Callable of a unary method, which generated stubs call with a request."""
+    """Unary method of an in-process service, which generated stubs call with a request."""
 
     def __init__(self, behavior: Unary) -> None:
         self._behavior = behavior
 
     async def answer(self, request: object, metadata: Pairs, attachment: object) -> tuple[Any, Pairs]:
-        """Call the method with an object beside the request, see `InProcessContext`. Return the answer and the initial
-        metadata.
+        """Call the method with an object passed beside the request, see `InProcessContext`. Return its answer and its
+        initial metadata.
         """
         context = InProcessContext(metadata, None, attachment)
         return await self._behavior(request, context), context.initial
 
     def with_attachment(self, attachment: object) -> partial[InProcessUnaryCall[Any]]:
-        """Return the method for calls that pass an object beside the request, see `InProcessContext`."""
+        """Return a callable that calls the method with an object passed beside the request, see `InProcessContext`."""
         return partial(self, attachment=attachment)
 
     def __call__(
@@ -286,13 +290,13 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
 
 
 class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
-    """Callable of a method with a stream of answers, which generated stubs call with a request."""
+    """Streaming method of an in-process service, which generated stubs call with a request."""
 
     def __init__(self, behavior: Stream) -> None:
         self._behavior = behavior
 
     def with_attachment(self, attachment: object) -> partial[InProcessStreamCall[Any]]:
-        """Return the method for calls that pass an object beside the request, see `InProcessContext`."""
+        """Return a callable that calls the method with an object passed beside the request, see `InProcessContext`."""
         return partial(self, attachment=attachment)
 
     def __call__(
@@ -311,7 +315,7 @@ class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
 
 
 class InProcessChannel(grpc.aio.Channel):
-    """A channel to the servicers of an `InProcessServer`, for generated stubs."""
+    """Channel to the servicers of an `InProcessServer`, which generated stubs take like a `grpc.aio` channel."""
 
     def __init__(self, server: InProcessServer) -> None:
         self._handlers = server.handlers

@@ -1,6 +1,4 @@
-"""Loggers of modules that commands import. structlog is imported for the first line: a fifth of the start of a command,
-most of which log nothing.
-"""
+"""Loggers that import structlog at their first line, so that commands which log nothing start faster."""
 
 from typing import TYPE_CHECKING
 
@@ -9,18 +7,18 @@ if TYPE_CHECKING:
 
 
 class LazyLogger:
-    """Logger of a module, as `structlog.get_logger` returns it."""
+    """Logger like that of `structlog.get_logger`, which imports structlog at its first line."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._made: FilteringBoundLogger | None = None
 
     def info(self, event: str, **fields: object) -> None:
-        """Log an event of the normal course."""
+        """Log a normal event."""
         self._logger.info(event, **fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Log an event that the operator should know."""
+        """Log an event that an operator should notice."""
         self._logger.warning(event, **fields)
 
     def error(self, event: str, **fields: object) -> None:

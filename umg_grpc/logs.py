@@ -1,4 +1,4 @@
-"""The log: one line for each event on standard error, as text on a terminal and as JSON elsewhere."""
+"""Log of the gateway: one line for each event on standard error, as text on a terminal and as JSON elsewhere."""
 
 import asyncio
 import atexit
@@ -21,7 +21,7 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 
 
 def configure(level: Literal["debug", "info", "warning", "error"], form: Literal["auto", "text", "json"]) -> None:
-    """Configure the log of the process. Messages of libraries through `logging` are included from `warning` on."""
+    """Configure the log of this process. `logging` messages of libraries are included from the level `warning` on."""
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     processors: list[Processor] = [JsonLine()]
     if text:
@@ -42,9 +42,10 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
 
 
 class LineWriter:
-    """Logger that writes the lines of calls in batches, about 20 times a second, and any other line at once.
+    """Writer of log lines: those of calls in batches, about 20 times a second; all others at once.
 
-    A write costs more than the encoding of a line. Lines in the buffer are lost if the process is killed.
+    Batches save system calls, which cost more than the encoding of a line. Buffered lines are lost if the process is
+    killed.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -53,11 +54,11 @@ class LineWriter:
         atexit.register(self.flush)
 
     def __call__(self, *_: object) -> Self:
-        """Return itself as the logger of every module (structlog's logger factory)."""
+        """Return this writer, as structlog's logger factory for every module."""
         return self
 
     def info(self, line: bytes) -> None:
-        """Write the line with the next batch; at once without an event loop."""
+        """Add a line to the next batch; write it at once if no event loop runs."""
         is_first = not self._buffer
         self._buffer += (line, b"\n")
         if is_first:
@@ -67,7 +68,7 @@ class LineWriter:
                 self.flush()
 
     def msg(self, line: bytes) -> None:
-        """Write the buffered lines and this line."""
+        """Write the buffered lines and then this line."""
         self._buffer += (line, b"\n")
         self.flush()
 
@@ -82,9 +83,10 @@ class LineWriter:
 
 
 def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
-    """Return a function that logs an event with the fields of a struct, as `structlog.get_logger().info` does with
-    keyword arguments; for a log in JSON in one step, since every call has a line. The struct omits its defaults, which
-    are None, and has a field without a default.
+    """Return a function that logs `event` with the fields of a struct.
+
+    For a JSON log it encodes the line in one step, for speed, since every call has a line. The struct must omit its
+    defaults, which are None, and have at least one field without a default.
     """
     logger: FilteringBoundLogger = structlog.get_logger().bind()
     writer = structlog.get_config()["logger_factory"]
@@ -102,7 +104,7 @@ def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
 
 
 class StdlibLogHandler(logging.Handler):
-    """Handler of `logging` that writes the messages of libraries to the same log."""
+    """`logging` handler that writes the messages of libraries to the gateway's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger = structlog.get_logger()
@@ -111,7 +113,9 @@ class StdlibLogHandler(logging.Handler):
 
 
 class Timestamper:
-    """Processor that adds the time in UTC, in milliseconds. The part up to the second is formatted once a second."""
+    """structlog processor that adds the time in UTC with milliseconds. The part up to the second is formatted once a
+    second.
+    """
 
     def __init__(self) -> None:
         self._second = -1
@@ -134,7 +138,7 @@ _is_set = partial(is_not, None)
 
 
 class JsonLine:
-    """Processor that encodes an event as one line of JSON, in one step for speed."""
+    """structlog processor that encodes an event as one line of JSON."""
 
     def __init__(self) -> None:
         self._timestamper = Timestamper()
@@ -148,5 +152,5 @@ class JsonLine:
 
 
 def _drop_none(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Remove the fields that are None, which do not apply to the event."""
+    """Remove the fields of an event that are None, since these do not apply to it."""
     return {key: value for key, value in event.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Prices of a model, and the cost of a call: integers only, rounded up once."""
+"""Prices of a model, and the cost of a call by them, in integers of micro-credits; only the total is rounded, up."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Unit: TypeAlias = pb.BillableUnit.ValueType
 
 
 class Variant(NamedTuple):
-    """Images or videos of one size and quality, made by `variant_of`."""
+    """Priced kind of image or video: its unit with a size and a quality; `variant_of` creates it."""
 
     unit: Unit
     size: str
@@ -58,7 +58,7 @@ each fallback is complete before it is needed.
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of one model, with the fallbacks of units without a price of their own."""
+    """Price list of one model, in micro-credits for a million units (tokens, images, seconds and others)."""
 
     micro_credits: Mapping[Item, int] = field(default_factory=lambda: MappingProxyType({}))
     """Micro-credits per million units; a unit that is not here is free. A unit with prices of variants also has one for
@@ -66,7 +66,7 @@ class Prices:
     """
 
     def cost(self, quantities: Quantities) -> int:
-        """Return the micro-credits of all units together, rounded up once."""
+        """Return the cost of these quantities in micro-credits, rounded up."""
         prices = self.micro_credits
         if not prices:
             return 0
@@ -77,8 +77,8 @@ class Prices:
         return -(-total // PRICED_UNITS)
 
     def price_of(self, item: Item) -> int:
-        """Return the micro-credits of a million units: those of the size and the quality, else of the size, else of the
-        quality, else of the unit.
+        """Return the price of a million units: of the exact size and quality, else of the size, else of the quality,
+        else of the unit.
         """
         prices = self.micro_credits
         if isinstance(item, Variant) and item not in prices:
@@ -87,7 +87,9 @@ class Prices:
         return prices.get(item, 0)
 
     def highest(self, *units: Unit) -> int:
-        """Return the highest price of the units and their variants, in micro-credits for a million of one of them."""
+        """Return the highest price among these units and their variants, in micro-credits for a million of one of
+        them.
+        """
         prices = self.micro_credits
         found = [prices.get(unit, 0) for unit in units]
         if not MEDIA.isdisjoint(units):
@@ -99,8 +101,8 @@ FREE = Prices()
 
 
 def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
-    """Return the unit with a size and a quality, in any spelling: `1024*1024` is `1024x1024`. Either is "" if it is not
-    known.
+    """Return the unit with a size and a quality, whose spellings are normalized (`1024*1024` is `1024x1024`); "" if
+    unknown.
     """
     if not size and not quality:
         return unit
@@ -108,12 +110,12 @@ def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
 
 
 def unit_of(item: Item) -> Unit:
-    """Return the unit without size and quality."""
+    """Return the unit of a variant, or the given unit itself."""
     return item.unit if isinstance(item, Variant) else item
 
 
 def price_list(prices: Iterable[pb.Price]) -> Prices:
-    """Return the prices of a model's description."""
+    """Return the price list that a model's description contains."""
     found: dict[Item, int] = {
         variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million for price in prices
     }
@@ -127,8 +129,9 @@ def price_list(prices: Iterable[pb.Price]) -> Prices:
 
 
 def quantities_of(usage: pb.Usage) -> Quantities:
-    """Return the units of one answered call. A provider that reports more tokens of a kind than tokens in total is
-    billed for the total.
+    """Return the billed quantities of one text or embedding call from its usage.
+
+    If a provider reports more tokens of one kind than tokens in total, the total is billed.
     """
     found: dict[Item, int] = {REQUEST: 1}
     left = usage.input_tokens
@@ -159,8 +162,9 @@ def quantities_of(usage: pb.Usage) -> Quantities:
 
 
 def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:
-    """Return the units of one answered call that made images of a size and a quality: its images, and its tokens if the
-    provider reports them. A model has a price for either.
+    """Return the billed quantities of one image call: its images of this size and quality, and its tokens if reported.
+
+    A model has a price for images or for tokens.
     """
     found: dict[Item, int] = {REQUEST: 1}
     if usage.image_count > 0:
@@ -174,8 +178,10 @@ def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") ->
 
 
 def video_quantities(videos: int, seconds: int, resolution: str = "", quality: str = "") -> Quantities:
-    """Return the units of one task that made videos of `seconds` together, of a resolution or a size, and of a quality.
-    A model has a price for the videos or for their seconds.
+    """Return the billed quantities of one video task: its videos of this resolution and quality, and their total
+    `seconds`.
+
+    A model has a price for videos or for seconds.
     """
     found: dict[Item, int] = {REQUEST: 1}
     for unit, count in ((VIDEO, videos), (VIDEO_SECOND, seconds)):
@@ -185,13 +191,13 @@ def video_quantities(videos: int, seconds: int, resolution: str = "", quality: s
 
 
 def credits_text(micro_credits: int) -> str:
-    """Return micro-credits as a decimal number of credits, exactly."""
+    """Return micro-credits as an exact decimal number of credits."""
     whole, micros = divmod(micro_credits, MICRO_CREDITS)
     return f"{whole}.{micros:06d}"
 
 
 def _take(found: dict[Item, int], unit: Unit, count: int, left: int) -> int:
-    """Add tokens of one kind, at most `left`. Return the number of tokens left after them."""
+    """Add tokens of one kind to `found`, at most `left`. Return the tokens left of the total after that."""
     if (taken := min(count, left)) > 0:
         found[unit] = taken
         return left - taken

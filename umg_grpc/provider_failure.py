@@ -1,4 +1,6 @@
-"""Facts of a provider's failure, for operators: the log, the metrics and `umg models` have them, callers never do."""
+"""Facts about a provider's failure for operators: shown in the log, the metrics and `umg models`, but never to
+callers.
+"""
 
 from enum import Enum
 from typing import NamedTuple
@@ -7,7 +9,7 @@ MAX_MESSAGE_CHARACTERS = 300
 
 
 class FailureKind(Enum):
-    """Kind of a provider's failure, by the action that ends it (`docs/operating.md`, "Failures of providers").
+    """Kind of a provider's failure, by the action that ends it, for example a new key (`docs/operating.md`).
 
     `umg_grpc/wire/errors/failure_kinds.py` has the table that determines it.
     """
@@ -29,7 +31,9 @@ class FailureKind(Enum):
 
 
 class ProviderFailure(NamedTuple):
-    """Facts of one failed attempt. Absent facts are empty. The whole key of the provider is in none of them."""
+    """Facts about one failed attempt: kind, status, message, model, address. Unknown facts are empty, and no full key
+    is included.
+    """
 
     kind: FailureKind
     status: int = 0
@@ -54,7 +58,7 @@ class ProviderFailure(NamedTuple):
     """Base URL that is probably meant, if the called path is a usual mistake."""
 
     def log_fields(self) -> dict[str, str | int | None]:
-        """Return the fields of a log line; None for an absent fact."""
+        """Return the facts as fields of a log line; None for an unknown fact."""
         return {
             "kind": self.kind.value,
             "upstream_status": self.status or None,

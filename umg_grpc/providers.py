@@ -1,6 +1,7 @@
-"""Presets of providers: the value of `provider` in a channel fills in the keys that the channel does not set.
+"""Presets of providers: `provider: NAME` in a channel of the config fills in the provider's address, protocols and
+models.
 
-Restrictions of the providers' models are no part of it: `umg_grpc.quirks` has them by the host of `base_url`.
+Restrictions of the providers' models are in `umg_grpc.quirks`, found by the host of `base_url`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ SERVICE_ACCOUNT_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """Preset of a provider."""
+    """Preset of one provider: address, protocols, authentication, environment variables of its key, and models."""
 
     title: str
     protocols: tuple[str, ...]
@@ -36,12 +37,12 @@ class Provider:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Return the environment variables of the credentials, of which the first one that is set is used."""
+        """Environment variables that may contain the credentials; the first one that is set is used."""
         return (SERVICE_ACCOUNT_FILE,) if self.uses_service_account else self.keys
 
     @property
     def is_complete(self) -> bool:
-        """Return whether `base_url` is the same for each account."""
+        """Whether `base_url` is the same for all accounts; otherwise the operator must fill in the parts in `<>`."""
         return "<" not in self.base_url
 
 
@@ -50,7 +51,9 @@ def _models(*ids: str, family: str | None = None) -> tuple[ChannelModel, ...]:
 
 
 def _below(prefix: str, upstream: str = "*") -> tuple[ChannelModel, ...]:
-    """Return all models of a provider that serves models of many vendors, under `prefix/` followed by its own id."""
+    """Return the model pattern `prefix/*` for a provider of many vendors' models: the rest of the id is the provider's
+    id.
+    """
     return (ChannelModel(f"{prefix}/*", upstream, None),)
 
 

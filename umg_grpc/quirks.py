@@ -1,8 +1,8 @@
-"""Quirks of real providers: limits and needs of their models beyond the wire format, as data with its sources.
+"""Quirks of real providers: restrictions and needs of their models beyond the wire format, as a table with sources.
 
-`known` reads the table for one model of a provider. The operator's own `quirks` of a channel have precedence
-(`routing.channel_target`). The codecs apply the result when they encode a request for the provider. Nothing here
-changes a request.
+`known` looks up one model of a provider. The operator's `quirks` of a channel have precedence
+(`routing.channel_target`). Codecs apply the result when they encode a request for the provider; this module changes no
+request.
 
 Pure: no I/O and no clock.
 """
@@ -26,7 +26,9 @@ the search is left out where there are functions.
 
 @dataclass(frozen=True, kw_only=True)
 class Quirks:
-    """Limits and needs of one model of a provider in one format. None means unknown, and nothing is changed for it."""
+    """Restrictions and needs of one provider's model in one format. None means unknown: the request is not changed for
+    it.
+    """
 
     min_user_characters: int | None = None
     """Minimum of characters of the end user's id (`user`, `metadata.user_id`); a shorter id is hashed."""
@@ -61,12 +63,12 @@ class Quirks:
     """Whether prompt cache marks are added to a request without any (messages format)."""
 
     def limited(self, tokens: int) -> "Quirks":
-        """Return these quirks with at most this maximum of output tokens."""
+        """Return a copy with the maximum of output tokens lowered to `tokens`, if it is higher or unset."""
         own = self.max_output_tokens
         return replace(self, max_output_tokens=tokens if own is None else min(own, tokens))
 
     def over(self, other: "Quirks") -> "Quirks":
-        """Return these quirks, with unset ones taken from `other`."""
+        """Return a copy whose unset values are taken from `other`."""
         own = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
         return Quirks(**{name: getattr(other, name) for name in _NAMES} | own)
 
@@ -77,7 +79,7 @@ NO_QUIRKS = Quirks()
 
 @dataclass(frozen=True)
 class ChannelQuirks:
-    """Quirks of one model of a channel, in each format of the channel."""
+    """Quirks of one model of a channel in each format that the channel can use."""
 
     by_protocol: Mapping[str, Quirks] = field(default_factory=lambda: MappingProxyType({}))
     """Protocol -> quirks, for requests that are translated into it."""
@@ -85,25 +87,29 @@ class ChannelQuirks:
     """The operator's own quirks, for requests that came in the provider's own format."""
 
     def of(self, protocol: str, source_format: str) -> Quirks:
-        """Return the quirks for a request in `source_format` that is encoded for the provider."""
+        """Return the quirks for a request that is encoded as `protocol`; only the operator's own if `source_format` is
+        the same.
+        """
         return self.written if protocol == source_format else self.by_protocol.get(protocol, NO_QUIRKS)
 
     def limited(self, tokens: int) -> "ChannelQuirks":
-        """Return the quirks with at most this maximum of output tokens in each format."""
+        """Return a copy with the maximum of output tokens lowered to `tokens` in each format."""
         by_protocol = {protocol: quirks.limited(tokens) for protocol, quirks in self.by_protocol.items()}
         return ChannelQuirks(MappingProxyType(by_protocol), self.written.limited(tokens))
 
     def accepts_reasoning(self, protocol: str) -> bool:
-        """Return whether reasoning of earlier turns that a client left out is sent to the provider."""
+        """Return whether the provider may be sent reasoning of earlier turns that a client left out and the gateway
+        stored.
+        """
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
     def expects_reasoning(self, protocol: str) -> bool:
-        """Return whether the provider is known to expect the reasoning of earlier turns back."""
+        """Return whether the provider is known to require the reasoning of earlier turns."""
         return self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is True
 
     @property
     def keeps_threads(self) -> bool:
-        """Whether the provider may store message threads, which callers of its own format begin."""
+        """Whether the provider may store message threads, which callers of its own format can start."""
         return self.by_protocol.get("messages", NO_QUIRKS).threads is not False
 
 
@@ -112,7 +118,10 @@ NO_CHANNEL_QUIRKS = ChannelQuirks()
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A fact about providers. It applies where all of its conditions match; an unset condition always matches."""
+    """Row of the table of quirks: a fact about models of providers, and the conditions under which it applies.
+
+    All conditions must match; an unset condition always matches.
+    """
 
     quirks: Quirks
     source: str
@@ -127,7 +136,7 @@ class Row:
     """Formats in which it applies."""
 
     def holds(self, model: str, family: str, host: str, protocol: str) -> bool:
-        """Return whether the row applies to this model at this host, in this format."""
+        """Return whether all conditions match this model at this host in this format."""
         if self.protocols and protocol not in self.protocols:
             return False
         if self.hosts and self._domain.fullmatch(host) is None:
@@ -433,7 +442,9 @@ PROVIDER_QUIRKS = (
 
 
 def known(model: str, family: str, base_url: str, protocol: str) -> Quirks:
-    """Return the quirks in the table for the provider's `model`, called at `base_url` in the format."""
+    """Return the quirks that the table has for a provider's model in a format; the provider is found by the host of
+    `base_url`.
+    """
     host = urlsplit(base_url).hostname or ""
     found = NO_QUIRKS
     for row in PROVIDER_QUIRKS:

@@ -1,4 +1,4 @@
-"""Request ids: those of callers, and new ones."""
+"""Request ids: validation of callers' ids, and creation of new ones."""
 
 import random
 import time
@@ -8,7 +8,7 @@ RANDOM_BITS = 72
 
 
 def is_request_id(given: str | None) -> bool:
-    """Return whether a caller's request id is valid in headers and logs: 1 to 128 visible ASCII characters."""
+    """Return whether a caller's request id is valid: 1 to 128 visible ASCII characters, safe in headers and logs."""
     return (
         given is not None
         and 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS
@@ -19,11 +19,10 @@ def is_request_id(given: str | None) -> bool:
 
 
 def request_id_of(given: str | None = None) -> str:
-    """Return the caller's own request id if it is valid, else a new one.
+    """Return the caller's request id if it is valid, otherwise a new one.
 
-    A new id begins with the time, in microseconds, so that each one is close to the previous one in the index of the
-    usage records, and its insertion touches no other page. Its random part is unique and no secret: the system's random
-    numbers would take a system call for each request.
+    A new id begins with the time in microseconds, so that new rows of the usage records are adjacent in their index.
+    The rest is unique but not secret, since the system's random numbers would cost a system call for each request.
     """
     if given is not None and is_request_id(given):
         return given

@@ -1,4 +1,4 @@
-"""Construction of the service from the config. All objects of the service are built here."""
+"""Construction of the gateway's gRPC services and all their objects from the config, and their lifetime."""
 
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -91,7 +91,9 @@ DATABASE, REDIS = "database", "redis"
 
 
 class ProcessContext(NamedTuple):
-    """Objects that the service shares with the process."""
+    """Objects of the process that the services share with the HTTP server and the command line: metrics, tracing and
+    others.
+    """
 
     metrics: Metrics
     load_shedder: LoadShedder
@@ -117,7 +119,7 @@ class ProcessContext(NamedTuple):
 
 
 class Service:
-    """The servicers and their interceptor, for calls over a socket and in process."""
+    """All gRPC services of the gateway with their interceptors, for calls over a socket and in process."""
 
     def __init__(
         self,
@@ -168,7 +170,7 @@ class Service:
         self._watch_stores(memory, process)
 
     def _watch_stores(self, memory: ConversationStores, process: ProcessContext) -> None:
-        """Register the gauges of the database and of Redis."""
+        """Register the metrics of the database and of Redis."""
         levels = {DATABASE: DATABASE_UP, REDIS: REDIS_UP}
         for each in process.dependencies:
             self.metrics.watch(levels[each.name], partial(_up, each))
@@ -184,7 +186,7 @@ class Service:
         self.metrics.watch(WRITES_WAITING, lambda: {(name,): store.waiting_writes for name, store in used.items()})
 
     def _watch(self) -> None:
-        """Register the gauges of channels, queues and keys."""
+        """Register the metrics of channels, queues and keys."""
         metrics, shared, channels = self.metrics, self._shared, self._channels
         metrics.watch_channels(shared.health.snapshot)
         metrics.watch(CHANNEL_QUEUE, lambda: {(name,): limiter.waiting for name, limiter in shared.limiters.items()})
@@ -193,7 +195,7 @@ class Service:
         )
 
     def register(self, server: grpc.aio.Server) -> None:
-        """Register every operation of the schema at a server."""
+        """Add all gRPC services to a `grpc.aio` server."""
         rpc.add_GenerationServiceServicer_to_server(self._generation, server)
         rpc.add_EmbeddingServiceServicer_to_server(self._embedding, server)
         rpc.add_RerankServiceServicer_to_server(self._rerank, server)
@@ -204,30 +206,34 @@ class Service:
         rpc.add_VideoServiceServicer_to_server(self._videos, server)
 
     def channel(self) -> InProcessChannel:
-        """Return an in-process channel to this service."""
+        """Return a channel for calls of these services in the same process."""
         server = InProcessServer([CallInterceptor(self._call_log, self.authenticator)])
         self.register(server)
         return InProcessChannel(server)
 
     @property
     def router(self) -> Router:
-        """Router of the current config, with the models that were discovered until now."""
+        """Router of the current config, which includes the models discovered at providers so far."""
         return self._channels.router
 
     def key_fields(self, authorization: str) -> Mapping[str, str]:
-        """Return the fields of the key in a log line; none for a key that is not in the cache."""
+        """Return the log fields that name the API key in `authorization` metadata; empty for a key that is not in
+        memory.
+        """
         scheme, _, secret = authorization.partition(" ")
         found = self.authenticator.reference(secret.strip()) if scheme.lower() == "bearer" else None
         return {} if found is None else {"key": found.key_id, "key_prefix": found.prefix}
 
     def check(self, config: Config) -> None:
-        """Raise UmgError(INVALID_FIELD) for another config that this process cannot apply."""
+        """Raise UmgError(INVALID_FIELD) if this process cannot apply another config by a reload."""
         if self._counts_alone:
             check_models(config.models)
 
     def reload(self, config: Config) -> Changes:
-        """Apply the channels and models of another config to calls that start later. Return the changes, of which some
-        need a restart. Raise OSError if a file of the config cannot be read.
+        """Apply the channels and models of a new config to calls that start later. Return the changes, some of which
+        need a restart.
+
+        Raise OSError if a file that the config names cannot be read.
         """
         channels = self._channel_factory.channels(config)
         self._add_discovered(config, channels)
@@ -239,35 +245,42 @@ class Service:
         return found
 
     async def start(self) -> None:
-        """Start the background work of the service, until `aclose`. Wait a bounded time for the model lists."""
+        """Start the background tasks, which run until `aclose`, and wait a bounded time for the providers' model
+        lists.
+        """
         self.tasks.start()
         await self._discovery.start(self._take_models)
 
     async def aclose(self) -> None:
-        """End the background work."""
+        """Stop the background tasks."""
         await self._discovery.aclose()
         await self.tasks.aclose()
 
     def _add_discovered(self, config: Config, channels: Channels) -> None:
-        """Add the models to the channels of the config that are known from the lists of their providers."""
+        """Add the models that providers list to the channels of a config."""
         extended = self._discovery.configure(config, channels.providers)
         if extended is not config:
             channels.router = Router(extended)
 
     def _take_models(self) -> None:
-        """Serve the models of the current lists to calls that start later."""
+        """Use the newest model lists of the providers for calls that start later."""
         self._channels.router = Router(self._discovery.extended())
 
     def cut_off(self) -> None:
-        """Cancel the gRPC calls that outlast the drain, each with the error of a shutdown."""
+        """Cancel the gRPC calls that run longer than the drain time, each with a shutdown error."""
         self.interceptor.cut_off()
 
     def problems(self) -> tuple[str, ...]:
-        """Return the dependencies that do not answer, each as a text for operators. Calls of known keys are served."""
+        """Return a text for operators for each dependency (database, Redis) that does not answer.
+
+        Calls with keys in memory are still served then.
+        """
         return tuple(each.problem for each in self._dependencies if not each.is_up)
 
     async def unready(self) -> str:
-        """Return the reason why no channel can be called now, else "". Only the local model takes time to start."""
+        """Return the reason why no channel can be called yet, for example that the local model starts; "" if one
+        can.
+        """
         channels = self._config.channels
         if not channels:
             return "the config has no channel that can be served here"
@@ -281,7 +294,7 @@ class Service:
 
 
 def _tasks(config: Config, store: Store, pipeline: PipelineContext, process: ProcessContext) -> Tasks:
-    """Return the video tasks of the process, which are not started yet."""
+    """Create the object that runs the video tasks of this process; it is not started yet."""
     context = TaskContext(
         *(store, process.task_process, process.links, process.signatures, TaskMetrics(process.metrics), ENTRIES),
         has_usage=process.usage is not None,
@@ -304,12 +317,14 @@ async def open_service(
     *,
     counts_alone: bool = False,
 ) -> AsyncGenerator[Service, None]:
-    """Open the service of a config, with its store opened and migrated. `local` is None without a local model;
-    `metrics`, `load_shedder` and `telemetry` are those of the process, if it has some. `counts_alone`: whether other
-    processes serve the same callers without a common Redis; limits are then refused.
+    """Open the services of a config, with an opened and migrated database.
 
-    Raise StoreError for a database that cannot be used, OSError if a file of the config cannot be read or `data` cannot
-    be written.
+    `local`: None without a local model. `metrics`, `load_shedder` and `telemetry`: objects of the process to use, if
+    any. `counts_alone`: whether other processes serve the same callers without a common Redis, so that limits are
+    rejected.
+
+    Raise StoreError if the database cannot be used, OSError if a file that the config names cannot be read or `data`
+    cannot be written.
     """
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)

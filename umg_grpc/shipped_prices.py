@@ -1,8 +1,7 @@
-"""Public prices of well-known models by the provider's ids, which `price` of a model in the config overrides.
+"""Built-in public prices of well-known models, by the provider's model ids. The config's `price` overrides them.
 
-A credit stands for a US dollar here. Each row has the page of its provider and the date as of which the price is
-reported there, by this page or by a list that names it. Prices are those of the standard tier; a model with a higher
-price for long prompts has that of short ones.
+One credit is one US dollar here. Each row names the provider's page and the date of the price. Prices are those of the
+standard tier and, if they differ by prompt length, of short prompts.
 """
 
 import re
@@ -30,7 +29,9 @@ NO_SIZES: Mapping[str, str] = MappingProxyType({})
 
 
 class ShippedPrice(NamedTuple):
-    """Row of the table, in credits for a million tokens; "" for a kind of token without a price of its own."""
+    """Row of the table: the prices of one model in credits for a million tokens; "" for kinds of tokens without an own
+    price.
+    """
 
     model: str
     source: str
@@ -186,7 +187,7 @@ def _prices_of(row: ShippedPrice) -> Iterator[pb.Price]:
 
 
 def _price_of_one(unit: Unit, credits_: str, size: str = "") -> pb.Price:
-    """Return the price of a unit whose credits are those of one."""
+    """Return the price message for a unit whose price is given for one of it, not for a million."""
     return pb.Price(
         **Variant(unit, size, "")._asdict(), micro_credits_per_million=_micro_credits(credits_) * PRICED_UNITS
     )
@@ -201,5 +202,5 @@ PRICES: Mapping[str, Sequence[pb.Price]] = MappingProxyType({row.model: tuple(_p
 
 
 def shipped_prices(model: str) -> Sequence[pb.Price]:
-    """Return the prices of the provider's model, also of a dated version; none for an unknown model."""
+    """Return the prices of a provider's model, whose id may end in a date; empty for an unknown model."""
     return PRICES.get(model) or PRICES.get(DATED.sub("", model), ())

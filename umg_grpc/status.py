@@ -1,4 +1,6 @@
-"""Conversion between reasons and gRPC status, and transport of a reason (`google.rpc.Status` with `ErrorInfo`)."""
+"""Conversion of `UmgError` to and from gRPC errors: status code, and `google.rpc.Status` with `ErrorInfo` as
+details.
+"""
 
 import math
 
@@ -77,9 +79,9 @@ BARE_STATUS = {
 
 
 def to_status(error: UmgError, request_id: str = "") -> bytes:
-    """Return the serialised `google.rpc.Status` of the error, for the trailing metadata `grpc-status-details-bin`.
+    """Return an error as a serialised `google.rpc.Status`, for the trailing metadata `grpc-status-details-bin`.
 
-    Its details are the `ErrorInfo`, for a limit a `RetryInfo`, and with a request id the `RequestInfo`.
+    Its details are `ErrorInfo`, `RetryInfo` if a wait is known, and `RequestInfo` with a request id.
     """
     status = status_pb2.Status(code=STATUS[error.reason].value[0], message=error.message)
     status.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata))
@@ -93,7 +95,7 @@ def to_status(error: UmgError, request_id: str = "") -> bytes:
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
-    """Return the `UmgError` of a failed RPC."""
+    """Return the `UmgError` that a failed RPC of the gateway's services transports."""
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS_KEY and isinstance(value, bytes):
             for detail in status_pb2.Status.FromString(value).details:
@@ -105,6 +107,6 @@ def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
-    """Return the reason with this bare name; INTERNAL for a reason that is newer than this build."""
+    """Return the error reason with this name (`MODEL_NOT_FOUND`); INTERNAL for a name that this build does not have."""
     known = f"ERROR_REASON_{name}"
     return pb.ErrorReason.Value(known) if known in NAMES else pb.ERROR_REASON_INTERNAL
