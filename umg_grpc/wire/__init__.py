@@ -1,5 +1,7 @@
-"""Wire formats, as pure codecs. Their tables, see `formats`, are names of this package, loaded by the first use of one:
-a command that lists keys needs a part of the package, and no format.
+"""Wire formats: codecs between the JSON of callers and providers and the messages of `umg.v1`, without I/O.
+
+The tables of formats (see `formats`) are loaded when one of their names in this package is first used, so that a
+command that lists keys imports no format.
 """
 
 from importlib import import_module

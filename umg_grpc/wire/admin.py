@@ -1,4 +1,5 @@
-"""JSON of administration: the messages of `umg.v1.AdminService` as in `message_json.py`, and the bodies of requests.
+"""JSON of the administration API: its answers are the messages of `umg.v1.AdminService` as in `message_json.py`; the
+bodies of its requests are defined here.
 
 In a request null is the same as an absent field, except in a change of settings: there an absent field keeps its value,
 and null removes it.
@@ -36,7 +37,7 @@ Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 
 
 class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`umg.v1.KeySettings`."""
+    """Settings of a key as a JSON object: the fields of `umg.v1.KeySettings`."""
 
     name: Given[str] = UNSET
     model_patterns: Given[list[str]] = UNSET
@@ -55,24 +56,26 @@ class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SettingsBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of a creation or change of a key."""
+    """Body of the request that creates or changes a key."""
 
     settings: Settings
 
 
 class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of a rotation."""
+    """Body of the request that replaces the secret of a key."""
 
     overlap_seconds: Annotated[int, Meta(ge=0, le=30 * 86400)] | None = None
 
 
 def decode_create(body: bytes) -> pb.CreateKeyRequest:
-    """Return the request with a body. Raise UmgError naming the field."""
+    """Decode the body of a request that creates a key. Raise UmgError naming the field."""
     return pb.CreateKeyRequest(settings=_settings(_given(parse(SettingsBody, body).settings)))
 
 
 def decode_update(body: bytes) -> pb.UpdateKeyRequest:
-    """Return the request that changes the settings present in a body. Raise UmgError naming the field."""
+    """Decode the body of a request that changes settings of a key, which are the fields present in it. Raise UmgError
+    naming the field.
+    """
     given = _given(parse(SettingsBody, body).settings)
     if not given:
         raise invalid("settings", "name at least one field to change")
@@ -80,7 +83,9 @@ def decode_update(body: bytes) -> pb.UpdateKeyRequest:
 
 
 def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
-    """Return the request with a body, which may be empty. Raise UmgError naming the field."""
+    """Decode the body, which may be empty, of a request that replaces the secret of a key. Raise UmgError naming the
+    field.
+    """
     seconds = parse(RotateBody, body or b"{}").overlap_seconds
     overlap = None
     if seconds is not None:
@@ -90,23 +95,23 @@ def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
 
 
 def encode_create(request: pb.CreateKeyRequest) -> JsonObject:
-    """Return the body of a request, the inverse of `decode_create`."""
+    """Encode the body of a request that creates a key: the inverse of `decode_create`."""
     return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
 
 
 def encode_update(request: pb.UpdateKeyRequest) -> JsonObject:
-    """Return the body of a request, the inverse of `decode_update`."""
+    """Encode the body of a request that changes settings of a key: the inverse of `decode_update`."""
     return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
 
 
 def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
-    """Return the body of a request, the inverse of `decode_rotate`."""
+    """Encode the body of a request that replaces the secret of a key: the inverse of `decode_rotate`."""
     seconds = to_json(request)["overlap_seconds"]
     return {} if seconds is None else {"overlap_seconds": seconds}
 
 
 def _given(settings: Settings) -> dict[str, object]:
-    """Return the fields that a body has, null included."""
+    """Return the settings that a body contains, also those that are null."""
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not UNSET}
 

@@ -1,4 +1,4 @@
-"""Paths of the protocols' calls, by which usual mistakes in a `base_url` are recognised."""
+"""URL paths of the providers' calls, by which usual mistakes in a `base_url` of the config are recognised."""
 
 import re
 from collections.abc import Mapping
@@ -28,9 +28,10 @@ _NATIVE = re.compile(r"/models/[^/]+:[A-Za-z]+$")
 
 
 def right_base_url(base_url: str, call: str) -> str | None:
-    """Return the base URL that is probably meant where a provider does not know the path of a call; None if there is no
-    usual mistake in it: a version written twice, the beginning of the call's path, or no version. `call`: path
-    below the base URL, with or without a query.
+    """Return the base URL that the operator probably meant, where a provider does not have the path of a call.
+
+    None if `base_url` has none of the usual mistakes: a version twice, the beginning of the call's path, no version.
+    `call`: path below the base URL, with or without a query.
     """
     parts, path = urlsplit(base_url), call.partition("?")[0]
     steps = parts.path.strip("/").split("/") if parts.path.strip("/") else []
@@ -48,8 +49,8 @@ def right_base_url(base_url: str, call: str) -> str | None:
 
 def call_path(protocol: str, url: str) -> str | None:
     """Return the end of a URL that is the path of the protocol's calls, for example `/chat/completions`; None if the
-    URL has none, and so may be the `base_url` of a channel. A path of one word directly behind the host may be that of
-    a proxy.
+    URL does not end so, and may therefore be the `base_url` of a channel. A path of one word directly behind the host
+    may be that of a proxy.
     """
     path = _CALL_PATHS.get(protocol)
     match = path.search(url) if path is not None else None

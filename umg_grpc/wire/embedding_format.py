@@ -1,4 +1,4 @@
-"""Functions that the embedding formats share, for the bodies of callers and of providers."""
+"""Checks and conversions that both embedding formats need for the bodies of callers and of providers."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -46,8 +46,8 @@ def raise_error(error: Raw) -> None:
 
 
 def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
-    """Set the usage. Where the provider sent only one of the two counts, it is used for both; without either, the usage
-    stays unset. Invalid counts are treated as absent.
+    """Set the token counts of a response. If the provider sent only one of the two, it is used for both; without
+    either, the usage stays unset. Invalid counts are treated as absent.
     """
     prompt_count, total_count = _valid_count(prompt), _valid_count(total)
     if prompt_count is not None or total_count is not None:
@@ -63,13 +63,15 @@ def _valid_count(tokens: Count) -> int | None:
 
 
 def is_valid_count(tokens: Count) -> bool:
-    """Return whether callers can read the count unchanged."""
+    """Return whether a token count of a provider may be passed on to callers unchanged: an integer, not negative, of
+    limited size.
+    """
     return type(tokens) is int and 0 <= tokens <= MAX_JSON_INTEGER
 
 
 def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest) -> None:
-    """Set the vectors, one for each input. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an empty
-    or broken vector, and for other lengths than requested.
+    """Set the vectors of a response, one for each input. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors,
+    for an empty or broken vector, and for other lengths than requested.
     """
     check_count(len(vectors), request)
     if not are_whole(vectors):
@@ -82,15 +84,15 @@ def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: 
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
-    """Return whether vectors of these lengths have the requested lengths. A value that is no vector has the
+    """Return whether vectors of these lengths are as long as the request requires. A value that is no vector has the
     length 0.
     """
     return all(lengths) and wrong_length(lengths, request) is None
 
 
 def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError | None:
-    """Return UPSTREAM_FAILED unless the vectors have the lengths that their inputs request, and all vectors without a
-    requested length have the same length.
+    """Return the error UPSTREAM_FAILED unless the vectors have the lengths that the request requires, and all others
+    the same length.
     """
     other, default = 0, request.dimensions
     for length, item in zip(lengths, request.inputs, strict=True):
@@ -102,7 +104,9 @@ def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError |
 
 
 def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
-    """Return the length of the vectors of a response without a requested length; 0 if every input requests a length."""
+    """Return the length of the vectors for which the request requires no length, the model's own; 0 if it requires one
+    for every input.
+    """
     positions = (
         position for position, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions)
     )
@@ -125,6 +129,6 @@ def other_length(length: int, requested: int, other: int) -> UmgError:
 
 
 def check_count(vectors: int, request: pb.EmbedRequest) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) unless there is one vector for each input."""
+    """Raise UmgError(UPSTREAM_FAILED) unless a response has one vector for each input of the request."""
     if vectors != (expected := len(request.inputs)):
         raise unreadable(f": it has {vectors} vectors for {expected} inputs")

@@ -1,4 +1,6 @@
-"""Requests for new tasks: their checks, their fingerprint, and their rows."""
+"""Checks of the requests for new video tasks, the fingerprint by which repetitions are found, and the database rows of
+the tasks.
+"""
 
 import hashlib
 import secrets
@@ -21,12 +23,12 @@ TASK_PREFIX = "task_"
 
 
 def new_task_id() -> str:
-    """Return an id that cannot be guessed."""
+    """Return a random id for a video task, which cannot be guessed."""
     return TASK_PREFIX + secrets.token_urlsafe(24)
 
 
 def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) -> str:
-    """Return the fingerprint of a request, the same for a repetition with any idempotency key."""
+    """Return a fingerprint of a request, the same for every repetition of it, with any or no idempotency key."""
     content = pb.CreateVideoTaskRequest()
     content.CopyFrom(request)
     content.ClearField("idempotency_key")
@@ -45,7 +47,9 @@ def decode_data_urls(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def check_urls(request: pb.CreateVideoTaskRequest, check: Callable[..., None]) -> None:
-    """Raise UmgError for a URL that neither the gateway nor a provider is to call. `check`: of the `Fetcher`."""
+    """Raise UmgError for a media URL that neither the gateway nor a provider may fetch. `check`: the check of the
+    `Fetcher` for one URL.
+    """
     if request.HasField("callback_url"):
         check(request.callback_url, field="callback_url")
     for position, medium in enumerate(request.parameters.media):
@@ -54,7 +58,9 @@ def check_urls(request: pb.CreateVideoTaskRequest, check: Callable[..., None]) -
 
 
 def without_data(request: pb.CreateVideoTaskRequest) -> bytes:
-    """Return the request as it is stored: the bytes of its media are sent to the provider alone."""
+    """Return the request as it is stored with its task: without the bytes of its media, which only the provider is
+    sent.
+    """
     stored = pb.CreateVideoTaskRequest()
     stored.CopyFrom(request)
     for medium in stored.parameters.media:
@@ -73,7 +79,7 @@ def new_row(
     kind: "pb.VideoTaskKind.ValueType",
     source_task_id: str | None = None,
 ) -> MediaTask:
-    """Return the row of a new task, without its channel."""
+    """Return the database row of a new task. Its channel is set when the task is sent."""
     caller: Caller = call.caller
     return MediaTask(
         task_id=new_task_id(),
@@ -106,11 +112,11 @@ def new_row(
 
 
 def not_found(task_id: str) -> UmgError:
-    """Return the error of a task that does not exist, or does not exist for the caller: the same for all reasons."""
+    """Return the error for a task that does not exist or belongs to another caller, the same for both."""
     named = task_id[:64]
     return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, f"the task `{named}` does not exist", id=named)
 
 
 def already_exists(message: str) -> UmgError:
-    """Return the error of a submission with an id that another task has."""
+    """Return the error for a submission whose id or key another task of the caller has."""
     return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)

@@ -1,7 +1,8 @@
-"""Submission of a task: recorded with its reservation, then sent to one channel, at most once.
+"""Submission of a video task: recorded with the reservation of its cost, then sent to one channel, at most once.
 
 A refusal, or a failure before anything was sent, may be followed by an attempt at another channel. After any other
-failure it is unknown whether the provider accepted the task: the row stays, and the poller looks for the task there.
+failure it is unknown whether the provider accepted the task: the row stays, and the poller looks for the task at the
+provider.
 """
 
 import asyncio
@@ -46,13 +47,13 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class _Call:
-    """Placeholder of an encoded request: a submission is encoded when it is sent."""
+    """Placeholder for the encoded request of an attempt, since a submission is encoded only when it is sent."""
 
     report = Report()
 
 
 class _Encoder(RequestEncoder[Attempt[_Call]]):
-    """Encoder that defers the encoding: each submission is encoded when it is sent."""
+    """Encoder that returns a placeholder: a submission is encoded only when it is sent."""
 
     async def encode(self, target: Target) -> Attempt[_Call]:
         return Attempt(target.channel.name, target, _Call())
@@ -62,7 +63,7 @@ class _Encoder(RequestEncoder[Attempt[_Call]]):
 
 
 class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
-    """Attempts of one submission. After an attempt that the provider may have accepted there is no other."""
+    """Attempts of one submission. None follows an attempt that the provider may have accepted."""
 
     def should_retry(self, attempt: Attempt[_Call], error: UmgError) -> bool:
         if error.failure in UNKNOWN_OUTCOME:
@@ -75,7 +76,7 @@ class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """Task that is admitted and not recorded yet."""
+    """Task whose call is admitted, before it is recorded and sent."""
 
     call: Call
     row: MediaTask
@@ -87,7 +88,9 @@ class NewTask:
 
 
 class Submissions:
-    """Submissions of this process, which outlive a caller that leaves, until `aclose`."""
+    """Submissions of video tasks by this process, until `aclose`. A caller that disconnects does not end its
+    submission.
+    """
 
     def __init__(self, context: PipelineContext, tasks: TaskContext) -> None:
         self._context = context
@@ -95,7 +98,9 @@ class Submissions:
         self._running: set[asyncio.Task[MediaTask]] = set()
 
     async def aclose(self, seconds: float) -> None:
-        """Wait for the submissions in flight. The rest are left in an unknown state, which the poller resolves."""
+        """Wait up to `seconds` for the submissions in flight. The others stay in an unknown state, which the poller
+        resolves.
+        """
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=seconds)
             for task in late:
@@ -104,7 +109,9 @@ class Submissions:
                 await asyncio.wait(late)
 
     def targets(self, call: Call, model: PublicModel, operation: Operation) -> Sequence[Target]:
-        """Return the channels of the model, best first. Raise UmgError if none supports the operation."""
+        """Return the channels that serve the model and support the operation, best first. Raise UmgError if there are
+        none.
+        """
         preferences = RoutePreferences(pins=call.caller.channels, is_healthy=self._context.shared.is_healthy)
         found = self._context.channels.router.channels(model.id, operation, preferences)
         served = [target for target in found if target.channel.name in self._context.channels.videos]
@@ -196,7 +203,9 @@ class Submissions:
         return await self._record(new.row, sent, accepted, upstream)
 
     async def _repin(self, row: MediaTask, target: Target) -> None:
-        """Record the channel before the task is sent to it. Raise UmgError if it must not be sent any more."""
+        """Record the next channel of a task before the task is sent to it. Raise UmgError if the task was given up in
+        the meantime, so that it must not be sent.
+        """
         self._pin(row, target)
         deadline, lease_end = row.deadline_micros, row.next_poll_micros or 0
         if not await self._tasks.rows.pin(row.task_id, row.channel, row.upstream_model, deadline, lease_end):
@@ -243,7 +252,7 @@ class Submissions:
         return found
 
     async def _leave_unconfirmed(self, new: NewTask, error: UmgError) -> MediaTask:
-        """Leave the task to the poller, which looks for it at the provider."""
+        """Leave a task of unknown outcome to the poller, which looks for it at the provider. Return its row."""
         row, now = new.row, self._tasks.now()
         logger.warning(
             "the outcome of a submission is unknown",

@@ -1,4 +1,4 @@
-"""Conversion of a stored task to `umg.v1.VideoTask`."""
+"""Conversion of the database row of a video task to the message `umg.v1.VideoTask`."""
 
 import math
 import time
@@ -21,20 +21,20 @@ MAX_RUNNING = 99
 
 
 def now_micros() -> int:
-    """Return the time in microseconds since 1970 in UTC."""
+    """Return the current time in microseconds since 1970 in UTC."""
     return time.time_ns() // 1000
 
 
 class TaskView:
-    """Converter of stored tasks to messages, with links to their results."""
+    """Converter of database rows of video tasks to messages, with signed links to the results."""
 
     def __init__(self, links: FileLinks, now: Callable[[], int] = now_micros) -> None:
-        """Create a view. `now` returns microseconds since 1970."""
+        """Create a converter. `now` returns microseconds since 1970."""
         self._links = links
         self._now = now
 
     def task(self, row: MediaTask) -> pb.VideoTask:
-        """Return the task as its owner sees it."""
+        """Return the task as a message for its owner."""
         request = pb.CreateVideoTaskRequest.FromString(row.request)
         results = [self._result(result) for result in results_of(row)]
         task = pb.VideoTask(
@@ -66,12 +66,16 @@ class TaskView:
         return task
 
     def _expire_micros(self, row: MediaTask, ends: list[int]) -> int:
-        """Return the time at which the first result is removed, after the end of the task."""
+        """Return the time at which the first result of a task will be removed, at least a second after the end of the
+        task. `ends`: times at which the results' own addresses expire.
+        """
         after = (row.complete_micros or row.create_micros) + 10**6
         return max(after, min([row.expire_micros or after, *ends]))
 
     def _progress(self, row: MediaTask) -> int:
-        """Return the reported progress, else an estimate by the elapsed time."""
+        """Return the progress of a task in percent as the provider reported it, else an estimate by the elapsed
+        time.
+        """
         if row.state == SUCCEEDED:
             return 100
         if row.state in TERMINAL:

@@ -1,4 +1,4 @@
-"""Codec of chat completions (`POST /v1/chat/completions`), as a face and as an upstream."""
+"""Chat completions format (`POST /v1/chat/completions`): codec for the bodies of callers and for those of providers."""
 
 from umg_grpc.wire.chat.error_field_paths import wire_path
 from umg_grpc.wire.chat.errors import encode_error

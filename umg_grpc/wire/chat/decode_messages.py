@@ -1,4 +1,4 @@
-"""Decoding of messages and their parts: a caller's `messages`. Their tool calls are in `tool_calls.py`."""
+"""Decoding of the `messages` of a chat request and of their parts. Their tool calls are in `tool_calls.py`."""
 
 import msgspec
 

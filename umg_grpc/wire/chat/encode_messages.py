@@ -1,4 +1,4 @@
-"""Messages of a provider's chat body: canonical -> provider."""
+"""Encoding of canonical messages as the `messages` of a chat request to a provider."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, assert_never
@@ -23,7 +23,7 @@ NO_RESULT = "No result."
 
 
 class _Turn(NamedTuple):
-    """Canonical message without its tool results; its parts with their canonical paths."""
+    """Canonical message without its tool results: its other parts, with the canonical path of each."""
 
     message: pb.Message
     message_index: int
@@ -51,7 +51,7 @@ class MessageEncoder:
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
 
     def encode(self) -> list[object]:
-        """Encode all messages, the instructions first.
+        """Encode the messages of the request, its instructions first.
 
         Raises UmgError for content whose loss would change the meaning.
         """
@@ -94,7 +94,9 @@ class MessageEncoder:
         return messages
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """Split a message: return the message without its tool results, and each result as a chat message."""
+        """Split a message into its tool results, each encoded as a chat message of its own, and the message without
+        them.
+        """
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
             self._report.drop("phase")
@@ -113,7 +115,7 @@ class MessageEncoder:
         return [encoded for turn in turns for encoded in self._encode_turn(turn)]
 
     def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
-        """Encode a turn of any role but the assistant's."""
+        """Encode a message of a role other than the assistant's, to which no tool result belongs."""
         at, before, shown = f"messages[{turn.message_index}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
             shown, self._shown = self._shown, []
@@ -129,9 +131,10 @@ class MessageEncoder:
         return [*before, _without_empty({"role": role, "content": _compact(content), "name": turn.message.name})]
 
     def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
-        """Encode consecutive assistant turns as one message if one has a call or is only reasoning, else one by one.
+        """Encode consecutive assistant messages: as one chat message if one has a tool call or only reasoning, else one
+        by one.
 
-        Results follow the message with all calls, in which providers look for the reasoning too.
+        The results of the calls follow the one message, in which providers also look for the reasoning.
         """
         if not run:
             return []
@@ -143,7 +146,9 @@ class MessageEncoder:
         return before + [message for message in encoded if message is not None]
 
     def _assistant(self, turns: list["_Turn"]) -> JsonObject | None:
-        """Encode assistant turns as one message; return None if it would be empty, since providers reject that."""
+        """Encode assistant messages as one chat message; return None if that would be empty, since providers
+        reject it.
+        """
         content, calls, thoughts = list[object](), list[JsonObject](), list[str]()
         encoded: JsonObject = {"role": "assistant", "content": None, "name": turns[0].message.name}
         for turn in turns:
@@ -184,7 +189,7 @@ class MessageEncoder:
         return thoughts
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> None:
-        """Add vendor G's reasoning state of a part to the chat message.
+        """Add the reasoning state of a part to its chat message, if it is one of vendor G.
 
         Only vendor G's chat has a field for it, on calls and on messages.
         """
@@ -194,7 +199,7 @@ class MessageEncoder:
             encoded["extra_content"] = encode_signature(part.state)
 
     def _function_call(self, call: pb.ToolCall) -> JsonObject:
-        """Encode a call in the older form, which has no free text."""
+        """Encode a tool call as the older `function_call`, which has no free text."""
         arguments = call.arguments_json or "{}"
         if call.HasField("text"):
             arguments = msgspec.json.encode({"input": call.text}).decode()
@@ -212,9 +217,10 @@ class MessageEncoder:
         return encoded
 
     def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
-        """Encode a tool result as a message.
+        """Encode a tool result as a chat message.
 
-        A result without its call is left out, since providers reject it (clients cut off old turns).
+        A result without its call is left out, since providers reject it (clients cut off the beginning of long
+        conversations).
         """
         legacy = self._request.face_hints.legacy_functions and not result.call_id
         call_id = "" if legacy else shortened_id(result.call_id) or self._unanswered_id(result.name)
@@ -244,17 +250,21 @@ class MessageEncoder:
         return [_without_empty(encoded)]
 
     def _unanswered_id(self, name: str) -> str:
-        """Return the id of the unanswered call of this name; a generated id if that call was cut off."""
+        """Return the id of the first call of this tool without a result; a generated id if the conversation has no
+        unanswered call.
+        """
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
-        """Return results for unanswered calls, and a user message with the images of the results."""
+        """Return the messages that end a run of tool results: results for unanswered calls, and a user message with the
+        images of the results.
+        """
         results, shown = self._placeholder_results(), self._shown
         self._shown = []
         return [*results, {"role": "user", "content": shown}] if shown else results
 
     def _placeholder_results(self) -> list[JsonObject]:
-        """Return a result for each call without one, since providers reject unanswered calls."""
+        """Return an empty result for each call without one, since providers reject unanswered calls."""
         waiting, self._open = self._open, {}
         if not waiting or not self._completes_pairs:
             return []
@@ -262,7 +272,7 @@ class MessageEncoder:
         return [{"role": "tool", "tool_call_id": call_id, "content": NO_RESULT} for call_id in waiting]
 
     def _is_encodable(self, part: pb.Part, at: str) -> bool:
-        """Return whether the part can be encoded; report a part that is left out.
+        """Return whether chat can express a part of a message, and report a part that is left out.
 
         Raises UmgError for an unknown kind.
         """
@@ -343,7 +353,8 @@ class MessageEncoder:
 
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
-    """Add a placeholder signature to the first unsigned call of each assistant message since the last user message.
+    """Add a placeholder signature to the first tool call of each assistant message since the last user message, unless
+    it is signed.
 
     Vendor G rejects unsigned calls.
     """
@@ -358,9 +369,7 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
 
 
 def _text_in(data: bytes) -> str | None:
-    """Return the text of a document's bytes, since no provider accepts text files as a file; None if they are not
-    UTF-8.
-    """
+    """Return the text of a document's bytes, None if they are not UTF-8. No provider accepts a text file as a file."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -368,7 +377,7 @@ def _text_in(data: bytes) -> str | None:
 
 
 def _compact(content: list[object]) -> object:
-    """Return one text as a bare string, which every provider accepts; any other content as it is."""
+    """Return content of a single text as a string, which every provider accepts; any other content unchanged."""
     match content:
         case []:
             return ""
@@ -379,5 +388,5 @@ def _compact(content: list[object]) -> object:
 
 
 def _without_empty(fields: JsonObject) -> JsonObject:
-    """Return the object without empty strings; an empty `content` stays, and so does null."""
+    """Return an object without its members that are empty strings, except `content`."""
     return {name: value for name, value in fields.items() if value != "" or name == "content"}

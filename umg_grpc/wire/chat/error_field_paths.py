@@ -1,4 +1,4 @@
-"""Paths of canonical fields in the spelling of chat callers, for error messages only."""
+"""Conversion of canonical field paths to the paths of a chat body, for the messages of errors."""
 
 from umg_grpc.wire.core.error_field_paths import wire_paths
 

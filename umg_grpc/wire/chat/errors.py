@@ -1,4 +1,4 @@
-"""Error bodies of chat, encoded from canonical errors for callers."""
+"""Error bodies and error events for callers of the chat format."""
 
 import msgspec
 
@@ -62,14 +62,14 @@ WRONG_KEY = frozenset({pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED}
 
 
 def message_for_callers(error: UmgError) -> str:
-    """Return the message of an error, after the vendor's words where clients depend on them."""
+    """Return the message of an error for a caller, in the vendor's words where clients depend on them."""
     return f"{INCORRECT_KEY}: {error.message}" if error.reason in WRONG_KEY else error.message
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
     """Encode the body of a rejected or failed call.
 
-    The HTTP status decides only for reasons that are newer than this build.
+    `http_status` decides only for reasons that are newer than this build.
     """
     fallback = (SERVER if http_status >= 500 else REQUEST, None)
     kind, code = KINDS.get(error.reason, fallback)

@@ -1,4 +1,4 @@
-"""Check whether streamed chunks contain any output yet: the first chunk often has nothing but a role."""
+"""Detection of streamed chat chunks without output: the first chunk often contains nothing but a role."""
 
 import re
 

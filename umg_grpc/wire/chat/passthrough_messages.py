@@ -1,5 +1,5 @@
-"""Edits of `reasoning_content` in the messages of a passed-through body, which some providers require and others
-reject.
+"""Edits of `reasoning_content` in the messages of a chat body that is passed through: some providers require it, others
+reject it.
 """
 
 import msgspec
@@ -14,7 +14,9 @@ FIELD = "reasoning_content"
 
 
 def edit_reasoning_content(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `messages` with the reasoning that the client left out, or without any if the provider rejects it."""
+    """Return the `messages` of a passed-through body with stored reasoning where the client left it out, or without any
+    reasoning if the provider rejects it.
+    """
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:
         report.drop("reasoning")

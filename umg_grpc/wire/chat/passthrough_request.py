@@ -1,4 +1,6 @@
-"""Edits of a chat caller's body for a chat provider, for example the removal of fields that only this gateway has."""
+"""Edits of a chat caller's body that is passed through to a chat provider, for example the removal of fields that only
+this gateway has.
+"""
 
 from collections.abc import Mapping
 
@@ -58,10 +60,10 @@ INTERCHANGEABLE = frozenset({"temperature", "top_p", "max_output_tokens"})
 def rebuild(
     request: pb.GenerateRequest, model: str, stream: bool, edits: Mapping[str, JsonObject], report: Report
 ) -> bytes:
-    """Rebuild the caller's body with the edits that are needed; all else stays byte for byte.
+    """Return the caller's body with only the necessary edits; all else stays byte for byte.
 
     Edits are the model id, the stream options, the fields that only our document defines, and the fields that were
-    changed after decoding. `edits`: canonical name of each changed field -> encoding of its present value.
+    changed after decoding. `edits`: canonical name of each changed field -> JSON members with its present value.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
@@ -93,12 +95,14 @@ def _raw(value: object) -> Raw:
 
 
 def _members(raw: Raw, at: str) -> dict[str, Raw]:
-    """Return the members of an object; none for null and for an absent one."""
+    """Return the members of a JSON object; no members for null and for an absent object."""
     return parse(dict[str, Raw], raw, at) if is_present(raw) else {}
 
 
 def _replace_field(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
-    """Remove a canonical field from all its places, and add its value from the encoding."""
+    """Replace a canonical field in a body: remove it from every member that may contain it, and add it as it is in
+    `encoded`.
+    """
     removed = [path for path in PATHS[field] if _remove_member(fields, path)]
     for path in PATHS[field]:
         if (value := _find_member(encoded, path)) is not None:
@@ -112,7 +116,7 @@ def _find_member(encoded: object, path: Path) -> object:
 
 
 def _remove_member(fields: dict[str, Raw], path: Path) -> bool:
-    """Remove the member at a place; return whether it was there. An object that becomes empty is removed too."""
+    """Remove the member at a path, and the object that becomes empty by that. Return whether the member existed."""
     name, *rest = path
     if name not in fields:
         return False
@@ -139,7 +143,7 @@ def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
 
 
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Move the members of `extra_body` to the top level, as an SDK does.
+    """Move the members of `extra_body` to the top level of the body, as an SDK does.
 
     Vendor G's member stays inside, under the name that its endpoint reads. Members that are fields of the body itself
     are left out (not shown in the document), since the limits were checked on the top level only.
@@ -164,7 +168,7 @@ def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, repor
 def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
     """Replace `generationConfig` by the thinking config that vendor G's chat endpoint reads.
 
-    It rejects one beside an effort.
+    The endpoint rejects a thinking config beside an effort.
     """
     members = _members(fields.pop("generationConfig"), "generationConfig")
     for name in members.keys() - CONFIG_NAMES:
@@ -188,9 +192,9 @@ SNAKE_CASE = {
 
 
 def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Replace search tools by the provider's search option.
+    """Replace the search tools of a body by the provider's search option.
 
-    A tool named `vendorgSearch` would be called like one of the caller's own.
+    The model would call a tool named `vendorgSearch` like one of the caller's own.
     """
     raw = fields.get("tools", ABSENT)
     tools = parse(list[Raw], raw, "tools") if is_present(raw) else []

@@ -19,7 +19,7 @@ PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 
 class PassedChoice(Struct):
-    """Fields of a passed-through choice that the gateway reads."""
+    """Choice of a passed-through chunk, with only the fields that the gateway reads."""
 
     index: Index | None = None
     finish_reason: str | UnsetType | None = UNSET
@@ -27,7 +27,7 @@ class PassedChoice(Struct):
 
 
 class PassedChunk(Head, kw_only=True):
-    """Chunk that is passed through."""
+    """Chunk of a passed-through stream, with only the fields that the gateway reads."""
 
     choices: list[PassedChoice] | None = None
     obfuscation: str | None = None
@@ -37,10 +37,9 @@ _CHUNK = msgspec.json.Decoder(PassedChunk)
 
 
 class Template(NamedTuple):
-    """Bytes before and after the delta of a plain chunk, which only continues the output (no error, usage or finish
-    reason).
+    """Bytes before and after the delta in a chunk that only continues the output (no error, usage or finish reason).
 
-    Later frames with the same bytes around their deltas need no parsing.
+    Later chunks with the same bytes around their deltas are passed through without parsing.
     """
 
     head: bytes  # up to the delta
@@ -50,7 +49,7 @@ class Template(NamedTuple):
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk) -> Self | None:
-        """Return the template of a chunk if it is plain; None for any other chunk.
+        """Return the template of a chunk that only continues the output; None for any other chunk.
 
         The chunk must have a finish reason member (null): without it the template would also match the last chunk, and
         take its finish reason for a part of the delta.
@@ -68,8 +67,8 @@ class Template(NamedTuple):
         return cls(head, tail.removesuffix(padding) + PADDING, PADDED, lines) if tail.endswith(padding) else None
 
     def run(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the frames up to the last one with this template, and their number, if all of them have it; else
-        b"" and 0.
+        """Return the frames up to the last one that fits this template, and their number, if all of them fit; else b""
+        and 0.
         """
         if not frames.startswith(self.head):
             return b"", 0
@@ -80,7 +79,8 @@ class Template(NamedTuple):
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder that forwards chunks and emits the events that the service needs. One instance per stream.
+    """Decoder of a passed-through chat stream: forwards chunks, and emits the events that the service needs. One
+    instance per stream.
 
     It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
     events without data, which break clients, and adds the end marker if the provider leaves it out.
@@ -94,7 +94,9 @@ class PassthroughDecoder(FrameDecoder):
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first chunks, which only continue the output, with the caller's model id."""
+        """Return the first chunks that only continue the output, with the caller's model id, and the number of bytes
+        they took.
+        """
         if not self._called and CALLED in frames:
             self._called = CALLS[0] in frames or CALLS[1] in frames
         if self._template is None:

@@ -1,4 +1,4 @@
-"""Reasoning options of chat, in both directions."""
+"""Reasoning options of the chat format: decoded from a caller's body, and encoded for a provider."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -22,8 +22,8 @@ LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the switches and budgets of reasoning; record the fields whose use depends on the model's family.
 
-    `reasoning_effort` is decoded with the options of every body. Not shown in the document: `thinking` beside
-    `enable_thinking`. The one that enables wins, since `disabled` is the table's default.
+    `reasoning_effort` is decoded elsewhere, with the options of every body. Not shown in the document: `thinking`
+    beside `enable_thinking`. The one that enables wins, since `disabled` is the table's default.
     """
     enables = chat.thinking is not None and chat.thinking.type == "enabled"
     if chat.thinking:
@@ -52,7 +52,9 @@ def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, note
 
 
 def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
-    """Yield (path, member) for each spelling of vendor G's part of a body, the most specific last."""
+    """Yield vendor G's members of a chat body, each with its path (there are several spellings), the most specific
+    last.
+    """
     body = chat.extra_body or schema.ExtraBody()
     for at, member in (
         ("google", chat.google),
@@ -65,7 +67,7 @@ def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.Vendo
 
 
 def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
-    """Yield (path, config) for each thinking config of a body, the most specific last."""
+    """Yield the thinking configs of a chat body, each with its path, the most specific last."""
     members: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_members(chat)]
     if chat.generation_config is not None:
         members.insert(0, ("generationConfig", chat.generation_config))
@@ -86,7 +88,7 @@ def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) ->
 
 
 def _level(value: str, field: str) -> str:
-    """Return a thinking level in lower case. Raises UmgError(INVALID_FIELD)."""
+    """Return a thinking level in lower case. Raises UmgError(INVALID_FIELD) for an unknown one."""
     if value.lower() not in LEVELS:
         known = ", ".join(f"`{name.upper()}`" for name in LEVELS)
         raise invalid(field, f"{echo(repr(value))} is none of its values; send one of {known}")
@@ -97,7 +99,7 @@ def _level(value: str, field: str) -> str:
 
 
 def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
-    """Encode the reasoning options for a provider, for a request of another format or of none.
+    """Encode the reasoning options of a request from another format, or from gRPC, for a chat provider.
 
     An effort is kept beside a switch. Options without a switch in the model's family become the nearest effort, unless
     the request has one.
@@ -118,7 +120,9 @@ def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: boo
 
 
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
-    """Encode `thinking`, `enable_thinking` or vendor G's config, by the model's family; nothing without a setting."""
+    """Encode the member by which the model's family turns reasoning on or off: `thinking`, `enable_thinking` or vendor
+    G's config; nothing if the request sets none.
+    """
     reasoning = request.reasoning
     match words.thinking:
         case "thinking":
@@ -141,7 +145,7 @@ def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report
 
 
 def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Encode `thinking`.
+    """Encode reasoning options as the member `thinking`.
 
     Not shown in the document: a value for as much reasoning as the model chooses; `enabled` without a budget is
     nearest.
@@ -176,7 +180,9 @@ def _budget(reasoning: pb.ReasoningOptions) -> JsonObject:
 
 
 def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Encode `thinking_level`: models with levels have no level for off; unlimited reasoning becomes the highest."""
+    """Encode reasoning options as `thinking_level`. Models with levels have no level for off; unlimited reasoning
+    becomes the highest.
+    """
     if _is_disabled(reasoning) or not (reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
     if not reasoning.level and reasoning.budget_tokens > 0:
@@ -185,7 +191,9 @@ def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
-    """Encode `enable_thinking`, which requires a stream (text document, chat rule 3): it is false without one."""
+    """Encode reasoning options as `enable_thinking`, which requires a stream (text document, chat rule 3): it is false
+    without one.
+    """
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
     if _is_disabled(reasoning):
@@ -203,7 +211,7 @@ def _is_disabled(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: Report) -> str:
-    """Return the effort that comes nearest to a reasoning budget or mode, and report the change; "" for none."""
+    """Return the effort nearest to the request's reasoning budget or mode, "" if it has neither. Report the change."""
     if reasoning.HasField("budget_tokens") and not (reasoning.mode and reasoning.budget_tokens < 0):
         effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
@@ -219,7 +227,7 @@ EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLE
 
 
 def encode_chat_reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """Encode all reasoning options of a chat caller with their present values, each once.
+    """Encode the changed reasoning options of a chat caller for the caller's own body, each option once.
 
     Vendor G rejects an effort beside a budget or a level, and an effort of `none` has the same meaning as `thinking`.
     """
@@ -234,7 +242,9 @@ def encode_chat_reasoning(request: pb.GenerateRequest) -> JsonObject:
 
 
 def declared_switch(request: pb.GenerateRequest) -> JsonObject:
-    """Encode the switch that the request used, `thinking` or `enable_thinking`; nothing without one."""
+    """Encode the member with which the caller turned reasoning on or off, `thinking` or `enable_thinking`; nothing if
+    the caller sent neither.
+    """
     reasoning = request.reasoning
     if reasoning.mode not in THINKING_NAMES:
         return {}
@@ -247,7 +257,7 @@ def declared_switch(request: pb.GenerateRequest) -> JsonObject:
 
 
 def _thinking_config(reasoning: pb.ReasoningOptions) -> JsonObject:
-    """Encode vendor G's `thinking_config`, less the settings that a switch contains."""
+    """Encode vendor G's `thinking_config`, without the settings that `thinking` or `enable_thinking` contains."""
     config = JsonObject()
     if reasoning.HasField("budget_tokens") and reasoning.mode not in THINKING_NAMES:
         config["thinking_budget"] = reasoning.budget_tokens

@@ -1,4 +1,6 @@
-"""Chat requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Chat requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
+provider.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -134,11 +136,11 @@ UNSUPPORTED = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the request together with its source document. Raises UmgError: MALFORMED_BODY, MISSING_FIELD,
-    INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
+    """Decode the body of a chat request, and keep it as source document. Raises UmgError: MALFORMED_BODY,
+    MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
 
-    Family rules are not applied here. Not shown in the document: whether `parameters` or the top level wins; we take
-    the top level.
+    Rules of the model's family are not applied here. Not shown in the document: whether `parameters` or the top level
+    wins; we take the top level.
     """
     chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, passthrough_request.KNOWN)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
@@ -247,7 +249,7 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode the call of `POST /chat/completions`.
+    """Encode a canonical request as a call of a provider's `POST /chat/completions`.
 
     Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`.
     """
@@ -289,7 +291,7 @@ def encode_request(
 def _encode_edits(
     fields: Iterable[str], request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> dict[str, JsonObject]:
-    """Return the encoding of each changed field of a body of this format."""
+    """Return the JSON of each canonical field that was changed after a chat body was decoded."""
     edited = dict.fromkeys(fields)
     if "messages" in edited:
         edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included
@@ -299,7 +301,9 @@ def _encode_edits(
 
 
 def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
-    """Apply rules that providers of this format enforce and those of other formats do not."""
+    """Change the members of a body that providers of this format reject and those of other formats accept, for example
+    a tool choice without tools.
+    """
     if "tools" not in fields:
         fields.pop("parallel_tool_calls", None)
         if fields.pop("tool_choice", "auto") not in ("auto", "none"):

@@ -1,4 +1,4 @@
-"""Complete chat responses, in both directions."""
+"""Complete chat responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -45,7 +45,7 @@ from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provi
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode the body; return the provider's own one if it has this format."""
+    """Encode a chat response for a caller; return the provider's own body if it has this format."""
     if response.source.format == "chat":
         return response.source.body
     candidates = response.candidates or [
@@ -65,7 +65,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can contain the part.
+    """Return whether a chat response can contain a part of an answer.
 
     Of the results of a provider's own tools it contains the sources that a search found.
     """
@@ -122,7 +122,9 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
 
 
 def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
-    """Return the parts with each run of reasoning as one text part (`vendorn_thinking_to_content`)."""
+    """Return the parts with consecutive reasoning parts joined to one text part, for callers that request it
+    (`vendorn_thinking_to_content`).
+    """
     written = list[pb.Part]()
     for thinks, run in groupby(parts, key=lambda part: part.HasField("reasoning")):
         if not thinks:
@@ -140,7 +142,9 @@ def join_reasoning(parts: Iterable[pb.ReasoningPart]) -> str:
 
 
 def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:
-    """Encode audio as `audio`, and images as the extension `images`, since chat has no field for them."""
+    """Encode the media of an answer: audio as `audio`, and images as the extension `images`, since chat has no field
+    for them.
+    """
     fields, images = JsonObject(), list[JsonObject]()
     for part in parts:
         if not part.HasField("media") or part.thought:
@@ -158,20 +162,20 @@ def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:
 
 
 class ProviderResponse(Head, kw_only=True):
-    """Body of a response, as far as it is decoded."""
+    """Body of a provider's chat response, with the fields that are decoded."""
 
     choices: list[ProviderChoice] | None = None
 
 
 class Ending(Struct):
-    """Fields of a passed-through choice that the gateway reads."""
+    """Choice of a passed-through response, with only the fields that the gateway reads."""
 
     index: Index | None = None
     finish_reason: str | None = None
 
 
 class PassedResponse(Head, kw_only=True):
-    """Body that is passed through."""
+    """Body of a passed-through response, with only the fields that the gateway reads."""
 
     choices: list[Ending] | None = None
 
@@ -181,7 +185,8 @@ PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response.
+    """Decode a complete response of a provider. `pass_`: whether its body is passed through, so that its choices are
+    not decoded.
 
     Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite of its HTTP status.
     """

@@ -1,4 +1,5 @@
-"""Structs and conversions shared by complete chat responses and their streamed chunks, in both directions.
+"""Fields that complete chat responses and their streamed chunks have in common, as structs and conversions in both
+directions.
 
 The structs describe the output of many providers: fields that are not needed may be absent or null.
 """
@@ -126,7 +127,7 @@ class ProviderChoice(Struct):
 
 
 class Head(Struct, kw_only=True):
-    """Fields that every response body and every chunk has beside its choices."""
+    """Fields that a response body and a chunk have beside their choices."""
 
     id: str | None = None
     created: Count = None
@@ -142,7 +143,7 @@ class Head(Struct, kw_only=True):
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
-    """Return the finish reason in chat's vocabulary.
+    """Return the finish reason in the words of the chat format.
 
     A response with tool calls finishes with the reason for calls; a response with a refusal text is complete (`stop`).
     """
@@ -196,7 +197,9 @@ def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
 
 
 def started_event(head: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a stream. `model`: the caller's name of the model."""
+    """Return the event that starts a stream, with the response's id and times. `model`: the caller's name of
+    the model.
+    """
     event = pb.GenerateEvent()
     event.started.model = model or head.model or ""
     decode_head(head, event.started)
@@ -211,14 +214,14 @@ def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Decode the id, creation time, service tier and fingerprint."""
+    """Copy id, creation time, service tier and fingerprint of a response or chunk to a canonical message."""
     target.response_id = head.id or ""
     set_time(head.created, target.create_time)
     target.service_tier, target.system_fingerprint = head.service_tier or "", head.system_fingerprint or ""
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the finish reason; also keep the provider's own value where the format does not define it."""
+    """Decode a finish reason. Keep the provider's own value too if the format does not define it."""
     if reason:
         target.finish_reason = FINISH_REASONS.get(reason) or OTHER_FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
         if reason not in FINISH_REASONS:
@@ -236,7 +239,7 @@ def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bo
 
 
 class _ContentPart(Struct):
-    """Element of a content list. `thinking`: some providers put the reasoning there, again as a string or as a list."""
+    """Element of a content list: a text, or reasoning in `thinking`, which is again a string or a list."""
 
     text: str | None = None
     thinking: "str | list[_ContentPart] | None" = None
@@ -246,7 +249,9 @@ _CONTENT_PART = msgspec.json.Decoder(_ContentPart)
 
 
 def content_text(content: str | list[Raw] | None) -> str:
-    """Return the content as one text, also where it is a list of parts; reasoning among the parts is left out."""
+    """Return the content of a message as one text, also where it is a list of parts. Reasoning among the parts is left
+    out.
+    """
     if isinstance(content, list):
         return "".join(_CONTENT_PART.decode(raw).text or "" for raw in content)
     return content or ""

@@ -18,7 +18,7 @@ ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
 
 
 class Kind(Struct):
-    """Member `type` of any element that has one."""
+    """Member `type` of any object that has one, by which its struct is selected."""
 
     type: str | None = None
 
@@ -108,7 +108,7 @@ class ImageUrl(Struct):
 
 
 class ImagePart(Struct):
-    """Content part of type `image_url`; the bare string is in no SDK, but common."""
+    """Content part of type `image_url`. Its bare string is in no SDK, but common."""
 
     image_url: ImageUrl | NonEmpty
 
@@ -150,13 +150,13 @@ class CustomTool(Struct):
 
 
 class Named(Struct):
-    """Object with a member `name`."""
+    """Object of which only the member `name` is read."""
 
     name: NonEmpty
 
 
 class ChosenTool(Struct):
-    """Tool that a tool choice names."""
+    """Tool that a tool choice selects."""
 
     type: str
     function: Named | None = None
@@ -223,7 +223,7 @@ class Prediction(Struct):
 
 
 class Thinking(Struct):
-    """Member `thinking` (family famR). `budget_tokens` is not in the document, but common."""
+    """Member `thinking` (model family famR). `budget_tokens` is not in the document, but common."""
 
     type: Literal["enabled", "disabled"]
     budget_tokens: Whole | None = None
@@ -253,7 +253,7 @@ class WebSearchOptions(Struct):
 
 
 class SearchParameters(Struct):
-    """Member `search_parameters` (family famX)."""
+    """Member `search_parameters` (model family famX)."""
 
     mode: Literal["off", "auto", "on"] | None = None
     return_citations: bool | None = None
@@ -264,20 +264,20 @@ class SearchParameters(Struct):
 
 
 class SearchRange(Struct):
-    """Member `parameters.search_options` (family famQ)."""
+    """Member `parameters.search_options` (model family famQ)."""
 
     region: str | None = None
     recency_days: Annotated[int, Meta(ge=0, le=2**31 - 1)] | Annotated[float, Meta(ge=0, le=2**31 - 1)] | None = None
 
 
 class SpeechOptions(Struct):
-    """Member `parameters.asr_options` (family famQ)."""
+    """Member `parameters.asr_options` for speech recognition (model family famQ)."""
 
     language: str | None = None
 
 
 class Parameters(Struct):
-    """Member `parameters` (family famQ)."""
+    """Member `parameters` (model family famQ)."""
 
     incremental_output: bool | None = None
     enable_search: bool | None = None
@@ -299,7 +299,9 @@ class ThinkingConfig(Struct):
 
 
 class VendorG(Struct):
-    """Member `extra_body.vendorg` or `extra_body.google`, also where an SDK merged `extra_body` into the body."""
+    """Vendor G's member of a chat body: `extra_body.vendorg` or `extra_body.google`, or at the top level where an SDK
+    merged `extra_body`.
+    """
 
     thinking_config: ThinkingConfig | None = None
     camel_config: ThinkingConfig | None = field(name="thinkingConfig", default=None)
@@ -307,7 +309,7 @@ class VendorG(Struct):
 
 
 class ExtraBody(Struct):
-    """Member `extra_body` as a literal key."""
+    """Member `extra_body`, where a caller sends it as a member and no SDK merges it into the body."""
 
     vendorg: VendorG | None = None
     google: VendorG | None = None
@@ -377,4 +379,4 @@ class ChatRequest(Struct, kw_only=True):
 
 
 class KnownChatRequest(ChatRequest, forbid_unknown_fields=True):
-    """Body of a request without unknown fields, which most bodies are."""
+    """Body without unknown fields, as most bodies are; decoding fails on an unknown one."""

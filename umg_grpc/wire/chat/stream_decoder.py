@@ -1,4 +1,4 @@
-"""Decoder of a provider's chat stream: chunks -> canonical events."""
+"""Decoding of a provider's chat stream: its chunks become canonical events."""
 
 from collections.abc import Iterable, Iterator
 
@@ -70,7 +70,7 @@ def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
 
 
 class _Call:
-    """State of a tool call that is being streamed."""
+    """State of a tool call of which only the first pieces have been received."""
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -81,7 +81,7 @@ class _Call:
 
 
 class _Candidate(PartEmitter):
-    """Decoder of one candidate."""
+    """Decoder of the deltas of one candidate (one of several alternative answers)."""
 
     def __init__(self, index: int, request: pb.GenerateRequest, has_halves: bool, inputs: ToolInputs) -> None:
         super().__init__(index, has_halves=has_halves, keeps_texts=False)
@@ -107,8 +107,8 @@ class _Candidate(PartEmitter):
         self._length += len(text)
 
     def continuation(self, choice: ChunkChoice) -> pb.GenerateEvent | None:
-        """Return the event for a delta that only continues the open text or reasoning, as most deltas do; None for any
-        other.
+        """Return the event for a delta that only appends to the open text or reasoning, as most do; None for any other
+        delta.
         """
         delta = choice.delta
         if delta is None or choice.finish_reason or choice.logprobs is not None:
@@ -167,7 +167,7 @@ class _Candidate(PartEmitter):
         yield event
 
     def add_citation(self, citation: pb.Citation) -> Iterator[pb.GenerateEvent]:
-        """Yield the citation of the text, with offsets from the start of its part."""
+        """Yield the event of a source that the text cites, with offsets from the start of its part."""
         if self._text is None:
             yield from self.switch("text")
         self._cited = True
@@ -181,7 +181,7 @@ class _Candidate(PartEmitter):
     def finish(self, citations: list[msgspec.Raw]) -> Iterator[pb.GenerateEvent]:
         """Yield the ends of all open parts, then the end of the candidate.
 
-        `citations`: addresses of the extension, used only if the text has no sources of its own.
+        `citations`: members of the extension `citations`, used only if the text cites no sources itself.
         """
         if self._text is not None and not self._cited:
             for raw in citations:
@@ -204,7 +204,9 @@ class _Candidate(PartEmitter):
         yield event
 
     def _append_call(self, piece: ProviderCall) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a piece of a call: the call with its index, unless the id of the piece differs."""
+        """Yield the events of one piece of a tool call. It belongs to the call with its index, unless its id is
+        another.
+        """
         known = self._last_call if piece.index is None else self._calls.get(piece.index)
         if known is None or (piece.id and known.call_id and piece.id != known.call_id):
             known = _Call(piece.id or "")
@@ -228,11 +230,13 @@ class _Candidate(PartEmitter):
             yield event
 
     def _function_call(self, piece: ProviderFunction) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a call in the older form: one call, without an id."""
+        """Yield the events of one piece of the older `function_call`, of which a message has at most one, without an
+        id.
+        """
         yield from self._append_call(ProviderCall(index=0, function=piece))
 
     def _start_call(self, call: _Call, name: str, custom: bool) -> Iterator[pb.GenerateEvent]:
-        """Start the part of a call once its name is known."""
+        """Yield the event that starts the part of a tool call, whose name is now known."""
         yield from self.switch("")
         part = pb.Part()
         part.tool_call.call_id, part.tool_call.name = call.call_id, name
@@ -261,7 +265,7 @@ class _Candidate(PartEmitter):
             yield event
 
     def _append_audio(self, piece: ProviderAudio) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a piece of audio, each in base64 of its own; the expiry time comes last."""
+        """Yield the events of one piece of audio. Each piece is base64 of its own; the expiry time comes last."""
         part = pb.Part()
         decode_audio(piece, part.media, self._request)
         if self._audio is None:
@@ -284,7 +288,7 @@ class _Candidate(PartEmitter):
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of chunks into canonical events. One instance per stream.
+    """Decoder of a chat stream that is translated: chunks become canonical events. One instance per stream.
 
     The finish reason is kept until the end of the stream: calls, sources and the usage may follow it.
     """
@@ -309,7 +313,9 @@ class TranslatingDecoder(EventDecoder):
         return self._chunk(chunk)
 
     def _continuation(self, chunk: Chunk) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only continues one candidate, as most do; None for any other."""
+        """Return the event of a chunk that only appends to the text of one candidate, as most do; None for any other
+        chunk.
+        """
         choices = chunk.choices
         if not choices or len(choices) != 1 or chunk.usage is not None or chunk.citations or self._has_halves:
             return None
@@ -337,7 +343,7 @@ class TranslatingDecoder(EventDecoder):
         candidate.reason = choice.finish_reason or candidate.reason
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the final events. Without an end marker every candidate must have a finish reason."""
+        """Yield the last events of a stream. Without an end marker every candidate must have a finish reason."""
         if not self._candidates or not all(candidate.reason for candidate in self._candidates.values()):
             raise cut_off()
         yield from self._finished()

@@ -1,4 +1,4 @@
-"""Encoder of a streamed chat response: canonical events -> chunks."""
+"""Encoding of a streamed chat response: canonical events become chunks."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -29,7 +29,7 @@ CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """State of one candidate of the stream."""
+    """State of one choice (one of several alternative answers) whose chunks are being sent."""
 
     def __init__(self) -> None:
         self.has_role = False  # whether its role was sent
@@ -51,7 +51,7 @@ class _Choice:
 
 
 class StreamEncoder:
-    """Encoder of canonical events as chunks. One instance per stream.
+    """Encoder of canonical events as chat chunks. One instance per stream.
 
     The role of a choice is in its first chunk only; the id, type and name of a call in the call's first chunk; all
     annotations in one late delta; usage in the last chunk, if the request includes it. A choice begins with its first
@@ -70,7 +70,7 @@ class StreamEncoder:
         self._model = request.model
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message, joined, so that one write sends them."""
+        """Return the chunks for the events of one message, joined, so that one write sends them."""
         if message.source_frames:
             self._passed = True
             return message.source_frames
@@ -103,7 +103,7 @@ class StreamEncoder:
         return b"".join([*frames, sse.frame(sse.DONE)])
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` as one piece."""
+        """Yield the frames of `close`, here as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -135,7 +135,7 @@ class StreamEncoder:
         return sse.frame(b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail))
 
     def _continue_text(self, event: pb.GenerateEvent) -> bytes:
-        """Return the chunk that continues a text, joined from bytes for speed; b"" if the part was not started."""
+        """Return the chunk that appends to a text, joined from bytes for speed; b"" if the part was not started."""
         index, part, text = event.candidate_index, event.part_index, event.text_delta
         choice = self._choices.get(index)
         if choice is None or part not in choice.starts:
@@ -194,7 +194,9 @@ class StreamEncoder:
                 assert_never(unhandled)
 
     def _begin(self, index: int, content: str | None) -> Iterator[bytes]:
-        """Yield the chunk with the role; `content` is null if the choice does not begin with text."""
+        """Yield the first chunk of a choice, with its role. `content` is null if the choice does not begin with
+        text.
+        """
         choice = self._choice(index)
         if not choice.has_role:
             choice.has_role = True
@@ -327,7 +329,9 @@ class StreamEncoder:
             choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Keep or send the reasoning state: only vendor G's chat has a field for it, on calls and on messages."""
+        """Yield the chunk of a tool call's reasoning state; keep the state of a message for its end. Only vendor G's
+        chat has a field for it.
+        """
         choice = self._choice(index)
         if state.format != "native":
             return
@@ -339,7 +343,7 @@ class StreamEncoder:
             yield self._chunk(index, {"tool_calls": [call]})
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
-        """Send the empty object for a call without arguments, since clients parse them."""
+        """Yield the end of a part: an empty object as the arguments of a call without any, since clients parse them."""
         choice = self._choice(index)
         if part in choice.calls and part not in choice.has_input and part not in choice.custom:
             yield from self._arguments(index, part, "{}")

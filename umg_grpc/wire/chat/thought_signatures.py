@@ -1,4 +1,6 @@
-"""Reasoning state of the native format in chat (`extra_content.google.thought_signature`), in both directions."""
+"""Reasoning state of the native format (a signature of a thought) as `extra_content.google.thought_signature`
+of chat.
+"""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
@@ -15,10 +17,10 @@ def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | 
 
 
 def is_signed(part: pb.Part) -> bool:
-    """Return whether the part has vendor G's reasoning state."""
+    """Return whether a part has a reasoning state of vendor G, also called its signature."""
     return part.HasField("state") and part.state.format == "native" and not is_placeholder(part.state.data)
 
 
 def encode_signature(state: pb.ReasoningState) -> JsonObject:
-    """Encode vendor G's reasoning state as `extra_content`."""
+    """Encode a reasoning state of vendor G as `extra_content`."""
     return {"google": {"thought_signature": state.data}}

@@ -36,7 +36,7 @@ CALL_DECODERS: dict[str, Callable[[Raw, pb.Part, str], None]] = {
 
 
 def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
-    """Encode a tool call of a message. `call_id` and `name`: in the spelling for the receiver of the message."""
+    """Encode a tool call of a message. `call_id` and `name`: as the receiver of the message accepts them."""
     call = part.tool_call
     if call.HasField("text"):
         return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.text}}
@@ -54,12 +54,14 @@ def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return the id of a call, or a generated id, unique in a conversation, where the provider sent none."""
+    """Return the id of a tool call, or a generated id, unique in a conversation, if the provider sent none."""
     return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
-    """Encode the calls of a complete response as `tool_calls`, or the first one as `function_call` if `legacy`."""
+    """Encode the tool calls of a complete response: all as `tool_calls`, or the first one as `function_call` if
+    `legacy`.
+    """
     if legacy:
         call = calls[0].tool_call
         return {"function_call": {"name": call.name, "arguments": call.arguments_json or call.text or "{}"}}

@@ -1,4 +1,4 @@
-"""Tool names and call ids in the spelling that providers of chat and responses accept."""
+"""Tool names and call ids as providers of the chat and the responses format accept them."""
 
 import hashlib
 import re
@@ -14,12 +14,14 @@ _NAME_RULES = NameRules(
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
-    """Return the tool names of one request and its response."""
+    """Return the mapping between the caller's tool names and the names that the provider accepts, for one request and
+    its response.
+    """
     return ToolNames(request, _NAME_RULES)
 
 
 def shortened_id(call_id: str) -> str:
-    """Return the id of a call for a provider, shortened with a digest if it is too long.
+    """Return the id of a tool call for a provider, shortened with a digest if it is too long.
 
     It is equal for a call and its result.
     """

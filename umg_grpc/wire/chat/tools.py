@@ -1,4 +1,4 @@
-"""Tools and the tool choice of chat, in both directions."""
+"""Tools and the tool choice of the chat format, decoded from a caller's body and encoded for a provider."""
 
 from typing import assert_never
 
@@ -76,7 +76,7 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
 
 
 def is_search(function: FunctionDefinition) -> bool:
-    """Return whether a declared function is the provider's web search and not the caller's own function."""
+    """Return whether a declared function stands for the provider's web search, and is not the caller's own function."""
     return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not is_present(function.parameters))
 
 
@@ -165,7 +165,9 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
 
 
 def _nested_format(format_json: str, at: str) -> object:
-    """Nest the grammar of a custom tool below `grammar`, as chat has it; responses has it flat."""
+    """Return the format of a custom tool with its grammar nested below `grammar`, as chat has it; responses has it
+    flat.
+    """
     written = json_text(format_json, at)
     members = parse(dict[str, msgspec.Raw], written, at)
     if "definition" not in members:
@@ -192,7 +194,7 @@ def _search_options(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def encode_search_options(context_size: str, location: pb.UserLocation | None) -> JsonObject:
-    """Encode `web_search_options`."""
+    """Encode options of a web search as the member `web_search_options`."""
     options = JsonObject()
     if context_size:
         options["search_context_size"] = context_size

@@ -1,4 +1,6 @@
-"""Known members of the parts of a chat body that the structs keep as raw JSON."""
+"""Names of the members that the gateway recognizes in the objects that the structs of a chat body keep as raw JSON, by
+which unknown ones are found.
+"""
 
 from msgspec import Raw, defstruct
 

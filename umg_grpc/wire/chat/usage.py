@@ -1,4 +1,4 @@
-"""Token usage of a response, in both directions."""
+"""Token usage in chat responses, encoded for a caller and decoded from a provider's response."""
 
 from msgspec import Struct
 
@@ -31,7 +31,9 @@ class ProviderUsage(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether both totals are present. A usage without one is ignored, and the gateway counts the tokens itself."""
+        """Whether both totals are present. If one is missing the usage is ignored, and the gateway counts the tokens
+        itself.
+        """
         return self.prompt_tokens is not None and self.completion_tokens is not None
 
 
@@ -66,7 +68,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Fill in the counts of a usage for which `is_whole` is true; details that the provider leaves out are 0."""
+    """Set the counts of a usage that has both totals. Details that the provider leaves out are 0."""
     input_tokens, output_tokens, total = (
         count(usage.prompt_tokens),
         count(usage.completion_tokens),

@@ -1,4 +1,6 @@
-"""Web search requested by an option, and the other members of family famQ's `parameters`, in both directions."""
+"""Web search that a chat body requests by an option instead of a tool, and the other members of family famQ's
+`parameters`.
+"""
 
 from collections.abc import Iterator
 
@@ -20,7 +22,8 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `web_search_options`, `search_parameters`, `parameters` and the search tools of vendor G.
+    """Decode the members of a body that request a web search: `web_search_options`, `search_parameters`, `parameters`,
+    and the search tools of vendor G.
 
     Record the fields whose use depends on the model's family.
     """
@@ -52,7 +55,7 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: 
 
 
 def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
-    """Yield the search tools of `extra_body.vendorg.tools`, each as its key there. Raises UmgError(INVALID_FIELD)."""
+    """Yield the names of the search tools in `extra_body.vendorg.tools`. Raises UmgError(INVALID_FIELD)."""
     for index, tool in enumerate(vendor.tools or ()):
         for key, options in tool.items():
             if key in SEARCH_KEYS and is_present(options):
@@ -85,9 +88,9 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 def encode_search(
     request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks = NO_QUIRKS
 ) -> JsonObject:
-    """Encode the search options and `parameters` with the fields of the model's family.
+    """Encode search options and `parameters` in the members of the model's family.
 
-    Options without a field in that family are reported.
+    Options without a member in that family are reported.
     """
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()
@@ -111,7 +114,7 @@ def encode_search(
 
 
 def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
-    """Return `search_parameters` of family famX."""
+    """Encode search options as `search_parameters` of family famX."""
     fields: JsonObject = {"mode": MODE_NAMES[search.mode]} if search.mode else {}
     if search.HasField("return_citations"):
         fields["return_citations"] = search.return_citations
@@ -119,7 +122,7 @@ def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
 
 
 def _encode_parameters(request: pb.GenerateRequest, words: ChatFields, report: Report) -> JsonObject:
-    """Encode `parameters`, less the switch of the search itself."""
+    """Encode `parameters` of family famQ, without the switch that turns the search on."""
     # (name, value, canonical fields that are lost if `parameters` does not have it)
     candidates: list[tuple[str, object, list[str]]] = [
         (name, getattr(request, name), []) for name in ("temperature", "top_p") if request.HasField(name)

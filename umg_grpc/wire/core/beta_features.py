@@ -54,7 +54,7 @@ changes limits, costs or the form of the same response. A beta has no effect by 
 
 
 def betas_without_field(header: str) -> list[str]:
-    """Return the betas in the header that no field of the body represents. They are lost when the body is translated to
+    """Return the betas in the header for which the body has no field. They are lost when the body is translated to
     another format.
     """
     named = [name for part in header.split(",") if (name := part.strip())]

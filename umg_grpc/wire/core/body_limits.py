@@ -1,6 +1,6 @@
-"""Limits of a caller's JSON: the number of members and values, and the depth of nesting.
+"""Limits of a caller's JSON body: the number of its members and values, and the depth of nesting.
 
-Decoding a body holds the interpreter for a time that grows with the number of members, so a limit of bytes is not
+Decoding a body blocks the interpreter for a time that grows with the number of members, so that a limit of bytes is not
 enough. The count is exact for valid JSON and is made in steps of a fraction of a millisecond.
 """
 
@@ -45,7 +45,7 @@ def check_bounds(body: bytes) -> None:
 
 
 def _count_in_steps(body: bytes, mark: bytes) -> int:
-    """Return the number of a character, counted in steps between which other threads may run."""
+    """Return how often a character occurs in a body, counted in steps between which other threads may run."""
     return sum(body.count(mark, start, start + STEP_BYTES) for start in range(0, len(body), STEP_BYTES))
 
 
@@ -72,15 +72,17 @@ def _structure(body: bytes) -> bytes:
 
 
 def _step_end(body: bytes, start: int) -> int:
-    """Return the end of the step that begins at `start`: never between a backslash and the escaped character."""
+    """Return the end of a step that begins at `start`. It is never between a backslash and the character that it
+    escapes.
+    """
     end = min(start + STEP_BYTES, len(body))
     step = body[start:end]
     return end + (len(step) - len(step.rstrip(b"\\"))) % 2
 
 
 def _marks(step: bytes) -> bytes:
-    """Return the structural characters of the step, without escaped characters and without strings that hold no
-    structural characters.
+    """Return the structural characters (brackets, commas, quotes) of a step, without escaped characters and without
+    strings that contain none of them.
     """
     if b'\\"' in step:
         step = step.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -32,7 +32,7 @@ _INDEX_BYTES = 3
 
 
 class EncodedFile:
-    """Base64 of one file, in the pieces in which it was received."""
+    """Image file that stays in base64, in the pieces in which it was received."""
 
     def __init__(self) -> None:
         self.header: ImageHeader | None = None
@@ -43,7 +43,7 @@ class EncodedFile:
         self._is_padded = False
 
     def add(self, piece: memoryview) -> None:
-        """Check and add a piece. Raise ValueError if it is not standard base64."""
+        """Check a piece of base64 and append it. Raise ValueError if it is not standard base64."""
         self._pieces.append(piece)
         missing = -len(self._rest) % 4
         if len(piece) < missing:
@@ -55,7 +55,9 @@ class EncodedFile:
         self._rest = bytes(piece[end:])
 
     def close(self) -> None:
-        """Read the header. Raise ValueError for incomplete base64, UmgError if the beginning has no complete header."""
+        """End the file, and read type and size from its header. Raise ValueError for incomplete base64, UmgError if the
+        beginning has no complete header.
+        """
         if self._rest:
             raise ValueError("the base64 is incomplete")
         self.header, self._head = read_header(self._head, "data"), b""
@@ -75,7 +77,7 @@ class EncodedFile:
         yield _joined(small)
 
     def _check(self, text: bytes | memoryview) -> None:
-        """Check complete quadruples. Raise ValueError."""
+        """Check base64 without an incomplete group of four characters. Raise ValueError."""
         if not text:
             return
         if self._is_padded:
@@ -87,7 +89,7 @@ class EncodedFile:
 
 
 class EncodedFiles:
-    """Files of one call that stay in base64, with the references that stand for them in messages."""
+    """Files of one call that stay in base64, each with the short reference that replaces it in messages."""
 
     def __init__(self, nonce: bytes) -> None:
         """Create a set without files. `nonce`: random bytes by which a reference differs from all other data."""
@@ -100,18 +102,20 @@ class EncodedFiles:
         return pybase64.b64encode(self._prefix + (len(self._files) - 1).to_bytes(_INDEX_BYTES))
 
     def find(self, data: bytes) -> EncodedFile | None:
-        """Return the file to which the data of an image refer; None for data that are a file themselves."""
+        """Return the file that the data of an image refer to; None for data that are an image themselves."""
         if len(data) != len(self._prefix) + _INDEX_BYTES or not data.startswith(self._prefix):
             return None
         return self._files[int.from_bytes(data[-_INDEX_BYTES:])]
 
     def clear(self) -> None:
-        """Release the files once the answer was sent: the connection keeps the notes of its last call."""
+        """Release the files once the answer was sent: the connection keeps the notes of its last call, and would keep
+        them.
+        """
         self._files.clear()
 
     def describe(self, response: pb.GenerateImageResponse) -> bool:
-        """Set the media types and sizes of the images that are references. Return False if a reference also occurs
-        outside of the images: the body then has to be decoded as a whole.
+        """Set the media types and sizes of the images that are references to files. Return False if a reference also
+        occurs outside of the images: the body then has to be decoded as a whole.
         """
         for image in response.result.images:
             if (file := self.find(image.data)) is not None and (header := file.header) is not None:
@@ -120,7 +124,7 @@ class EncodedFiles:
 
 
 class CutBody:
-    """JSON body that is received in parts, with its long base64 strings replaced by references to files."""
+    """JSON body that is received in parts, in which long base64 strings are replaced by references to files."""
 
     def __init__(self, files: EncodedFiles) -> None:
         self._files = files
@@ -134,8 +138,8 @@ class CutBody:
 
     @property
     def text(self) -> bytes | None:
-        """The body with references in the places of files; None if it has no files or has to be decoded as a whole: a
-        long string is not standard base64, or not of an image whose header is in its beginning.
+        """The body with references in place of its files. None if the body has no files, or has to be decoded as a
+        whole because a long string is not standard base64 or not an image with its header in the beginning.
         """
         return bytes(self._text) if self._cuts and not self._is_whole and self._file is None else None
 
@@ -187,7 +191,7 @@ class CutBody:
             self._start, self._position = -1, end + 1
 
     def _end_file(self, file: EncodedFile) -> None:
-        """End the file, whose string begins at `_start`; the text goes on with its closing quote."""
+        """End the file whose string begins at `_start`, and continue the text with the string's closing quote."""
         file.close()
         self._text[self._start : self._start] = (reference := self._files.add(file))
         self._position = self._start + len(reference)

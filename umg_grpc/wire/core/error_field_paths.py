@@ -1,4 +1,6 @@
-"""Conversion of canonical field paths to the paths of a wire format. For error messages only."""
+"""Conversion of the paths of canonical fields to the paths that callers know from their own bodies, for error
+messages.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,7 +10,9 @@ BODY = "source."
 
 
 def body_path(path: str, wire_path: Callable[[str], str]) -> str:
-    """Return the canonical path of a field by its path in the caller's body, which `wire_path` returns unchanged."""
+    """Return the canonical path of a field by its path in the caller's body, which `wire_path` then returns
+    unchanged.
+    """
     return path if wire_path(path) == path else BODY + path
 
 

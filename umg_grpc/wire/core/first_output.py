@@ -1,4 +1,6 @@
-"""Detection of stream frames without output, which may be held back so that failover is still possible."""
+"""Detection of stream frames without output (for example a role, or an empty text), which are held back so that
+failover is still possible.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +14,7 @@ from umg_grpc.wire.core import sse
 
 
 class Value(Enum):
-    """Shape of a scalar JSON value that is not output: only an empty value, or any value."""
+    """Scalar JSON value that is not output: either only an empty one, or any."""
 
     EMPTY = auto()  # absent, null, or empty
     ANY = auto()
@@ -20,7 +22,7 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Items:
-    """Shape of a list that is not output, by the shape of its items. The list may be absent or null unless it is
+    """JSON list that is not output because none of its items is. The list may be absent or null unless it is
     required.
     """
 
@@ -38,8 +40,8 @@ OutputCheck = Callable[[bytes], bool]
 
 
 def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
-    """Return a function that tests whether frames of a provider contain no part of the answer yet: the JSON of each
-    event has one of the shapes.
+    """Return a function that tests whether frames of a provider contain no output yet: the JSON of each event has one
+    of the shapes.
 
     Frames that cannot be decoded count as output. So do frames that match `mark`, which are not decoded: most streams
     have output in their first read.
@@ -60,12 +62,12 @@ def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
 
 
 def _fits_one(value: object, shapes: Sequence[Shape]) -> bool:
-    """Return whether a JSON value, which is not null, has one of the shapes."""
+    """Return whether a JSON value has one of the shapes. Null has none."""
     return value is not None and any(_fits(value, shape) for shape in shapes)
 
 
 def _fits(value: object, shape: Shape) -> bool:
-    """Return whether a JSON value has the shape. An absent value is None."""
+    """Return whether a JSON value has the shape. None stands for an absent value."""
     match shape:
         case Value.ANY:
             return True

@@ -1,4 +1,4 @@
-"""Function tools and tool choices in the form that chat and responses share, in both directions."""
+"""Function tools and tool choices as the chat and the responses format encode them, in both directions."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,9 @@ def decode_function(function: FunctionDefinition, target: pb.FunctionTool, at: s
 
 
 def decode_choice_mode(raw: Raw, choice: pb.ToolChoice) -> bool:
-    """Decode a tool choice that is a word. Return False for an object."""
+    """Decode a tool choice that is a word, for example `auto`. Return False for an object, which is left to the
+    caller.
+    """
     if not bytes(raw).startswith(b'"'):
         return False
     name = parse(str, raw, "tool_choice")
@@ -44,8 +46,8 @@ def decode_choice_mode(raw: Raw, choice: pb.ToolChoice) -> bool:
 
 
 def encode_named_choice(choice: pb.ToolChoice, named: Sequence[object], *, nests: bool) -> object:
-    """Encode a tool choice whose names are encoded as `named`; return None for the default. `nests`: whether the format
-    writes allowed tools below a member of that name.
+    """Encode a tool choice; return None for the default. `named`: the tools that it names, encoded. `nests`: whether
+    the format has allowed tools below a member of that name.
     """
     if not named:
         return None if choice.names else CHOICE_NAMES.get(choice.mode)

@@ -1,4 +1,4 @@
-"""Headers with the same meaning on every path and on both faces (as HTTP headers or as gRPC metadata)."""
+"""Request headers of the gateway with the same meaning on every path, as HTTP headers or as gRPC metadata."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ MAX_TIMEOUT_SECONDS = 1e8  # three years; longer timeouts are capped because clo
 
 
 def is_strict(given: str | None) -> bool:
-    """Return the value of `x-umg-strict`; false without the header. Raise UmgError(INVALID_FIELD)."""
+    """Return whether `x-umg-strict` turns strict mode on; false without the header. Raise UmgError(INVALID_FIELD)."""
     if given not in {None, "true", "false"}:
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, "x-umg-strict must be true or false", field="x-umg-strict")
     return given == "true"
@@ -57,8 +57,8 @@ def _duration_seconds(given: str) -> float | None:
 
 
 def source_headers(names: Sequence[str], headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a request that are forwarded with its body to a provider, by the names that its format
-    allows. Raise UmgError(INVALID_FIELD) for a value that is not printable ASCII.
+    """Return the headers of a request that are forwarded with its body to a provider. `names`: headers that the format
+    of the body allows. Raise UmgError(INVALID_FIELD) for a value that is not printable ASCII.
     """
     forwarded = dict[str, str]()
     for name in names:

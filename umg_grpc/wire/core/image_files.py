@@ -1,4 +1,4 @@
-"""Headers of image files: the media type by its signature, and the size in pixels. No pixel is decoded."""
+"""Type and size of image files, read from their headers without decoding a pixel."""
 
 import re
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class ImageHeader:
 
     @property
     def pixels(self) -> int:
-        """Number of pixels."""
+        """Number of pixels of the image."""
         return self.width * self.height
 
 
@@ -77,8 +77,8 @@ def read_header(data: bytes, field: str) -> ImageHeader:
 
 
 def check_image(data: bytes, field: str, max_pixels: int = MAX_PIXELS) -> ImageHeader:
-    """Return the header as `read_header` does. Raise UmgError(INVALID_FIELD) in addition for an image of more than
-    `max_pixels`, which would take too much memory when decoded.
+    """Return type and size of an image file, as `read_header` does. Raise UmgError(INVALID_FIELD) also for an image of
+    more than `max_pixels`, which would take too much memory when decoded.
     """
     header = read_header(data, field)
     if header.pixels > max_pixels:
@@ -88,7 +88,7 @@ def check_image(data: bytes, field: str, max_pixels: int = MAX_PIXELS) -> ImageH
 
 
 class _BrokenHeaderError(Exception):
-    """Header without the fields that the format requires."""
+    """Error of a file header without the fields that its format requires."""
 
 
 def _big(data: bytes, start: int, length: int) -> int:
@@ -113,8 +113,8 @@ def _png_size(data: bytes) -> tuple[int, int]:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Return the size in the frame header, which is somewhere before the first scan. A second frame header is an error:
-    readers disagree on which of them is valid.
+    """Return width and height from the frame header of a JPEG file, which is somewhere before the first scan. A second
+    frame header is an error: readers disagree on which of them is valid.
     """
     sizes, position = list[tuple[int, int]](), 2
     for _ in range(MAX_BLOCKS):
@@ -135,7 +135,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def _gif_size(data: bytes) -> tuple[int, int]:
-    """Return the size of the logical screen, extended to the first frame as readers do."""
+    """Return width and height of a GIF file: those of its logical screen, extended to the first frame as readers do."""
     width, height, flags = _little(data, 6, 2), _little(data, 8, 2), data[10]
     position = 13 + (3 * 2 ** (1 + (flags & 7)) if flags & 0x80 else 0)  # after the colour table
     inside = False
@@ -154,7 +154,7 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Return the canvas size of an extended WebP file, or the bitstream size of a simple file."""
+    """Return width and height of a WebP file: of the canvas if it is extended, else of the bitstream."""
     match data[12:16]:
         case b"VP8X":
             return 1 + _little(data, 24, 3), 1 + _little(data, 27, 3)

@@ -1,4 +1,4 @@
-"""Decoding of JSON bodies into typed structs, with errors that name the field by the sender's path."""
+"""Decoding of JSON bodies into typed structs, with errors that name the field by its path in the sender's body."""
 
 import re
 from collections.abc import Callable, Collection
@@ -83,8 +83,10 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
 def parse_open(
     known: msgspec.json.Decoder[T], kind: type[T], body: bytes, names: Collection[str]
 ) -> tuple[T, dict[str, Raw]]:
-    """Return the body as a `kind`, and its fields that are not in `names`. Most bodies have none, and `known` reads
-    them in one pass: it rejects unknown fields. Raise UmgError as `parse` and `check_utf8`.
+    """Decode a body as a `kind`. Return it with its fields that are not in `names`.
+
+    Most bodies have no other fields: the decoder `known`, which rejects unknown fields, reads them in one pass. Raise
+    UmgError as `parse` and `check_utf8`.
     """
     try:
         return known.decode(body if body.isascii() else check_utf8(body)), {}
@@ -121,8 +123,8 @@ def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
 
 
 def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | None:
-    """Return a JSON number as an integer, None for None. Raise UmgError(INVALID_FIELD) for a fraction and for a number
-    beyond `maximum`, the largest of its integer type.
+    """Return a JSON number as an integer; None for None. Raise UmgError(INVALID_FIELD) for a fraction, and for a number
+    outside its integer type, whose largest number is `maximum`.
     """
     if value is None:
         return None
@@ -159,8 +161,8 @@ def json_object(raw: msgspec.Raw, field: str) -> str:
 def replace_model_id(
     body: bytes, provider_id: str | None, public_id: str, member: str = "model", parent: str = ""
 ) -> bytes:
-    """Return a provider's response with the caller's model id, all else byte for byte; unchanged if the caller named no
-    model. The member is at the top level, or in the object `parent` there.
+    """Return a provider's response with the caller's model id, all else byte for byte; unchanged if `public_id` is
+    empty. `member`: name of the member at the top level, or in the object `parent` there.
 
     Invalid UTF-8 becomes U+FFFD; where the member's name occurs more than once, lone surrogates do, too. Raise
     ValueError or RecursionError for a body that is not a JSON object.
@@ -185,24 +187,28 @@ _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def invalid(field: str, problem: str) -> UmgError:
-    """Return UmgError(INVALID_FIELD) for a field by its path; `problem` states the expected value and the remedy."""
+    """Return UmgError(INVALID_FIELD) for the field with this path; `problem` states the expected value and the
+    remedy.
+    """
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{field}`: {problem}", field=field)
 
 
 def missing(field: str) -> UmgError:
-    """Return UmgError(MISSING_FIELD) for a field by its path."""
+    """Return UmgError(MISSING_FIELD) for the field with this path."""
     return UmgError(pb.ERROR_REASON_MISSING_FIELD, f"`{field}` is required; add it", field=field)
 
 
 def echo(value: str) -> str:
-    """Return a caller's value for an error message: one line, without control characters, truncated to `MAX_ECHO`."""
+    """Return a value that a caller sent for use in an error message: one line, without control characters, truncated to
+    `MAX_ECHO`.
+    """
     shown = value if len(value) <= MAX_ECHO else value[:MAX_ECHO] + "..."
     return "".join(character if character.isprintable() else "?" for character in shown)
 
 
 def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
-    """Return the UmgError for an error message of msgspec, which ends with the path and reports a missing field at its
-    parent.
+    """Return the UmgError for an error message of msgspec, which ends with the path of the field. A missing field is
+    reported by msgspec at its parent.
     """
     found = _PATH.search(problem)
     problem, local = (problem[: found.start()], found[1]) if found else (problem, "")
@@ -222,7 +228,9 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
 
 
 def _expected_types(kinds: str) -> str:
-    """Describe `int | float | null` as `a number`. Null is left out: callers are never required to send it."""
+    """Return a description of the types in an error of msgspec, `a number` for `int | float | null`. Null is left out:
+    callers are never required to send it.
+    """
     names = [name for name in kinds.split(" | ") if name != "null"]
     if {"int", "float"} <= set(names):
         names.remove("int")
@@ -243,14 +251,16 @@ def _limits(bound: str) -> str:
 
 
 def _choices(kind: type[T], local: str) -> tuple[str, ...]:
-    """Return the allowed values of the field at the path `local` (`.a[0].b`) within a `kind`."""
+    """Return the allowed values of an enumerated field of a `kind`, for an error message. `local`: path of the field
+    (`.a[0].b`).
+    """
     described: object = kind  # a `type[T]` is not hashable to the type checker
     return _choices_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
 
 
 @lru_cache(maxsize=1024)
 def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the values of the field at a path of member names, in which "" stands for the items of a list."""
+    """Return the allowed values of the field at a path of member names, in which "" means any item of a list."""
     found: list[msgspec.inspect.Type] = [_type_info(kind)]
     for name in names:
         inner: list[msgspec.inspect.Type] = []
@@ -269,10 +279,10 @@ def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _type_info(kind: object) -> msgspec.inspect.Type:
-    """Return the description of a type. Cached, because msgspec takes milliseconds to make it."""
+    """Return msgspec's description of a type. It is cached, because it takes milliseconds to make."""
     return msgspec.inspect.type_info(kind)
 
 
 def _members(found: list[msgspec.inspect.Type]) -> list[msgspec.inspect.Type]:
-    """Return the types, with the members of a union in place of the union."""
+    """Return the types with each union replaced by its members."""
     return [part for info in found for part in (info.types if isinstance(info, msgspec.inspect.UnionType) else (info,))]

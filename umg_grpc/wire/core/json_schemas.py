@@ -1,4 +1,4 @@
-"""JSON schemas of tools and responses: full JSON schema, and the subset that the native format has."""
+"""JSON schemas of tools and responses: conversion of the dialect of the native format to JSON schema."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Token counts and times, in the variants that providers write."""
+"""Token counts and times in provider responses, which some providers send as text, as fractions or as -1."""
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -15,8 +15,8 @@ def as_number(tokens: Count) -> float | None:
 
 
 def count(tokens: Count) -> int:
-    """Return a provider's token count as a whole number, at least 0 and at most `MAX_COUNT`: some providers send -1 for
-    a value that they did not count, and larger numbers are errors that must not fail an answer.
+    """Return a provider's token count as an integer from 0 to `MAX_COUNT`. Some providers send -1 for a value that they
+    did not count, and larger numbers are errors that must not fail an answer.
     """
     if type(tokens) is int and 0 <= tokens <= MAX_COUNT:  # nearly every count
         return tokens
@@ -24,9 +24,7 @@ def count(tokens: Count) -> int:
 
 
 def position(index: Count) -> int:
-    """Return a provider's list index as a whole number, at least 0. Raise ValueError if it is larger than
-    `MAX_COUNT`.
-    """
+    """Return a provider's list index as an integer, at least 0. Raise ValueError if it is larger than `MAX_COUNT`."""
     number = int(max(0, as_number(index) or 0))
     if number > MAX_COUNT:
         raise ValueError(f"an index of {number}")

@@ -1,4 +1,4 @@
-"""Log probabilities of tokens in a provider's response, as chat and responses write them."""
+"""Log probabilities of tokens in a provider's response, as the chat and the responses format have them."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""Media inside JSON: data URLs and base64, in the variants that callers write."""
+"""Media inside JSON: decoding and encoding of data URLs and base64, in the variants that callers send."""
 
 from urllib.parse import unquote_to_bytes
 
@@ -53,8 +53,8 @@ def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
 
 
 def check_address(url: str, field: str, instead: str) -> str:
-    """Return the address if a provider may fetch it: not a file on the provider's machine. Raise
-    UmgError(INVALID_FIELD) with `instead`, the advice how to send bytes.
+    """Return an address that a provider may fetch. Raise UmgError(INVALID_FIELD) for a file on the provider's machine;
+    `instead` is the advice how to send bytes.
     """
     scheme, slashes, _ = url.partition("://")
     if not slashes or scheme.strip().lower() not in FETCHED:
@@ -94,7 +94,7 @@ def sniff(data: bytes) -> str:
 
 
 def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
-    """Decode the address or the data URL of an image. Raise UmgError(INVALID_FIELD)."""
+    """Decode the address or the data URL of an image into a media part. Raise UmgError(INVALID_FIELD)."""
     media.kind = pb.MEDIA_KIND_IMAGE
     if not is_data_url(url):
         media.uri = check_address(url, field, "bytes go into a data URL, `data:image/png;base64,...`")
@@ -107,13 +107,15 @@ def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field: str) -> None:
-    """Decode `input_audio`: base64, or a data URL. Raise UmgError(INVALID_FIELD)."""
+    """Decode the member `input_audio`, whose data are base64 or a data URL, into a media part. Raise
+    UmgError(INVALID_FIELD).
+    """
     media.kind, media.mime_type = pb.MEDIA_KIND_AUDIO, INPUT_AUDIO_TYPES[audio_format]
     media.data = parse_data_url(data, field)[1] if is_data_url(data) else decode_base64(data, field)
 
 
 def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
-    """Encode a part of type `input_audio`; return None for any other medium, and for a type that the part cannot
+    """Encode audio as the member `input_audio`; return None for any other medium, and for an audio type that it cannot
     express.
     """
     if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:

@@ -1,5 +1,5 @@
-"""Fields of `multipart/form-data` bodies as JSON: bracketed names are members and items (`metadata[a][]=x`), and files
-are data URLs.
+"""Conversion of `multipart/form-data` bodies to JSON: bracketed names become members and items (`metadata[a][]=x`),
+files become data URLs.
 """
 
 import re

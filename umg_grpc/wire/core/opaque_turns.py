@@ -1,4 +1,4 @@
-"""Turns whose role only one format has: kept as raw JSON for providers of that format."""
+"""Messages whose role only one format has: kept as raw JSON, and sent to providers of that format alone."""
 
 import msgspec
 from msgspec import Raw
@@ -10,7 +10,8 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: Raw, role: str, at: str) -> None:
-    """Add a turn of an unknown role as a message of one opaque part. `at`: path of the role in the caller's body.
+    """Append a message with an unknown role to a request, as one part of raw JSON. `at`: path of the role in the
+    caller's body.
 
     The role becomes the part's `type`, so that errors of other formats name it.
     """
@@ -21,16 +22,16 @@ def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: R
 
 
 def opaque_turn(message: pb.Message, wire_format: str, at: str) -> Raw | None:
-    """Return the JSON of a turn if the message is one that `append_opaque_turn` stored for the format; None for any
-    other message.
-    """
+    """Return the raw JSON of a message that `append_opaque_turn` stored for this format; None for any other message."""
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.format != wire_format:
         return None
     return json_text(message.parts[0].opaque.json, f"{at}.parts[0].opaque.json")
 
 
 def omits_turn(message: pb.Message, wire_format: str, report: Report) -> bool:
-    """Return whether an upstream of the format omits a message that is one opaque part of another format."""
+    """Return whether a message is raw JSON of another format that a request to this format leaves out; report
+    it if so.
+    """
     if message.role or len(message.parts) != 1 or not message.parts[0].HasField("opaque"):
         return False
     opaque = message.parts[0].opaque
@@ -38,7 +39,9 @@ def omits_turn(message: pb.Message, wire_format: str, report: Report) -> bool:
 
 
 class RawTurns:
-    """Raw JSON of each turn of a body that was decoded already. The body is decoded again once, at the first access."""
+    """Raw JSON of each message of a body whose structs were decoded before. The body is decoded again at the first
+    access.
+    """
 
     def __init__(self, source: pb.SourceDocument, field: str) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Emission of the events of a candidate's parts while its stream is decoded."""
+"""Events for the parts of an answer (text, reasoning, tool call) while a provider's stream is decoded."""
 
 from collections.abc import Iterator
 
@@ -8,31 +8,31 @@ from umg_grpc.wire.core.split_characters import SurrogateJoiner
 
 
 class PartEvents:
-    """Factory of the events of one candidate's parts, which it numbers."""
+    """Factory of the events for the parts of one candidate, which it numbers."""
 
     def __init__(self, index: int = 0) -> None:
         self.count = 0  # of the parts that were started
         self._index = index
 
     def event(self, part: int = 0) -> pb.GenerateEvent:
-        """Return an event without content for the candidate."""
+        """Return an event of the candidate, to which the caller adds the content."""
         return pb.GenerateEvent(candidate_index=self._index, part_index=part)
 
     def start(self, part: pb.Part) -> pb.GenerateEvent:
-        """Return the event that starts a part, with the next index."""
+        """Return the event that starts a part, which gets the next index."""
         event = self.event(self.count)
         event.part_started.CopyFrom(part)
         self.count += 1
         return event
 
     def end(self, part: int) -> pb.GenerateEvent:
-        """Return the event that ends a part."""
+        """Return the event that ends the part with this index."""
         event = self.event(part)
         event.part_ended.SetInParent()
         return event
 
     def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a part that the provider sent as a whole, not in pieces."""
+        """Yield the events of a part that the provider sent at once, not in pieces."""
         for event in part_to_events(part):
             event.candidate_index, event.part_index = self._index, self.count
             yield event
@@ -40,7 +40,8 @@ class PartEvents:
 
 
 class PartEmitter(PartEvents):
-    """Emitter for a candidate whose format does not mark where parts start and end: it derives both from the deltas.
+    """Emitter of part events for a format that does not mark where parts start and end: both are derived from the
+    deltas.
 
     At most one part receives text. An ended text part stays open for late citations until the next text part begins, or
     with `keeps_texts` until the end of the response.
@@ -57,12 +58,14 @@ class PartEmitter(PartEvents):
         self._joiner = SurrogateJoiner()
 
     def end_texts(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the ends of all open texts."""
+        """Yield the end events of all open text parts."""
         texts, self._open_texts = self._open_texts, []
         yield from map(self.end, texts)
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """End the open part unless it is of this kind, and start a part of `kind`; none for ""."""
+        """Yield the end of the open part and the start of a part of `kind`; nothing if a part of this kind is open.
+        With "" no part is started.
+        """
         if self._kind == kind and not self._sealed:
             return
         if self._kind:
@@ -85,7 +88,7 @@ class PartEmitter(PartEvents):
         yield started
 
     def append_text(self, kind: str, text: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the events that append text to a part of a kind, which is started if it is not the open part."""
+        """Yield the events that append text to the open part if it is of this kind, else to a new part."""
         yield from self.switch(kind)
         if self.has_halves:
             text = self._joiner.join(text)
@@ -102,7 +105,7 @@ class PartEmitter(PartEvents):
         return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, refusal_delta=text)
 
     def text_started(self, part: int) -> None:
-        """Do nothing; overridden by emitters that record the start of each text part."""
+        """Do nothing; a subclass records here the start of each text part."""
 
     def text_added(self, text: str) -> None:
-        """Do nothing; overridden by emitters that record the text added to the last text part."""
+        """Do nothing; a subclass records here the text that is appended to the last text part."""

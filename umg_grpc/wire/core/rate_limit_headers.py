@@ -1,4 +1,4 @@
-"""Rate limits of a caller, and the response headers from which SDKs read them."""
+"""Rate limits of a caller as the response headers that SDKs read."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """State of one limit after a call was counted."""
+    """State of one rate limit of a caller after the call was counted."""
 
     limit: int
     """Maximum in any 60 seconds."""
@@ -20,7 +20,7 @@ class LimitStatus:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """State of a caller's limits; None for an unlimited one."""
+    """State of all rate limits of a caller; None for a limit that does not exist."""
 
     requests: LimitStatus | None = None
     tokens: LimitStatus | None = None
@@ -39,7 +39,7 @@ RateLimitHeaders: TypeAlias = Callable[[RateLimits, datetime], dict[str, str]]
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return `x-ratelimit-*`, with the time until the reset as a duration in seconds (`12s`)."""
+    """Return the headers `x-ratelimit-*`, with the time until the reset as a duration in seconds (`12s`)."""
     headers = {}
     for name, status in limits.named:
         headers[f"{RATE_LIMIT_PREFIX}limit-{name}"] = str(status.limit)

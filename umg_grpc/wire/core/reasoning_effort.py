@@ -1,11 +1,11 @@
-"""Conversion of reasoning budgets in tokens to efforts, for formats without budgets."""
+"""Conversion of reasoning budgets in tokens to effort levels, for formats without budgets."""
 
 # Largest budget of each effort: midway between the budgets that gateways use for the efforts (1024, 8192, 24576).
 _NEAREST = [(0, "none"), (4608, "low"), (16384, "medium")]
 
 
 def nearest_effort(budget_tokens: int) -> str:
-    """Return the nearest effort of a budget; "" for -1, which leaves it to the model."""
+    """Return the effort level nearest to a budget; "" for -1, which leaves the amount to the model."""
     if budget_tokens < 0:
         return ""
     return next((effort for limit, effort in _NEAREST if budget_tokens <= limit), "high")

@@ -1,7 +1,7 @@
-"""Opaque reasoning state on a face whose format did not create it: encoded for the caller, and decoded when it comes
-back.
+"""Opaque reasoning state (for example a signature) for callers of a format that did not create it: encoded for the
+caller, and decoded when the caller sends it back.
 
-State of the face's own format is sent unchanged. Any other state is sent as `umg.<format>.<data>`; on native, whose
+State of the caller's own format is sent unchanged. Any other state is sent as `umg.<format>.<data>`; on native, whose
 clients decode the field, as the base64 of that text (reference, 6.4).
 """
 
@@ -26,9 +26,9 @@ _STANDARD = str.maketrans("-_", "+/")
 
 
 def show(state: pb.ReasoningState, face_format: str) -> str:
-    """Encode the reasoning state for a caller of `face_format`: the inverse of `read`, except for the channel.
+    """Encode a reasoning state for a caller of `face_format`: the inverse of `read`, except for the channel.
 
-    State of the face's own format is wrapped too if it would not be decoded unchanged: if it looks like wrapped state
+    State of the caller's own format is wrapped too if it would not be decoded unchanged: if it looks like wrapped state
     (the provider is another gateway), or is not base64 in the native format.
     """
     own = state.format in ("", face_format)
@@ -42,7 +42,7 @@ def show(state: pb.ReasoningState, face_format: str) -> str:
 
 def read(text: str, face_format: str) -> pb.ReasoningState:
     """Decode a reasoning state that a caller of `face_format` sent back, with the format that created it (see `show`).
-    Any text is accepted: a text that `show` did not wrap is a state of the face's own format.
+    Any text is accepted: a text that `show` did not wrap is a state of the caller's own format.
     """
     inner = (_decoded(text) or "") if face_format == "native" else text
     if inner.startswith(PREFIX) and (found := _WRAPPED.fullmatch(inner)):
@@ -51,14 +51,16 @@ def read(text: str, face_format: str) -> pb.ReasoningState:
 
 
 def is_placeholder(signature: str) -> bool:
-    """Return whether a signature of the native format is only a placeholder; it is not forwarded to other formats."""
+    """Return whether a signature of the native format is only a placeholder, which is not forwarded to other
+    formats.
+    """
     if len(signature) > MAX_PLACEHOLDER:
         return False
     return signature.replace("/", "_") in PLACEHOLDERS or _decoded(signature) in PLACEHOLDERS
 
 
 def _decoded(text: str) -> str | None:
-    """Decode base64 in the standard or the URL-safe alphabet, with or without padding; None for a text that is not
+    """Return the text that a text encodes as base64, standard or URL-safe, with or without padding; None if it is not
     base64. Invalid UTF-8 becomes U+FFFD.
     """
     compact = text.translate(_STANDARD).rstrip("=")

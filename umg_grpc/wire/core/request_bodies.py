@@ -1,4 +1,6 @@
-"""Decoding of callers' bodies on every face: limited in size before decoding, and never an internal error."""
+"""Guarded decoding of callers' bodies, for all formats: limits before decoding, and no body that causes an internal
+error.
+"""
 
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
@@ -28,7 +30,7 @@ def is_slow(body: bytes) -> bool:
 def decode_body(
     decode: Callable[Concatenate[bytes, Params], Decoded], body: bytes, *arguments: Params.args, **named: Params.kwargs
 ) -> Decoded:
-    """Decode a caller's body, with the further arguments of its decoder.
+    """Decode a caller's body with the decoder and its further arguments.
 
     Raise UmgError: the decoder's own; MALFORMED_BODY for a body beyond the limits and for any other failure of the
     decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
@@ -38,7 +40,9 @@ def decode_body(
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Call a decoder for a body whose size was checked before. Raise UmgError as `decode_body` does."""
+    """Call a decoder for a body whose size was checked before, and convert each of its failures to UmgError as
+    `decode_body` does.
+    """
     try:
         return decode(*arguments, **named)
     except UmgError:

@@ -1,5 +1,5 @@
-"""Selection of the response shape (documented or SDK) for operations where one body cannot satisfy both the document
-and the official SDKs.
+"""Selection of the shape of a response, the documented one or that of the official SDKs, for operations where one body
+cannot satisfy both.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ _COHERE_NAME = (
 
 
 def client_shape(headers: Mapping[str, str]) -> ClientShape:
-    """Return the shape that the header `x-umg-shape` selects; without it SDK for a call by an SDK, recognised by its
-    headers, else DOCUMENTED.
+    """Return the response shape that the header `x-umg-shape` selects; without it SDK for a call by an SDK, recognised
+    by its headers, else DOCUMENTED.
 
     Recognised SDKs are openai's and those generated like it, the AI SDK, and cohere's in all its languages. Header
     names must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.

@@ -1,4 +1,6 @@
-"""Repair of characters that are split between two deltas: surrogate pairs, or bytes of one UTF-8 character."""
+"""Repair of characters that a provider splits between two deltas of a text: surrogate pairs, or bytes of one UTF-8
+character.
+"""
 
 import re
 from typing import TypeVar
@@ -23,8 +25,8 @@ _STRAY = re.compile("[\udc80-\udcff]")
 
 
 def escape_halves(document: bytes) -> bytes:
-    """Return the JSON with a placeholder for every half of a split character (a lone surrogate, or a byte that is not
-    UTF-8): valid UTF-8 without lone surrogates.
+    """Return JSON in which each half of a split character (a lone surrogate, or a byte that is not UTF-8) is replaced
+    by a placeholder character: valid UTF-8 without lone surrogates.
 
     A character that is itself a placeholder becomes the two halves of its surrogate pair.
     """
@@ -53,7 +55,9 @@ def replace_halves(document: bytes) -> bytes:
 
 
 def unescape_halves(document: bytes) -> bytes:
-    """Return the output of `escape_halves` with its halves joined, and U+FFFD for every half without its other half."""
+    """Return text of `escape_halves` with the halves of each character joined again, and U+FFFD for a half without its
+    other half.
+    """
     return _HELD.sub(_restored, document.decode()).encode()
 
 
@@ -73,15 +77,15 @@ def _placeholder(escape: "re.Match[bytes]") -> bytes:
 
 class SurrogateJoiner:
     """Joiner of characters that are split between the deltas of one text. Half a character at the end of a delta is
-    held until the next delta.
+    held back until the next delta.
     """
 
     def __init__(self) -> None:
         self._held = ""
 
     def join(self, text: str) -> str:
-        """Return the characters that are complete with this delta, beginning with the half held from the
-        delta before.
+        """Return the characters that are complete with this delta, beginning with the half held back from the delta
+        before.
         """
         text = self._held + text
         half = next(
@@ -91,20 +95,20 @@ class SurrogateJoiner:
         return _HELD.sub(_restored, text[:half])
 
     def rest(self) -> str:
-        """Return U+FFFD for a half that is still held at the end of the stream, else ""."""
+        """Return U+FFFD if half a character is still held back at the end of the stream, else ""."""
         held, self._held = self._held, ""
         return "\ufffd" if held else ""
 
 
 def _split(character: "re.Match[str]") -> str:
-    """Return two placeholders, one for each half of the character's surrogate pair."""
+    """Return the two placeholders for the halves of a character's surrogate pair."""
     offset = ord(character[0]) - 0x10000
     return chr(_SURROGATE + (offset >> 10)) + chr(_SURROGATE + 0x400 + (offset & 0x3FF))
 
 
 def _restored(held: "re.Match[str]") -> str:
-    """Return the text for a match of placeholders: the character of two halves, the characters of stray bytes, or
-    U+FFFD.
+    """Return the text that a match of placeholders stands for: the character of two halves, the characters of single
+    bytes, or U+FFFD.
     """
     if held[1]:
         return chr(0x10000 + ((ord(held[1]) - _SURROGATE) << 10) + (ord(held[2]) - _SURROGATE - 0x400))
@@ -115,7 +119,9 @@ def _restored(held: "re.Match[str]") -> str:
 
 
 def _is_incomplete(tail: str) -> bool:
-    """Return whether the next delta may complete the tail: a high surrogate, or the first bytes of a character."""
+    """Return whether the next delta may complete the last characters of a text: a high surrogate, or the first bytes of
+    a character.
+    """
     if len(tail) == 1 and 0x100000 <= ord(tail) < 0x100400:
         return True
     values = [ord(character) - _BYTE for character in tail]

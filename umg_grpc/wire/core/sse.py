@@ -1,5 +1,5 @@
-"""Server-sent events: splitting of received bytes, and encoding. All encoders write their events by `frame` and
-`named_frame`.
+"""Server-sent events: splitting of a received byte stream into events, and encoding of events. All encoders write their
+events by `frame` and `named_frame`.
 """
 
 import re
@@ -22,7 +22,7 @@ _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
-    """One server-sent event."""
+    """One server-sent event: its name, its data and its bytes."""
 
     name: bytes  # value of its `event:` field, b"" without one
     data: bytes | None  # its `data:` lines joined by LF; None without data (a comment, a heartbeat)
@@ -30,7 +30,7 @@ class SseEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class SseSplitter:
-    """Splitter of a byte stream at the ends of its events."""
+    """Splitter of a received byte stream into complete server-sent events."""
 
     def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
         self._rest = bytearray()  # bytes of the incomplete event
@@ -38,7 +38,7 @@ class SseSplitter:
         self._started = False
 
     def whole(self, data: bytes) -> bytes:
-        """Append received bytes, and return the bytes of all events that are complete now; may be empty. Raise
+        """Append received bytes, and return the bytes of all events that are complete now, which may be none. Raise
         UmgError(UPSTREAM_FAILED) for an event beyond the size limit.
         """
         if not self._started:  # the standard ignores a byte order mark there
@@ -77,7 +77,7 @@ class SseSplitter:
 
 
 def split(frames: bytes) -> Iterable[SseEvent]:
-    """Split complete frames into their events, in order. The `raw` bytes of the events add up to `frames`."""
+    """Split the bytes of complete events into events, in order. The `raw` bytes of the events add up to `frames`."""
     if frames.startswith(b"data: "):  # fast path: most reads are one event with one line
         line, size = frames.find(b"\n"), len(frames)
         if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:
@@ -115,7 +115,7 @@ def _split(frames: bytes) -> Iterator[SseEvent]:
 
 
 def _split_mixed(frames: bytes) -> Iterator[SseEvent]:
-    """Yield the events of frames with different kinds of line ends."""
+    """Yield the events in bytes with several kinds of line ends."""
     start = 0
     for end in _END_OF_EVENT.finditer(frames):
         yield _event(frames[start : end.end()])
@@ -125,21 +125,21 @@ def _split_mixed(frames: bytes) -> Iterator[SseEvent]:
 
 
 def frame(data: bytes) -> bytes:
-    """Return one event without a name, with one data line. `data` is JSON."""
+    """Encode a server-sent event without a name, with one data line. `data` is JSON."""
     if _LF in data or _CR in data:
         data = one_line(data)
     return b"data: %b\n\n" % data
 
 
 def named_frame(name: bytes, data: bytes) -> bytes:
-    """Return one event with a name. `data` is JSON."""
+    """Encode a server-sent event with a name. `data` is JSON."""
     if _LF in data or _CR in data:
         data = one_line(data)
     return b"event: %b\ndata: %b\n\n" % (name, data)
 
 
 def encode_event(name: bytes, data: bytes) -> bytes:
-    """Return one event; without a name if that is b"". `data` is JSON."""
+    """Encode a server-sent event, without a name if that is b"". `data` is JSON."""
     return named_frame(name, data) if name else frame(data)
 
 
@@ -151,8 +151,8 @@ def without_id(event: SseEvent) -> SseEvent:
 
 
 def count_data_events(frames: bytes) -> int:
-    """Return the number of events in complete frames if each is one line `data: {...}`, all with the same line ends;
-    else 0.
+    """Return the number of events in the bytes of complete events, if each is one line `data: {...}`, all with the same
+    line ends; else 0.
     """
     end = b"\r\n" if frames.endswith(b"\r\n") else b"\n"
     events = frames.count(end + end)

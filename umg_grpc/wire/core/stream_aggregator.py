@@ -19,9 +19,10 @@ MAX_SKIPPED = 100
 
 
 class AnswerAggregator(ABC):
-    """Aggregator of the messages of one stream. One instance per stream. It takes as much memory as the stream is long
-    or as its limit allows; with a limit the response holds only the beginning, which is enough to estimate the usage of
-    the whole stream.
+    """Aggregator that collects the messages of one stream as one response. One instance per stream.
+
+    It takes as much memory as the stream is long or as its limit allows; with a limit it keeps only the beginning,
+    which is enough to estimate the usage of the whole stream.
     """
 
     retained_bytes = 0
@@ -36,11 +37,15 @@ class AnswerAggregator(ABC):
 
     @abstractmethod
     def limit(self, max_bytes: int) -> None:
-        """Keep only about the first `max_bytes` bytes, of the messages received so far and of later ones."""
+        """Keep only about the first `max_bytes` bytes of the stream, of the messages received so far and of
+        later ones.
+        """
 
     @abstractmethod
     def feed(self, message: pb.StreamGenerateResponse) -> None:
-        """Add the next message. The message itself is not kept, so the sender may change it afterwards."""
+        """Add the next message of the stream. The message itself is not kept, so that the sender may change it
+        afterwards.
+        """
 
     @abstractmethod
     def response(self) -> pb.GenerateResponse:
@@ -48,7 +53,7 @@ class AnswerAggregator(ABC):
 
 
 class StreamAggregator(AnswerAggregator):
-    """Aggregator of a stream whose messages carry the whole response in their events."""
+    """Aggregator of a translated stream, whose events contain the whole response."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = max_bytes
@@ -123,7 +128,9 @@ class StreamAggregator(AnswerAggregator):
 
 
 class FrameAggregator(AnswerAggregator):
-    """Aggregator of a passed-through stream: it keeps the frames and decodes them when the response is requested."""
+    """Aggregator of a passed-through stream: keeps the provider's frames, and decodes them when the response is
+    requested.
+    """
 
     _frames_size = _events_size = 0
     _usage = b""  # the last usage event; some providers send one with each read
@@ -165,7 +172,7 @@ class FrameAggregator(AnswerAggregator):
         self.retained_bytes = self._frames_size + self._events_size
 
     def response(self) -> pb.GenerateResponse:
-        """Return the response as received so far. Where frames cannot be decoded, it ends before them."""
+        """Return the response as received so far. It ends before the first frame that cannot be decoded."""
         separate = StreamAggregator()
         events = [*self._events, self._usage] if self._usage else self._events
         separate.feed(pb.StreamGenerateResponse(events=map(pb.GenerateEvent.FromString, events)))
@@ -183,8 +190,8 @@ class FrameAggregator(AnswerAggregator):
 def frames_to_events(
     text_format: TextFormat, request: pb.GenerateRequest, frames: bytes
 ) -> Iterator[pb.StreamGenerateResponse]:
-    """Yield the events that frames of a format carry, up to the first frame that cannot be decoded or to the end of the
-    stream.
+    """Yield the events that a provider's frames contain, up to the first frame that cannot be decoded or to the end of
+    the stream.
     """
     decoder = text_format.stream_decoder(request, False)
     with suppress(UmgError):
@@ -197,8 +204,8 @@ def frames_to_events(
 def read_answer(
     text_format: TextFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:
-    """Return the response with its candidates and its source; a passed-through response has only the fields that the
-    service needs.
+    """Return a response with its candidates decoded from the provider's body; a passed-through response has only the
+    fields that the service needs.
 
     Raise UmgError(UPSTREAM_FAILED) for a source that cannot be decoded.
     """
@@ -210,7 +217,9 @@ def read_answer(
 
 
 def _copy_changed_fields(response: pb.GenerateResponse, known: pb.GenerateResponse) -> None:
-    """Copy the fields that the gateway may have changed from the separate events over the decoded ones."""
+    """Copy the fields that the gateway may have changed on the way (id, model, time, usage) to a response decoded from
+    frames.
+    """
     response.response_id = known.response_id or response.response_id
     response.model = known.model or response.model
     if known.HasField("create_time"):
@@ -231,7 +240,7 @@ def _apply_start(response: pb.GenerateResponse, started: pb.GenerationStarted) -
 
 
 class _Candidate:
-    """One candidate of a streamed response."""
+    """Candidate (one of several alternative answers) of a response that is being collected."""
 
     def __init__(self) -> None:
         self._parts: dict[int, _Part] = {}
@@ -267,8 +276,8 @@ class _Candidate:
 
 
 class _Part:
-    """One part of a streamed response. Texts are joined at the end, so a long text is not copied with each of its
-    deltas.
+    """Part of a response that is being collected. Its texts are joined at the end, so that a long text is not copied
+    with each delta.
     """
 
     def __init__(self) -> None:
@@ -280,7 +289,7 @@ class _Part:
         self._retained = pb.TextPart()  # citations and log probabilities
 
     def shorten(self, share: float) -> None:
-        """Cut the part's texts to the fraction `share`, and remove media, citations and logprobs, to free memory."""
+        """Keep only the fraction `share` of the part's texts, and no media, citations and logprobs, to free memory."""
         for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
             pieces.shorten(int(pieces.size * share))
         self._data.clear()
@@ -317,7 +326,7 @@ class _Part:
                 assert_never(unhandled)
 
     def _update(self, part: pb.Part) -> None:
-        """Replace the part by the provider's update of it; a media part is merged with its update instead."""
+        """Replace the part by a later version of it from the provider; merge a media part with its later version."""
         if not part.HasField("media"):
             self._part = pb.Part(state=self._part.state if self._part.HasField("state") else None)
         self._part.MergeFrom(part)
@@ -351,7 +360,7 @@ class _Part:
 
 
 def _append_texts(texts: MutableSequence[str], deltas: dict[int, Pieces]) -> None:
-    """Append the deltas to the texts with their indexes. An index that the provider skipped becomes an empty text."""
+    """Append deltas to the texts by their indexes. An index that the provider skipped becomes an empty text."""
     for index, pieces in sorted(deltas.items()):
         position = min(index, len(texts) + MAX_SKIPPED)
         texts.extend([""] * (position + 1 - len(texts)))

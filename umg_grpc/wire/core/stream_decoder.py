@@ -1,7 +1,7 @@
-"""Base classes of the stream decoders of all formats: complete events of each read; a failure is raised after the
-output before it.
+"""Base classes for decoding the streams of all formats: `EventDecoder` for translated streams, `FrameDecoder` for
+passed-through ones.
 
-`EventDecoder` is for translated streams, `FrameDecoder` for passed-through streams.
+Each read returns the events that are complete with it. A failure is raised after the output before it.
 """
 
 from abc import ABC, abstractmethod
@@ -26,8 +26,8 @@ DECODED = b"", 0
 
 
 class _Decoder:
-    """Common state of both decoders: the end of the stream, and an error that is raised by the next call because the
-    same read had output before it.
+    """State that both kinds of decoders have: the end of the stream, and an error that the next call raises because its
+    read had output before it.
     """
 
     done = False  # whether the end of the answer was received
@@ -47,13 +47,17 @@ class EventDecoder(_Decoder, ABC):
         self._has_halves = False  # whether an event had half of a character, which later deltas may complete
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events that one read completed. Raise UmgError for an error event, after the output before it."""
+        """Decode bytes of one read. Return the events that are complete with them. Raise UmgError for an error event,
+        after the output before it.
+        """
         if self._failure is not None:
             raise self._failure
         return None if self.done else self._take(self._splitter.whole(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining events. Raise UmgError(UPSTREAM_CUT) for an incomplete answer."""
+        """Return the remaining events at the end of the stream. Raise UmgError(UPSTREAM_CUT) for an incomplete
+        answer.
+        """
         message = (None if self.done else self._take(self._splitter.rest())) or pb.StreamGenerateResponse()
         if self._failure is not None:
             raise self._failure
@@ -85,8 +89,8 @@ class EventDecoder(_Decoder, ABC):
         return message if message.events else None
 
     def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
-        """Return the decoded JSON of an event, and its text, in which placeholders stand for halves of split characters
-        (see `split_characters.py`).
+        """Return the decoded JSON of an event, and its text, in which placeholders replace the halves of split
+        characters (see `split_characters.py`).
         """
         try:
             return decoder.decode(data), data
@@ -106,7 +110,7 @@ class EventDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Return the final events of a stream without an end marker. Raise `cut_off()` for an incomplete answer."""
+        """Yield the last events of a stream without an end marker. Raise `cut_off()` for an incomplete answer."""
 
 
 class FrameDecoder(_Decoder, ABC):
@@ -115,7 +119,9 @@ class FrameDecoder(_Decoder, ABC):
     _early: list[bytes] | None = None  # frames before the one that starts the answer
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the complete frames of one read. Raise UmgError for an error event, after the frames before it."""
+        """Return the complete frames in the bytes of one read. Raise UmgError for an error event, after the frames
+        before it.
+        """
         if self._failure is not None:
             raise self._failure
         frames = replace_invalid_utf8(self._splitter.whole(data))
@@ -127,8 +133,8 @@ class FrameDecoder(_Decoder, ABC):
         return self._decode_frames(frames, plain, size)
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining frames, and the end marker if the provider left it out. Raise UmgError(UPSTREAM_CUT) for
-        an incomplete answer.
+        """Return the remaining frames at the end of the stream, with the end marker if the provider left it out. Raise
+        UmgError(UPSTREAM_CUT) for an incomplete answer.
         """
         message = None
         if self._failure is None and not self.done and (rest := self._splitter.rest()):
@@ -146,8 +152,8 @@ class FrameDecoder(_Decoder, ABC):
         return message
 
     def _decode_frames(self, frames: bytes, plain: bytes = b"", size: int = 0) -> pb.StreamGenerateResponse | None:
-        """Return the passed-through frames and the needed events. `plain` and `size` are the result of `_plain` for the
-        frames.
+        """Return passed-through frames, with the events that the service needs from them. `plain` and `size`: result of
+        `_plain` for the frames.
 
         Frames that need no decoding are passed on together, each other frame by itself. The bytes in which `_plain`
         looks for the next ones double with each success and shrink to an eighth with each failure, so that the time is
@@ -187,19 +193,19 @@ class FrameDecoder(_Decoder, ABC):
         return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the output of the first frames, as many as need no decoding, and the number of their bytes; `DECODED`
-        if the first one needs it. Makes decoding faster and changes no result.
+        """Return the first frames that need no decoding, as they are passed through, and the number of bytes they took;
+        `DECODED` if the first frame needs decoding. Only saves time: the result is the same without it.
         """
         return DECODED
 
     def _comment(self, frame: bytes) -> bytes:
-        """Return the output of a frame without data: a comment keeps the connection alive, other events without data
-        break clients.
+        """Return a frame without data as it is passed through: a comment, which keeps the connection alive, unchanged;
+        others, which break clients, as b"".
         """
         return frame if self._started and frame.startswith(b":") else b""
 
     def _after_start(self, frame: bytes) -> bytes:
-        """Return the frame together with the frames held back before it; until the answer has started, hold the frame
+        """Return a frame together with all frames held back before it. Until the answer has started, hold the frame
         back and return b"".
         """
         if not self._started:
@@ -219,25 +225,29 @@ class FrameDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _end(self) -> bytes:
-        """Return the end marker that a provider left out, b"" for a format without one. Raise `cut_off()` for an
+        """Return the end marker that the provider left out, b"" for a format without one. Raise `cut_off()` for an
         incomplete answer.
         """
 
 
 class ModelMember:
-    """Member with the model id in the frames of a passed-through stream. It replaces the provider's id by the caller's,
-    and leaves all other bytes unchanged.
+    """Replacement of the model id in the frames of a passed-through stream: the provider's id becomes the caller's, all
+    other bytes stay.
     """
 
     def __init__(self, caller_model: str, member: str = "model", parent: str = "") -> None:
-        """Set the name of the member, and of the object at the top level that holds it ("" for the top level)."""
+        """Create the replacement. `member`: name of the member with the model id; `parent`: object at the top level
+        that contains it, "" for the top level itself.
+        """
         self._caller_model = caller_model
         self._member, self._parent = member, parent
         self._name = b'"%b"' % member.encode()
         self._theirs = self._ours = UNSEEN  # the member with its value, as the last frame with a model spelled it
 
     def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
-        """Return the frame of an event whose model is `provider_model`, None for none."""
+        """Return the frame of an event with the caller's model id. `provider_model`: id in the event, None if it has
+        none.
+        """
         raw = event.raw
         if provider_model is None:
             return raw
@@ -255,8 +265,8 @@ class ModelMember:
         return raw.replace(data, renamed) if raw.count(data) == 1 else sse.encode_event(event.name, renamed)
 
     def replace_all(self, frames: bytes, count: int) -> bytes | None:
-        """Return `count` frames with the caller's model id without decoding them; None where a member may be spelled in
-        another way than in the last decoded frame.
+        """Return `count` frames with the caller's model id, replaced without decoding them; None if a frame may spell
+        the member in another way than the last decoded frame.
         """
         if frames.count(self._theirs) == count:
             return frames if self._theirs == self._ours else frames.replace(self._theirs, self._ours)

@@ -1,4 +1,4 @@
-"""Limits of the memory of streamed responses in flight."""
+"""Limits of the memory that streamed responses take while they are in flight."""
 
 FREE_BYTES = 256 << 10
 """Bytes of each response that are not counted; nearly all responses are smaller."""
@@ -9,7 +9,7 @@ MAX_TOTAL_BYTES = 128 << 20
 
 
 class Budget:
-    """Memory budget of the responses in flight, for each response and for all together."""
+    """Memory limit of the responses in flight: for each of them, and for all together."""
 
     def __init__(self, per_answer: int = MAX_RETAINED_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
         self.per_answer = per_answer
@@ -22,26 +22,28 @@ class Budget:
         return self._reserved
 
     def reserve(self, size: int) -> bool:
-        """Reserve `size` more bytes. Return whether the budget allows it."""
+        """Reserve `size` more bytes. Return False, and reserve none, if the limit does not allow it."""
         if self._reserved + size > self._total:
             return False
         self._reserved += size
         return True
 
     def release(self, size: int) -> None:
-        """Release `size` reserved bytes."""
+        """Release `size` bytes that were reserved."""
         self._reserved -= size
 
 
 class Reservation:
-    """Reservation of one response, to be released at its end."""
+    """Memory that one response has reserved, to be released at its end."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._held = 0
 
     def hold(self, size: int) -> bool:
-        """Return whether the response may keep `size` bytes in total; reserve them if so."""
+        """Reserve memory so that the response may keep `size` bytes in total. Return False if the limit does not allow
+        it.
+        """
         if size <= FREE_BYTES or size - FREE_BYTES <= self._held:
             return True
         if size > self._budget.per_answer or not self._budget.reserve(size - FREE_BYTES - self._held):

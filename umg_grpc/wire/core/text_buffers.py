@@ -1,4 +1,4 @@
-"""Texts that are received in pieces."""
+"""Buffers for texts that are received in pieces, as in the deltas of a stream."""
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -11,8 +11,8 @@ input of a model has a tenth of it.
 
 
 class Pieces:
-    """Text that is received in pieces, joined from time to time: a piece of a few characters takes ten times its size
-    in memory, and a million pieces take long to release.
+    """Text that is received in pieces. They are joined from time to time: a piece of a few characters takes ten times
+    its size in memory, and a million pieces take long to release.
     """
 
     __slots__ = ("_blocks", "_last", "size")
@@ -26,7 +26,7 @@ class Pieces:
         return bool(self._last or self._blocks)
 
     def append(self, piece: str) -> None:
-        """Append a piece."""
+        """Append a piece to the text."""
         last = self._last
         last.append(piece)
         self.size += len(piece)
@@ -35,7 +35,7 @@ class Pieces:
             last.clear()
 
     def shorten(self, size: int) -> None:
-        """Release all but about the first `size` characters."""
+        """Keep only about the first `size` characters of the text."""
         if self.size <= size:
             return
         text, count = list[str](), 0
@@ -52,13 +52,13 @@ class Pieces:
 
 
 class ToolInputs:
-    """Tool call inputs that a decoder buffers until they are complete. One instance per stream."""
+    """Inputs of the tool calls of one stream, buffered until they are complete."""
 
     def __init__(self) -> None:
         self._size = 0
 
     def append(self, pieces: Pieces, text: str) -> None:
-        """Append a piece to an input. Raise UmgError(UPSTREAM_FAILED) beyond the limit."""
+        """Append a piece to the input of a call. Raise UmgError(UPSTREAM_FAILED) if the inputs exceed the limit."""
         self._size += len(text)
         if self._size > MAX_INPUT_CHARACTERS:
             message = f"the provider's answer calls tools with more than {MAX_INPUT_CHARACTERS} characters of input"
@@ -67,7 +67,7 @@ class ToolInputs:
             pieces.append(text)
 
     def take(self, pieces: Pieces) -> str:
-        """Return an input and release its memory."""
+        """Return the complete input of a call, and release its memory."""
         text = pieces.text()
         self._size -= pieces.size
         pieces.shorten(0)

@@ -1,4 +1,4 @@
-"""Tool arguments for formats that have them as JSON objects, and the arguments of tools that take free text."""
+"""Tool arguments as JSON objects, also for tools that take free text, for formats that have only objects."""
 
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ RAW_ARGUMENTS = "raw_arguments"
 
 
 class _Grammar(Struct):
-    """Grammar of a custom tool; chat nests it one level deeper than responses."""
+    """Grammar of a custom tool, which chat nests one level deeper than responses."""
 
     type: str | None = None
     syntax: str | None = None
@@ -26,8 +26,8 @@ class _Grammar(Struct):
 
 
 def encode_free_text(custom: pb.CustomTool, report: Report) -> JsonObject:
-    """Return the schema of a function that replaces a custom tool: one text, whose description has the grammar that the
-    text must match. Report the tool, and a format that is not a grammar.
+    """Return the schema of a function that replaces a custom tool: an object with one text, whose description contains
+    the grammar that the text must match. Report the tool, and a format that is not a grammar.
     """
     report.drop("custom", "a function with one text")
     text: JsonObject = {"type": "string"}
@@ -48,8 +48,8 @@ def _grammar(format_json: str) -> _Grammar | None:
 
 
 def call_arguments(call: pb.ToolCall) -> object:
-    """Return the arguments of a call as an object. The text of a custom tool is in the member that `encode_free_text`
-    declares; arguments that are not an object are in `RAW_ARGUMENTS`; no arguments are {}.
+    """Return the arguments of a tool call as an object. The text for a custom tool is in the member that
+    `encode_free_text` declares; arguments that are not an object are in `RAW_ARGUMENTS`; no arguments are {}.
     """
     if call.HasField("text"):
         return {"input": call.text}
@@ -68,7 +68,7 @@ Arguments: TypeAlias = str | dict[str, Raw] | None
 
 
 def arguments_text(arguments: Arguments) -> str:
-    """Return the arguments as the model wrote them; an object as JSON, "" for none."""
+    """Return the arguments of a tool call as text: as the model wrote them, an object as JSON, "" for none."""
     return msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
 
 
@@ -77,7 +77,9 @@ class _FreeText(Struct):
 
 
 def free_text(arguments: str) -> str:
-    """Return the text of a call of a function that replaces a custom tool; arguments without that text unchanged."""
+    """Return the text for a custom tool from the arguments of the function that replaces it; arguments without that
+    text unchanged.
+    """
     try:
         return msgspec.json.decode(arguments, type=_FreeText).input
     except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""Conversion of tool names to names that a provider accepts, and ids of calls without an id. Each format defines the
-legal names.
+"""Conversion of a caller's tool names to names that a provider accepts, and ids for calls without one. Each format
+defines the legal names.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from umg_grpc.wire.core.json import JsonObject
 
 @dataclass(frozen=True)
 class NameRules:
-    """Rules for tool names that the providers of a format accept: characters and length."""
+    """Characters and length that the providers of a format accept in tool names."""
 
     name: re.Pattern[str]
     """A legal name."""
@@ -25,8 +25,8 @@ class NameRules:
     """Characters of the longest legal name."""
 
     def legal(self, name: str) -> str:
-        """Return the nearest legal name. A name that is cut ends with a digest of the full name, so that it does not
-        depend on the other declared tools.
+        """Return the legal name nearest to a tool name. A name that is cut ends with a digest of the full name, so that
+        it does not depend on the other tools.
         """
         plain = self.illegal.sub("_", name) or "_"
         plain = plain if self.name.match(plain) else f"_{plain}"
@@ -44,7 +44,7 @@ class ToolName(NamedTuple):
 
     @property
     def joined(self) -> str:
-        """Namespace and name in one, for formats without namespaces."""
+        """Namespace and name of the tool as one name, for formats without namespaces."""
         return f"{self.namespace}{SEPARATOR}{self.name}" if self.namespace else self.name
 
 
@@ -87,12 +87,14 @@ class ToolNames:
         return self._name(ToolName(call.namespace, call.name))
 
     def of_choice(self, name: str) -> str:
-        """Return the provider's name of the tool that a tool choice names without a namespace."""
+        """Return the provider's name of the tool that a tool choice names without its namespace."""
         return self._name(self._by_name.get(name) or ToolName("", name))
 
     @cached_property
     def _by_name(self) -> dict[str, ToolName]:
-        """Name without namespace -> the tool of that name without a namespace, else the first of any namespace."""
+        """Mapping from a name without namespace to its tool: the one without a namespace, else the first of any
+        namespace.
+        """
         plain = {name.name: name for name in self._tools if not name.namespace}
         return {name.name: name for name in reversed(self._tools)} | plain
 
@@ -128,7 +130,7 @@ class ToolNames:
         return self._sent[name]
 
     def _unused_name(self, name: str) -> str:
-        """Return the name, or a numbered variant of it that is not taken."""
+        """Return the name, or a numbered variant of it if another tool has the name."""
         stem, unused = name[: self._rules.max_characters - NUMBER_CHARACTERS], name
         while unused in self._declared:
             # continues from the last number: a request may have many equal names
@@ -139,7 +141,9 @@ class ToolNames:
 
 
 class OpenCalls:
-    """Ids that the gateway assigned to calls without an id, kept until the results of the calls are received."""
+    """Ids that the gateway assigned to tool calls without an id, until the results of these calls occur in the
+    conversation.
+    """
 
     def __init__(self) -> None:
         self._ids = OrderedDict[str, deque[str]]()  # name of the tool -> ids, in order
@@ -148,8 +152,8 @@ class OpenCalls:
         self._ids.setdefault(name, deque()).append(call_id)
 
     def answered(self, name: str) -> str:
-        """Return the id of the call that a result without an id belongs to, and remove it: the first open call of that
-        name, else of any name; "" without an open call.
+        """Return the id of the call to which a result without an id belongs, and remove it: the first call of that
+        tool, else the first of any tool; "" if no call is left.
         """
         called = name if name in self._ids else next(iter(self._ids), None)
         if called is None:

@@ -1,10 +1,9 @@
-"""Detection of fields of a request's body that no struct declares, at every level. Upstreams of another format do not
-get them.
+"""Detection of unknown fields at every level of a caller's body, which providers of another format do not get.
 
-The search follows the types of a format's structs, so it never enters the caller's own JSON: arguments, schemas, labels
-and other values that a struct keeps raw. Where a struct keeps a raw union that providers extend (parts, items, tools),
-the format's table maps each kind to its struct. A kind that is not in the table is an opaque part and is not entered
-either.
+The search follows the types of a format's structs, so that it never enters the caller's own JSON: arguments, schemas,
+labels and other values that a struct keeps raw. Where a struct keeps a raw union that providers extend (parts, items,
+tools), the format's table maps each kind to its struct. A kind that is not in the table is an opaque part and is not
+entered either.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,7 +26,9 @@ FieldPath: TypeAlias = "tuple[FieldPath, str, int] | None"
 
 
 def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = None) -> Pick:
-    """Return a `Pick` that selects the struct by the member `type`; `untyped` is for objects without a type."""
+    """Return a function that selects the struct of an object by its member `type`. `untyped`: struct of objects without
+    a type.
+    """
 
     def pick(members: Mapping[str, object]) -> type[Struct] | None:
         kind = members.get("type")
@@ -37,17 +38,18 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
 
 
 def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], notes: RequestNotes) -> None:
-    """Record in the notes the top-level fields of a text request that have no canonical form, as harmless or not.
+    """Record the top-level fields of a text request that have no canonical form. `harmless`: names of the fields among
+    them that may be left out.
 
     A harmless field is left out and reported when the request is translated. Any other may carry state or change the
-    meaning of the request, so that an upstream of another format rejects the request.
+    meaning of the request, so that a request with it is not translated but rejected.
     """
     for name in unknown:
         (notes.uncarried if name in harmless else notes.indispensable).append(name)
 
 
 def note_nested(source: pb.SourceDocument, report: Report) -> None:
-    """Report the unknown fields below the top level of a text request that is translated."""
+    """Report the unknown fields below the top level of a text request that is translated and thereby loses them."""
     from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
 
     codec = FORMATS.get(source.format)
@@ -57,7 +59,7 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
 
 
 def source_path(name: str, source: pb.SourceDocument) -> str:
-    """Return the canonical path of a field that only the caller's body has, by its path there."""
+    """Return the canonical path for a field that only the caller's body has. `name`: its path in the body."""
     from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
 
     codec = FORMATS.get(source.format)
@@ -66,8 +68,8 @@ def source_path(name: str, source: pb.SourceDocument) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Field names of a struct, and the fields that are searched too because their values are structs or lists of
-    structs.
+    """Names of the fields that a struct declares, and those of them whose values are structs or lists of structs, which
+    are searched too.
     """
 
     known: frozenset[str]
@@ -80,7 +82,7 @@ _DECODER = msgspec.json.Decoder(dict[str, object])
 
 
 class Fields:
-    """Fields that the structs of a format declare, to find the unknown fields of a body."""
+    """Fields that the structs of a format declare, by which the unknown fields of a body are found."""
 
     def __init__(
         self,
@@ -149,8 +151,8 @@ class Fields:
 
 
 def _pick_of(info: inspect.Type) -> Pick | None:
-    """Return the `Pick` of a field, which selects the struct of its value; None if the value is neither a struct nor a
-    list of structs.
+    """Return the function that selects the struct of a field's value; None if the value is neither a struct nor a list
+    of structs.
     """
     match info:
         case inspect.StructType():

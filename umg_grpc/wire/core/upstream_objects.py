@@ -1,7 +1,7 @@
-"""Detection of the members of a body that name an object in the provider's account: files, stores, containers,
+"""Detection of the members of a caller's body that name an object in the provider's account: files, stores, containers,
 conversations, prompts, caches, skills, stored items.
 
-Each format lists the members that hold the caller's own text and the members that name objects. Any other member is
+Each format lists the members that contain the caller's own text and the members that name objects. Any other member is
 checked by its name (`knowledge_id`, `data_sources`) and by its value (`gs://...`, `projects/...`, `file-abc123`). So a
 member that is newer than this build passes unless it looks like the name of an object.
 
@@ -27,7 +27,7 @@ Members: TypeAlias = Mapping[str, object]
 
 
 class NamedObject(NamedTuple):
-    """An object that a request names."""
+    """Object in a provider's account that a request names: its id, and the path of the member with the id."""
 
     path: str
     """Path of the member in the caller's body; the canonical path where the caller sent no body."""
@@ -35,7 +35,9 @@ class NamedObject(NamedTuple):
 
 
 class _Kind(Enum):
-    """Rule by which a member is checked, chosen by the member's name."""
+    """Rule by which the value of a member is checked for the name of an object; the member's name determines
+    the rule.
+    """
 
     FREE = auto()  # the caller's own JSON: not checked
     WORDS = auto()  # a string is the caller's own text; objects and lists are checked
@@ -101,7 +103,7 @@ _MAX_PLAIN_BYTES = 65_536  # a longer body is seldom plain, and a test for nothi
 
 
 class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """Message of a body without objects; all formats have its members as texts."""
+    """Message of a body that names no object; the members of all formats, as texts."""
 
     role: str
     content: str
@@ -122,7 +124,7 @@ PLAIN_OTHERS = (
 
 
 class RepeatedMembers(dict[str, object]):
-    """JSON object in which a member occurs more than once, as a mapping with the last value of each member."""
+    """JSON object in which a member occurs more than once: a mapping from each member to its last value."""
 
     def __init__(self, every: list[tuple[str, object]]) -> None:
         super().__init__(every)
@@ -153,7 +155,7 @@ def _items(members: Members) -> Iterable[tuple[str, object]]:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address names nothing that belongs to an account: a public HTTP address, or a data URL."""
+    """Return whether an address belongs to no provider's account: a public HTTP address, or a data URL."""
     if address[:5].lower() == "data:":
         return True
     try:
@@ -169,7 +171,7 @@ def is_public(address: str) -> bool:
 
 
 def looks_like_object(text: str) -> bool:
-    """Return whether a string has the form of a provider's object name."""
+    """Return whether a string has the form of the name of an object at a provider."""
     if (address := _ADDRESS.match(text)) is not None:
         return address[1].lower() not in _PUBLIC or (address[1][:4].lower() == "http" and not is_public(text))
     if len(text) > _MAX_NAME_CHARACTERS:
@@ -199,8 +201,8 @@ WORDS = frozenset(
 
 @dataclass(frozen=True)
 class ObjectRules:
-    """Rules of one format. Names are in snake case; members of a body are looked up by the snake-case form of their
-    names.
+    """Rules by which the members of one format's bodies are checked for names of objects. Names of members are in snake
+    case, into which those of a body are converted before they are looked up.
     """
 
     free: frozenset[str] = frozenset()
@@ -222,8 +224,8 @@ class ObjectRules:
     _kinds: dict[str, tuple[_Kind, str, tuple[type, ...]]] = field(default_factory=dict, compare=False, repr=False)
 
     def is_plain(self, body: bytes) -> bool:
-        """Return whether a body has only texts and settings, so that no member can name an object: a fast test for the
-        most frequent bodies. False for a long body, and for one that may or may not name an object.
+        """Return whether a body contains only texts and settings, so that no member can name an object: a fast test for
+        the most frequent bodies. False for a long body, and for one that may or may not name an object.
         """
         if len(body) > _MAX_PLAIN_BYTES:
             return False
@@ -235,13 +237,17 @@ class ObjectRules:
 
     @cached_property
     def _plain_decoder(self) -> msgspec.json.Decoder[msgspec.Struct]:
-        """Decoder of a body without objects. Its strings are members that are the caller's own text in this format."""
+        """Decoder that accepts only a body without objects. Its strings are members with the caller's own text in this
+        format.
+        """
         texts = [each for each in PLAIN_TEXTS if self._kind_of(each[0]) in (_Kind.WORDS, _Kind.FREE)]
         members = [(name, type_, None) for name, type_ in (*texts, *PLAIN_OTHERS)]
         return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
-        """Return the objects that a body names. `skipped`: names of top-level members not forwarded unchanged."""
+        """Return the objects that a body names. `skipped`: top-level members that are not forwarded unchanged, and
+        therefore not checked.
+        """
         try:
             members = decode_every(body)
         except (ValueError, RecursionError):
@@ -253,7 +259,9 @@ class ObjectRules:
         return found
 
     def in_json(self, text: str, *, from_model: bool = False) -> list[NamedObject]:
-        """Return the objects that a part of a body names. `from_model`: whether the part is in a turn of the model."""
+        """Return the objects that a JSON part of a body names. `from_model`: whether the part is in a message of the
+        model.
+        """
         try:
             value = decode_every(text)
         except (ValueError, RecursionError):
@@ -305,7 +313,9 @@ class ObjectRules:
             found.append(NamedObject(_path(at), str(value)))  # some providers read a number as the string
 
     def _kind(self, name: str) -> tuple[_Kind, str, tuple[type, ...]]:
-        """Return (kind, name in snake case, types whose values are not checked) of a member."""
+        """Return, for the name of a member, the rule by which it is checked, the name in snake case, and the types
+        whose values are not checked.
+        """
         plain = "_".join(word.lower() for word in _WORD.findall(name))
         if len(self._kinds) >= _MAX_KINDS:  # bounded, because callers choose the names
             self._kinds.clear()

@@ -1,4 +1,4 @@
-"""Codec of embeddings (`POST /v1/embeddings`), as a face and as an upstream."""
+"""Embeddings format (`POST /v1/embeddings`): codec for the bodies of callers and for those of providers."""
 
 from functools import partial
 

@@ -1,4 +1,6 @@
-"""Embedding requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Embedding requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
+provider.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +40,9 @@ wire_path = wire_paths(
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
+    """Decode the body of an embedding request, and keep it as source document. Raise UmgError: MALFORMED_BODY,
+    MISSING_FIELD, INVALID_FIELD.
+    """
     try:
         decoded: EmbeddingsBody = _KNOWN.decode(check_utf8(body))
         unknown: Sequence[str] = ()
@@ -92,8 +96,8 @@ def _decode_input(value: str | list[str | int | list[int]] | None, request: pb.E
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Return the call of `POST /embeddings`. It requests vectors in base64, which stay packed, unless the caller's own
-    body is forwarded, whose response is passed through.
+    """Encode a canonical request as a call of a provider's `POST /embeddings`. It requests vectors in base64, which is
+    decoded fastest, unless the caller's own body is forwarded, whose response is passed through.
 
     Raise UmgError(UNTRANSLATABLE) for vectors of several lengths, and for texts mixed with tokens.
     """
@@ -116,7 +120,9 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
 
 
 def _rebuild(request: pb.EmbedRequest, model: str) -> bytes:
-    """Return the caller's body with one `model`, without nulls and with an integer length; all else byte for byte."""
+    """Return the caller's body for a provider: with the provider's model id, without nulls, and with an integer as
+    length; all else byte for byte.
+    """
     fields = parse(dict[str, Raw], request.source.body)
     fields["model"] = Raw(msgspec.json.encode(model))
     if request.HasField("dimensions"):
@@ -137,7 +143,7 @@ def _encode_inputs(request: pb.EmbedRequest) -> list[str] | list[list[int]]:
 
 
 def _dimensions(request: pb.EmbedRequest) -> int:
-    """Return the length that all vectors must have; 0 for the model's own."""
+    """Return the length that the request requires of all vectors; 0 for the model's own length."""
     lengths = [item.dimensions or request.dimensions for item in request.inputs]
     if len(set(lengths)) > 1:
         index = next(index for index, length in enumerate(lengths) if length != lengths[0])

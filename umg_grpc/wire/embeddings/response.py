@@ -1,4 +1,4 @@
-"""Embedding responses, in both directions: canonical -> a caller's body, a provider's body -> canonical."""
+"""Embedding responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator, Sequence, Sized
 
@@ -35,14 +35,14 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the body; the provider's own body if it is of this format. Vectors are numbers unless base64 was
-    requested.
+    """Encode a response for a caller; return the provider's own body if it has this format. Vectors are numbers unless
+    base64 was requested.
     """
     return b"".join(encode_pieces(response, request, shape))
 
 
 def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Yield the body in pieces."""
+    """Yield the body of `encode_response` in pieces."""
     if response.source.format == NAME:
         return slices(response.source.body)
     packed = request.encoding == pb.EMBEDDING_ENCODING_BASE64
@@ -66,7 +66,7 @@ _HEAD = msgspec.json.Decoder(Head)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Return the canonical response. With `pass_`, it keeps the provider's body if callers can read it unchanged.
+    """Decode a provider's response. With `pass_` the result keeps the provider's body if callers can read it unchanged.
 
     Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that is an error in spite of its status, or that
     does not have one vector of the requested length for each input.
@@ -84,8 +84,9 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, checked as far as possible without decoding the vectors. None for a
-    body that callers could not read: a vector is missing, misplaced or of the wrong length, or the usage is missing.
+    """Return the response with the provider's body, which is checked as far as possible without decoding the vectors.
+    None for a body that callers could not read: a vector is missing, misplaced or of the wrong length, or the usage is
+    missing.
     """
     answer = decode(_RAW_VECTORS, body)
     usage, data = _usage(answer), answer.data or ()
@@ -101,7 +102,9 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
 
 
 def _decode_head(answer: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest) -> pb.EmbedResponse:
-    """Return the response without its vectors. Raise UmgError(UPSTREAM_FAILED) unless it has one for each input."""
+    """Return the response without its vectors. `data`: the vectors, of which only the number is used. Raise
+    UmgError(UPSTREAM_FAILED) unless there is one for each input.
+    """
     raise_error(answer.error)
     if data is None:
         raise unreadable(NO_ANSWER)
@@ -116,7 +119,9 @@ def _usage(answer: Head) -> ProviderUsage:
 
 
 def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbedding[Raw]]) -> list[bytes]:
-    """Return the vectors sorted by `index`; without it, the position in the list is used."""
+    """Return the vectors in the order of their `index`, else of the list. Raise UmgError(UPSTREAM_FAILED) unless each
+    index occurs once.
+    """
     vectors = [from_either(item.embedding) for item in data]
     indexes = [position if index is None else index for position, index in enumerate([item.index for item in data])]
     places = list(range(len(data)))
@@ -144,7 +149,7 @@ def _renamed(body: bytes, provider_id: str | None, public_id: str) -> bytes:
 
 
 def _has_model(document: bytes, model: str | None) -> bool:
-    """Return whether the document is a response with that model id."""
+    """Return whether a JSON document is a response with this model id."""
     try:
         return _HEAD.decode(document).model == model
     except (ValueError, RecursionError):

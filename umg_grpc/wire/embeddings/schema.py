@@ -52,7 +52,7 @@ class ProviderEmbedding(Struct, Generic[Vector]):
 
 
 class Head(Struct, kw_only=True):
-    """Response without its vectors."""
+    """Response of a provider without its vectors."""
 
     model: str | None = None
     usage: Raw = ABSENT
@@ -60,6 +60,6 @@ class Head(Struct, kw_only=True):
 
 
 class ProviderAnswer(Head, Generic[Vector], kw_only=True):
-    """Response of a provider."""
+    """Response of a provider with its vectors."""
 
     data: list[ProviderEmbedding[Vector]] | None = None

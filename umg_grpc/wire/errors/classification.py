@@ -1,4 +1,4 @@
-"""Classification of provider errors: one table for all formats, before which a format puts rows of its own.
+"""Classification of provider errors: one table for all formats, in front of which a format may put rows of its own.
 
 Words in messages are a last resort, used where a provider sends no distinctive status or code. Words about the
 gateway's own account count only outside of quotes, and only if the error names no field of the request: a caller whose
@@ -15,7 +15,7 @@ from umg_grpc.v1 import pb
 
 @dataclass
 class ProviderError:
-    """Error of a provider, independent of its format. Absent values are empty."""
+    """Error of a provider, in the same fields for all formats. A value that the provider did not send is empty."""
 
     message: str = ""
     type: str = ""
@@ -29,12 +29,12 @@ class ProviderError:
 
     @property
     def codes(self) -> str:
-        """All machine-readable codes of the error."""
+        """All machine-readable codes of the error, joined by spaces."""
         return f"{'' if self.code is None else self.code} {self.type} {self.hints}"
 
     @property
     def field(self) -> str:
-        """Field of the request that the error names; "" for the model, which is the operator's choice."""
+        """Field of the request that the error names; "" if it names the model, which the operator chose."""
         return "" if self.param == "model" else self.param
 
     @property
@@ -51,7 +51,9 @@ _OPENING, _CLOSING = re.compile(r"[\"`“‘]|(?<!\w)'"), re.compile(r"[\"`”�
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of provider error and its classification. It matches where all conditions that are set match."""
+    """Row of the table of errors: conditions for the status and the words of a provider's error, and the meaning of an
+    error that satisfies all of them.
+    """
 
     statuses: Collection[int]  # HTTP statuses; empty for all
     reason: "pb.ErrorReason.ValueType"
@@ -64,7 +66,9 @@ class Row:
     page: bool = False  # whether the error must be a page (`ProviderError.page`)
 
     def fits(self, status: int, error: ProviderError, waits: bool) -> bool:
-        """Return whether all conditions of the row match the error."""
+        """Return whether an error satisfies all conditions of the row. `waits`: whether the provider states a time to
+        wait.
+        """
         if self.statuses and status not in self.statuses:
             return False
         if self.waits not in (None, waits) or self.named not in (None, bool(error.field)) or self.page > error.page:
@@ -80,7 +84,9 @@ Table = tuple[Row, ...]
 
 
 def row_of(table: Iterable[Row], status: int, error: ProviderError, waits: bool) -> Row:
-    """Return the first row that matches; the last row of a table matches every error."""
+    """Return the first row that matches an error; the last row of a table matches every error. `waits`: whether the
+    provider states a time to wait.
+    """
     return next(row for row in table if row.fits(status, error, waits))
 
 
@@ -195,7 +201,7 @@ HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
 
 
 def stated_status(error: ProviderError) -> int:
-    """Return the HTTP status that an error inside a response with status 200 states; 500 where it states none."""
+    """Return the HTTP status that an error states inside a response with status 200; 500 if it states none."""
     for code in error.codes.split():
         if HTTP_ERROR.fullmatch(code):
             return int(code)

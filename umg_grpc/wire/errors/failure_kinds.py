@@ -1,4 +1,6 @@
-"""Kinds of providers' failures: the one table from reason, status, code and connection fault to a `FailureKind`."""
+"""Kinds of providers' failures: the one table that determines a `FailureKind` by reason, status, code and connection
+fault.
+"""
 
 import re
 from collections.abc import Collection
@@ -37,7 +39,7 @@ SERVER_STATUSES = frozenset({408, 409, 425, *range(500, 600)})
 
 
 class Evidence(NamedTuple):
-    """Facts that determine the kind of a failure."""
+    """Facts about a failure of a provider by which its kind is determined."""
 
     reason: "pb.ErrorReason.ValueType"
     status: int = 0
@@ -49,7 +51,7 @@ class Evidence(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Conditions of a failure kind; a failure has the kind if it satisfies all conditions that are set."""
+    """Row of the table of failure kinds: a failure has the kind if it satisfies all conditions that are set."""
 
     kind: FailureKind
     reasons: Collection["pb.ErrorReason.ValueType"] = ()
@@ -59,7 +61,7 @@ class Row(NamedTuple):
     page: bool = False
 
     def fits(self, evidence: Evidence) -> bool:
-        """Return whether the evidence matches the row."""
+        """Return whether a failure satisfies all conditions of the row."""
         if self.reasons and evidence.reason not in self.reasons:
             return False
         if self.statuses and evidence.status not in self.statuses:
@@ -98,5 +100,5 @@ KINDS = (
 
 
 def kind_of(evidence: Evidence) -> FailureKind:
-    """Return the kind of the first row that matches; the last row matches everything."""
+    """Return the kind of a failure: that of the first row that matches; the last row matches everything."""
     return next(row.kind for row in KINDS if row.fits(evidence))
