@@ -1,4 +1,6 @@
-"""Certificates of the TLS listeners: loaded from files, checked, and loaded again when the files change."""
+"""TLS certificates of the HTTP and gRPC listeners: loaded from files, checked, and loaded again when the files
+change.
+"""
 
 import asyncio
 import ssl
@@ -25,7 +27,7 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Files:
-    """Contents of the files."""
+    """Contents of the PEM files: certificate, key, and certificate authority of clients."""
 
     certificate: bytes
     key: bytes
@@ -33,7 +35,7 @@ class Files:
 
     @classmethod
     def read(cls, tls: Tls) -> "Files":
-        """Raise UmgError(INVALID_FIELD) for a file that cannot be read."""
+        """Read the files that the config names. Raise UmgError(INVALID_FIELD) for a file that cannot be read."""
         return cls(
             certificate=_read("certificate", tls.certificate),
             key=_read("key", tls.key),
@@ -43,7 +45,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Certificate in use."""
+    """Loaded certificate in the forms that the HTTP and gRPC listeners need, and its validity period."""
 
     files: Files
     http: ssl.SSLContext
@@ -53,7 +55,7 @@ class Loaded:
 
     @property
     def problem(self) -> str:
-        """Reason for which clients refuse the certificate now; "" if it is within its validity period."""
+        """Reason why clients currently reject the certificate, for example that it has expired; "" if it is valid."""
         now = datetime.now(UTC)
         if now >= self.expiry_time:
             return f"the certificate expired at {self.expiry_time:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
@@ -63,8 +65,8 @@ class Loaded:
 
 
 def load(tls: Tls) -> Loaded:
-    """Return the certificate of the files. Raise UmgError(INVALID_FIELD), which names the key of the config, the file
-    and the problem.
+    """Load and check the certificate that the config names. Raise UmgError(INVALID_FIELD), which names config key, file
+    and problem.
     """
     files = Files.read(tls)
     certificate = _certificates("certificate", tls.certificate, files.certificate)[0]
@@ -94,10 +96,10 @@ def load(tls: Tls) -> Loaded:
 
 
 class Certificates:
-    """The certificate of the listeners, which new connections use. Existing connections go on when it changes."""
+    """Current certificate of the listeners. New connections use it; open connections are not affected by a change."""
 
     def __init__(self, tls: Tls) -> None:
-        """Raise UmgError(INVALID_FIELD) for files that cannot be used."""
+        """Load the certificate. Raise UmgError(INVALID_FIELD) for unusable files."""
         self._tls = tls
         self._loaded = load(tls)
         self._sent_to_grpc = self._loaded
@@ -106,16 +108,16 @@ class Certificates:
         self._warn()
 
     def http_context(self) -> ssl.SSLContext:
-        """Return the TLS context for the next connection of the HTTP face."""
+        """Return the TLS context for the next HTTP connection."""
         return self._loaded.http
 
     @property
     def expiry_time(self) -> datetime:
-        """Expiry time of the certificate in use."""
+        """Time at which the current certificate expires."""
         return self._loaded.expiry_time
 
     def grpc_credentials(self) -> grpc.ServerCredentials:
-        """Return credentials for one port of a gRPC server, which reads the certificate at each handshake."""
+        """Return credentials for a port of a gRPC server, which reads the current certificate at each handshake."""
         return grpc.dynamic_ssl_server_credentials(
             self._loaded.grpc,
             self._changed_for_grpc,  # type: ignore[arg-type]  # documented: None is no change
@@ -123,8 +125,8 @@ class Certificates:
         )
 
     def reload(self) -> None:
-        """Load the files again if they changed. Raise UmgError(INVALID_FIELD) for files that cannot be used; the
-        certificate in use then stays.
+        """Load the files again if they have changed. Raise UmgError(INVALID_FIELD) for unusable files; the current
+        certificate then stays.
         """
         try:
             self._use(self._changed())
@@ -133,18 +135,18 @@ class Certificates:
             raise
 
     def start(self) -> None:
-        """Load the files again whenever they change, until `aclose`."""
+        """Start a task that loads the files again whenever they change, until `aclose`."""
         self._owner = asyncio.create_task(self._poll(), name="certificates")
 
     async def aclose(self) -> None:
-        """End `start`."""
+        """Stop the task."""
         if self._owner is not None:
             self._owner.cancel()
             await asyncio.wait([self._owner])
 
     async def _poll(self) -> None:
-        """Reload changed files. Log a failure once, in the second poll that finds it: between two polls the files may
-        be replaced one after the other.
+        """Load changed files. An error is logged once, and only if two consecutive polls find it, since files may be
+        replaced one after the other.
         """
         earlier = logged = ""
         while True:
@@ -163,11 +165,11 @@ class Certificates:
                 earlier = logged = ""
 
     def _changed(self) -> Loaded | None:
-        """Return the certificate of the files if it is not the one in use, else None. Raise as `load`."""
+        """Return the certificate in the files if it differs from the current one, else None. Raise as `load`."""
         return load(self._tls) if Files.read(self._tls) != self._loaded.files else None
 
     def _use(self, loaded: Loaded | None) -> None:
-        """Use another certificate for new connections; None keeps the one in use."""
+        """Use this certificate for new connections; None keeps the current one."""
         self.is_current = True
         if loaded is not None:
             self._loaded = loaded
@@ -175,7 +177,9 @@ class Certificates:
             self._warn()
 
     def _changed_for_grpc(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return the certificate if it is not that of the last handshake, else None. Runs in a thread of gRPC."""
+        """Return the certificate if it has changed since the last gRPC handshake, else None. Runs in a thread of
+        gRPC.
+        """
         loaded = self._loaded
         if loaded is self._sent_to_grpc:
             return None
@@ -195,7 +199,7 @@ def _read(key: str, path: str) -> bytes:
 
 
 def _certificates(key: str, path: str, content: bytes) -> list[x509.Certificate]:
-    """Return the certificates of a file, at least one."""
+    """Parse the certificates in a PEM file, at least one. Raise UmgError(INVALID_FIELD), which names the config key."""
     with suppress(ValueError):
         return x509.load_pem_x509_certificates(content)
     raise _error(key, path, "has no valid certificate in PEM format (`-----BEGIN CERTIFICATE-----`)")

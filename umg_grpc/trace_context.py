@@ -15,7 +15,7 @@ VERSION, INVALID_VERSION = "00", "ff"
 
 
 class TraceContext(NamedTuple):
-    """Position of a call in a trace."""
+    """Position of a call in a distributed trace: the ids that `traceparent` and `tracestate` transport."""
 
     traceparent: str
     tracestate: str
@@ -27,13 +27,13 @@ class TraceContext(NamedTuple):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Headers or metadata."""
+        """Both headers as name-value pairs, for HTTP headers or gRPC metadata."""
         pairs = [(TRACEPARENT, self.traceparent)]
         return [*pairs, (TRACESTATE, self.tracestate)] if self.tracestate else pairs
 
     @property
     def head_lines(self) -> bytes:
-        """Lines in the head of an HTTP request."""
+        """Both headers as lines of an HTTP request."""
         return "".join(f"{name}: {value}\r\n" for name, value in self.pairs).encode()
 
 
@@ -44,8 +44,9 @@ each attempt that is traced.
 
 
 def read_trace_context(parents: Sequence[str], states: Sequence[str]) -> TraceContext | None:
-    """Return the trace context of the values of both headers; None without a valid one. An invalid header is ignored,
-    as the specification requires.
+    """Return the trace context from the values of both headers; None without a valid one.
+
+    An invalid header is ignored, as the specification requires.
     """
     if len(parents) != 1 or len(parents[0]) > MAX_PARENT_CHARACTERS:
         return None

@@ -1,4 +1,6 @@
-"""Facts of one attempt's exchange with a provider, which the upstream reports to the attempt."""
+"""Progress of one attempt's HTTP exchange with a provider: sent or not, status, request id. It is reported to the
+attempt.
+"""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -7,7 +9,9 @@ import msgspec
 
 
 class UpstreamAnswer(msgspec.Struct, eq=False):
-    """Status and request id of a provider's answer, and whether the request was sent."""
+    """Progress of one attempt at a provider: whether the request was sent, and the status and request id of the
+    answer.
+    """
 
     on_send: Callable[[], None] | None = None
     """Called once, immediately before the request is written."""
@@ -19,7 +23,7 @@ class UpstreamAnswer(msgspec.Struct, eq=False):
     """Request id of the provider; "" without one."""
 
     def record_send(self) -> None:
-        """Record that the request is about to be written, which may be repeated."""
+        """Record that the request is about to be written; called again if the write is repeated."""
         if not self.is_sent:
             self.is_sent = True
             if self.on_send is not None:

@@ -1,8 +1,8 @@
-"""Checks of submissions of videos by the rules of their models (video document).
+"""Checks of video submissions against the rules of their models, and defaults for missing parameters (video document).
 
-The faces decode the form of a body; `check` is called once by the service, for HTTP and gRPC callers alike. An error
-has the canonical path of its field and, where the document has one, the document's text. Models without a family are
-not checked. Pure: no I/O and no clock.
+The service calls `check` once, for HTTP and gRPC callers alike. An error has the canonical path of its field and, where
+the document has one, the document's text. An entry is one of the document's APIs, each with its own paths. Models
+without a family are not checked. Pure: no I/O and no clock.
 """
 
 import re
@@ -49,12 +49,12 @@ _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
 
 
 def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: str = "") -> pb.CreateVideoTaskRequest:
-    """Return a copy of the request with the entry, the kind and the documented defaults of its model.
+    """Return a copy of a video request with the kind of its task and the documented defaults of its model filled in.
 
-    `family` and `upstream_model` are those of the operator's config, if it has them: an operator's own id is checked by
-    the rules of a documented upstream model, or else of its family. Raises UmgError with the canonical path of the
+    `family` and `upstream_model` come from the operator's config, if set there: an id of the operator's own is checked
+    by the rules of a documented upstream model, or else of its family. Raises UmgError with the canonical path of the
     field and the document's text: UNSUPPORTED_FIELD for a parameter that the model does not have, MISSING_FIELD, and
-    INVALID_FIELD for a value outside its set or range and for a model of another entry.
+    INVALID_FIELD for a value outside its set or range and for a model of another API.
     """
     checked = pb.CreateVideoTaskRequest()
     checked.CopyFrom(request)
@@ -71,8 +71,9 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
 
 
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
-    """Return the rules of the model in its entry; None for a model without a family. Raise UmgError for one that the
-    entry does not serve.
+    """Return the rules of the request's model in the API it was sent to; None for a model without a family.
+
+    Raise UmgError for a model that this API does not serve.
     """
     model, rules = request.model, RULES[request.entry]
     family = family if family in FAMILIES else video_family(model, upstream_model)
@@ -91,7 +92,7 @@ def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str)
 
 
 def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
-    """Raise UmgError where the request breaks a rule of its entry that does not depend on the model."""
+    """Raise UmgError if the request breaks a rule of its API that does not depend on the model."""
     if request.HasField("callback_url"):
         if request.entry == G:
             raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
@@ -112,8 +113,10 @@ def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
-    """Raise UmgError for media that the model does not accept in these kinds, roles and numbers. Give images without a
-    role theirs: one is the first frame; of two on vidB-3.1 and Entry E the second is the last.
+    """Raise UmgError for input images and videos whose kinds, roles or number the model does not accept.
+
+    Images without a role get one: a single image is the first frame; of two on vidB-3.1 and Entry E the second is the
+    last.
     """
     media, model = request.parameters.media, request.model
     for position, medium in enumerate(media):
@@ -150,8 +153,8 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
 
 
 def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia]) -> None:
-    """Raise UmgError for media that do not fit the kind of the task, where the caller selected it (Entry E: by its
-    path), and beyond the limits of the omni models.
+    """Raise UmgError for input media that contradict the kind of task that the caller selected (Entry E: by its path),
+    or that exceed the limits of omni models.
     """
     media = request.parameters.media
     omni = request.model.endswith("-omni")
@@ -182,7 +185,7 @@ def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia])
 
 
 def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) -> None:
-    """Raise UmgError for a parameter that the model does not have, for a missing one, and for a wrong value."""
+    """Raise UmgError for a parameter that the model does not have, for a missing one, and for an invalid value."""
     for name in _present(parameters):
         path = f"parameters.{name}"
         if name in rules.always:
@@ -214,14 +217,14 @@ RANGE_NAMES = {"duration_seconds": "duration", "sample_count": "sampleCount"}
 
 
 def _present(parameters: pb.VideoParameters) -> Iterator[str]:
-    """Yield the names of the parameters that a request has, in the order of the schema."""
+    """Yield the names of the parameters that the request sets, in the order of the schema."""
     for descriptor, _ in parameters.ListFields():
         if descriptor.name not in {"prompt", "media", "extra_json"}:
             yield descriptor.name
 
 
 def _check_size(size: str, path: str) -> None:
-    """Raise UmgError for a size of family C that is not `<width>*<height>`."""
+    """Raise UmgError for a size of a family C model that is not `<width>*<height>`."""
     found = _SIZE.fullmatch(size)
     if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
         problem = f"expected `<width>*<height>`, each of {MIN_SIDE} to {MAX_SIDE} pixels, got {_shown(size)}"
@@ -229,7 +232,9 @@ def _check_size(size: str, path: str) -> None:
 
 
 def _check_agreement(parameters: pb.VideoParameters) -> None:
-    """Raise UmgError for a resolution or a ratio that the size contradicts, since only one of them has its effect."""
+    """Raise UmgError if the size contradicts the resolution or the aspect ratio, since only one of them could be
+    applied.
+    """
     found = _SIZE_OF_ALL.fullmatch(parameters.size)
     if found is None:
         return
@@ -258,7 +263,7 @@ def _set_defaults(parameters: pb.VideoParameters, rules: Rules) -> None:
 
 
 def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
-    """Set the kind by the media, or by an omni model, unless the caller selected it."""
+    """Set the kind of task by the input media or by an omni model, unless the caller selected it."""
     kinds = {medium.kind for medium in request.parameters.media if medium.role != MASK}
     if not request.kind:
         omni = VIDEO in kinds or (request.entry == E_3 and request.model.endswith("-omni"))
@@ -266,7 +271,7 @@ def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:
-    """Return the path of the first medium with the role."""
+    """Return the path of the first input medium with the role."""
     return f"parameters.media[{next(position for position, medium in enumerate(media) if medium.role == role)}]"
 
 

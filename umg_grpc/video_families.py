@@ -1,7 +1,7 @@
-"""Rules of the video models: one table of the parameters that each model accepts in each entry (video document, "Models
-by entry" and the tables of the entries; readings, 1 and 17 to 22).
+"""Rules of the video models: a table of the parameters that each model accepts in each API of the video document.
 
-`video_checks` applies them. Pure: no I/O and no clock.
+Sources: "Models by entry" and the tables of the entries; readings, 1 and 17 to 22. `video_checks` applies the rules.
+Pure: no I/O and no clock.
 """
 
 import re
@@ -44,7 +44,7 @@ MIN_SIDE, MAX_SIDE = 64, 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """Parameters that models accept in one entry, by their names in `VideoParameters`."""
+    """Parameters, values, defaults and input media that some video models accept in one API."""
 
     accepted: frozenset[str]
     """Parameters that the models accept besides the prompt, the media and the fields without a name."""
@@ -217,5 +217,7 @@ _FAMILY = re.compile(rf"({'|'.join(FAMILIES)})[-_0-9]")
 
 
 def video_family(*ids: str) -> str:
-    """Return the family whose documented prefix (`vidB-`, `vidC2.5-`) one of the ids has; "" for none."""
+    """Return the family whose documented prefix (`vidB-`, `vidC2.5-`) the first matching id has; "" if no id has
+    one.
+    """
     return next((found[1] for model in ids if (found := _FAMILY.match(model))), "")

@@ -1,6 +1,7 @@
-"""Persistent storage: one database, which is SQLite in the data dir or, for several nodes, PostgreSQL.
+"""Persistent storage: the database (SQLite in the data directory or, for several machines, PostgreSQL), files and
+Redis.
 
-The names of this package are loaded by the first use of one: modules that use only files import no database library.
+The names of this package are loaded at their first use: modules that use only files import no database library.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Availability of the database and of Redis, for metrics and readiness: each is called every few seconds."""
+"""Availability checks of the database and of Redis every few seconds, for metrics and the readiness check."""
 
 import asyncio
 import time
@@ -15,12 +15,16 @@ CLOSE_SECONDS = 1.0
 
 
 class Availability:
-    """Result of the last check of a dependency, from `start` to `aclose`. Failures are logged by its users."""
+    """Periodic check of one dependency, the database or Redis, from `start` to `aclose`, with the result of the last
+    check.
+
+    Failures are logged by the users of the dependency, not here.
+    """
 
     def __init__(
         self, name: str, check: Callable[[], Awaitable[None]], now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Check the dependency `name` by `check`, which raises an exception if it does not answer."""
+        """Create the check of the dependency `name`; `check` raises an exception if the dependency does not answer."""
         self.name = name
         self._check = check
         self._now = now
@@ -29,24 +33,24 @@ class Availability:
 
     @property
     def is_up(self) -> bool:
-        """Whether the dependency answered the last check; true before the first check."""
+        """Whether the dependency answered at the last check; true before the first check."""
         return self._away_since is None
 
     @property
     def problem(self) -> str:
-        """Text for operators if the dependency does not answer, else "". Contains no addresses, since `/readyz` needs
-        no key.
+        """Text for operators if the dependency does not answer, else "". It has no address, since `/readyz` needs no
+        key.
         """
         return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
 
     def start(self) -> None:
-        """Make the first check now, and the others in the background."""
+        """Start the checks, the first of them now."""
         if self._checks is None:
             self._checks = Background(f"checking {self.name}", self._step, every=CHECK_SECONDS)
             self._checks.wake()
 
     async def aclose(self) -> None:
-        """End the checks."""
+        """Stop the checks."""
         if self._checks is not None:
             await self._checks.aclose(CLOSE_SECONDS)
             self._checks = None

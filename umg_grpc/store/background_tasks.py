@@ -1,4 +1,4 @@
-"""Background tasks, which run beside the calls until their owner closes them."""
+"""Background tasks: repeated work of the process that runs beside calls until its owner closes it."""
 
 import asyncio
 import time
@@ -14,7 +14,9 @@ logger = LazyLogger(__name__)
 
 
 def reason_of(error: Exception) -> str:
-    """Return the text of a database error for the log, without the statement and its parameters, which are callers'."""
+    """Return the text of a database error for the log, without the statement and its parameters, which may be
+    private.
+    """
     from sqlalchemy.exc import DBAPIError  # here: commands without a database import this module
 
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -22,15 +24,18 @@ def reason_of(error: Exception) -> str:
 
 
 class Background:
-    """Background task that runs a step at each `wake`, and every `every` seconds, until `aclose`. A step that fails is
-    retried with back-off. The log has the first failure and the end of an outage of the database, and every other
-    failure.
+    """Background task that runs a function at each `wake`, and every `every` seconds, until `aclose`.
+
+    If the function fails, it is retried with back-off. Of a database outage only the first failure and the end are
+    logged, any other failure each time.
     """
 
     def __init__(
         self, work: str, step: Callable[[], Awaitable[None]], *, every: float | None = None, at_end: bool = False
     ) -> None:
-        """Start the task. `work` names it in the log; `at_end` makes it run a last step when it is closed."""
+        """Start the task, which runs `step`. `work` is its name in the log; with `at_end`, `step` runs a last time at
+        `aclose`.
+        """
         self.every = every
         """Seconds until the next step without a wake; None for no such step. A step may change it."""
         self._work = work
@@ -42,12 +47,13 @@ class Background:
         self._task = asyncio.create_task(self._run(), name=work)
 
     def wake(self) -> None:
-        """Run the next step now, or after the current one."""
+        """Run the function as soon as possible, or again after the current run."""
         self._woken.set()
 
     async def aclose(self, seconds: float) -> None:
-        """Wait for the current step to end, since a step that is cancelled does not close its database connection
-        properly. Cancel it after `seconds`.
+        """Stop the task once the current run has ended; cancel the run after `seconds`.
+
+        The wait is needed because a cancelled run would not close its database connection properly.
         """
         self._ending.set()
         self._woken.set()
@@ -89,7 +95,7 @@ class Background:
 
 
 async def _wait(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait until the event is set, for at most `seconds`."""
+    """Wait until the event is set, or for `seconds`; None waits without a limit."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

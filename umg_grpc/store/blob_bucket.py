@@ -1,4 +1,7 @@
-"""Blobs in object storage: S3 and compatible servers, Google Cloud Storage, Azure. Needs the extra `blobs`."""
+"""Storage of result files in object storage: S3 and compatible servers, Google Cloud Storage, Azure.
+
+Needs the optional dependencies of the extra `blobs`.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection
 from contextlib import suppress
@@ -26,11 +29,13 @@ Result = TypeVar("Result")
 
 
 class BlobBucket:
-    """Bucket or container with an object for each blob, see `BlobPlace`."""
+    """Bucket or container with one object for each result file; implements `BlobPlace`."""
 
     def __init__(self, url: str, *, endpoint: str | None, spool: Path) -> None:
-        """Create a bucket. `endpoint`: URL of a server that is compatible with S3. `spool`: folder for files that are
-        uploaded. Credentials and region are those of the environment. Raise ValueError for a URL that cannot be used.
+        """Create a client of the bucket at `url`; credentials and region come from the environment. Raise ValueError
+        for an unusable URL.
+
+        `endpoint`: URL of an S3-compatible server; `spool`: folder for files before their upload.
         """
         is_plain = endpoint is not None and endpoint.startswith("http://")
         try:
@@ -91,7 +96,7 @@ class BlobBucket:
 
 
 async def _translated(work: Awaitable[Result]) -> Result:
-    """Await a request. Raise OSError instead of the library's errors, with the first line of their messages."""
+    """Await a request to the bucket. Raise its failures as OSError with the first line of the library's message."""
     try:
         return await work
     except FileNotFoundError:

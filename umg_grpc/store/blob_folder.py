@@ -1,4 +1,4 @@
-"""Folder of blobs, which several processes of one machine can share."""
+"""Storage of result files in a folder, which several processes of one machine can share."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ SPOOL = "partial"
 
 
 class BlobFolder:
-    """Folder with a file for each blob, see `BlobPlace`."""
+    """Folder with one file for each result file; implements `BlobPlace`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Factory of blob storage places: a folder, or a bucket."""
+"""Selection of the storage for result files by the config: a folder or a bucket."""
 
 from pathlib import Path
 
@@ -12,8 +12,10 @@ EXTRA = "pip install 'unified-model-gateway[blobs]'"
 
 
 def blob_place(url: str | None, endpoint: str | None, data: Path) -> BlobPlace:
-    """Return the place of a URL of the config; None is a folder in the data directory. Nothing is created or called
-    yet. Raise StoreError for a URL that cannot be used, or without the packages for it.
+    """Return the storage at a URL of the config; None is a folder in the data directory. Nothing is created or
+    connected yet.
+
+    Raise StoreError for an unusable URL, or if the optional packages for it are missing.
     """
     folder = BlobFolder(data / FOLDER)
     if url is None:

@@ -1,8 +1,8 @@
-"""Blob store: files of results, for a limited time, in a folder or in object storage.
+"""Store of result files (blobs), for example images and videos, for a limited time, in a folder or in object storage.
 
-The id of a blob has its time, its SHA-256 and its media type, so that no database is needed to serve it, and several
-processes and replicas can use one store without coordination: a blob never changes, it appears as a whole, and each
-process deletes the same oldest ones.
+The id of a blob contains its time, its SHA-256 and its media type, so that serving it needs no database, and several
+processes and replicas can share one store without coordination: a blob never changes, it appears only when complete,
+and each process would delete the same oldest blobs.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Blob:
-    """A stored file."""
+    """Stored result file: its id, from which the media type, hash and time are read, and its size."""
 
     id: str
     size: int
@@ -82,60 +82,60 @@ class Blob:
 
     @property
     def etag(self) -> str:
-        """SHA-256 of the bytes in hexadecimal digits."""
+        """SHA-256 of the bytes in hexadecimal digits, used as the entity tag."""
         return urlsafe_b64decode(f"{self._parts['hash']}=").hex()
 
     @property
     def create_time(self) -> datetime:
-        """Time at which it was stored, in whole seconds."""
+        """Time at which the blob was stored, in whole seconds."""
         return datetime.fromtimestamp(int(self._parts["time"], 16), UTC)
 
     @property
     def extension(self) -> str:
-        """Extension of a file of its media type, without a dot."""
+        """File name extension for the blob's media type, without a dot."""
         return self._parts["kind"]
 
 
 class Entry(NamedTuple):
-    """Stored object: its name and its size in bytes."""
+    """Name and size in bytes of one stored object."""
 
     name: str
     size: int
 
 
 class BlobPlace(Protocol):
-    """Folder or bucket. Its methods raise FileNotFoundError for an unknown name, and OSError if they fail."""
+    """Interface of a folder or bucket that contains blobs. Its methods raise FileNotFoundError for an unknown name,
+    else OSError.
+    """
 
     @property
     def spool(self) -> Path:
-        """Folder for incomplete files. For a place in a folder it is on the same file system, so that files can be
-        moved.
-        """
+        """Folder for incomplete files, from which `put` moves them; for a folder storage on the same file system."""
         ...
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:
-        """Move a complete file to the place, in which it appears as a whole."""
+        """Move a complete local file into the storage under `name`; readers never see a part of it."""
         ...
 
     async def size(self, name: str) -> int:
-        """Return the number of bytes."""
+        """Return the size in bytes of the stored object `name`."""
         ...
 
     def read(self, name: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` to the exclusive `end`, in parts of any size."""
+        """Yield the bytes of an object from `start` to the exclusive `end`, in parts of any size."""
         ...
 
     async def delete(self, names: Collection[str]) -> None:
-        """Delete objects. An object that does not exist any more is no failure."""
+        """Delete objects. An object that does not exist is no error."""
         ...
 
     def entries(self) -> AsyncIterator[Entry]:
-        """Yield all objects."""
+        """Yield the names and sizes of all stored objects."""
         ...
 
 
 class BlobStore:
-    """Store of result files, from `start` to `aclose`."""
+    """Store of result files, with deletion by age and total size from `start` to `aclose`."""
 
     def __init__(
         self,
@@ -146,8 +146,10 @@ class BlobStore:
         now: Callable[[], float] = time.time,
         count: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
-        """Create a store. `ttl`: seconds after which a blob is deleted; `max_bytes`: size of all blobs together, above
-        which the oldest ones are deleted. `count` is called with `STORED` or `SERVED` and a number of bytes.
+        """Create a store in the folder or bucket `place`.
+
+        `ttl`: seconds after which a blob is deleted; `max_bytes`: total size above which the oldest blobs are deleted.
+        `count` is called with `STORED` or `SERVED` and a number of bytes.
         """
         self.ttl = ttl
         self.size_bytes = 0
@@ -159,18 +161,19 @@ class BlobStore:
         self._sweeper: Background | None = None
 
     def start(self) -> None:
-        """Delete blobs that are too old or too many, from now on."""
+        """Start the background task that deletes blobs that are too old or exceed the total size."""
         self._sweeper = Background("the sweep of result files", self.sweep, every=SWEEP_SECONDS)
         self._sweeper.wake()
 
     async def aclose(self) -> None:
-        """Stop the deletions."""
+        """Stop the background task."""
         if self._sweeper is not None:
             await self._sweeper.aclose(CLOSE_SECONDS)
 
     async def put(self, data: bytes, mime_type: str) -> Blob:
-        """Store bytes. A media type that is not in `MEDIA_TYPES` becomes `application/octet-stream`. Raise
-        UmgError(UNAVAILABLE) if the store fails.
+        """Store bytes as a blob, and return it. A media type outside `MEDIA_TYPES` becomes `application/octet-stream`.
+
+        Raise UmgError(UNAVAILABLE) if the storage fails.
         """
 
         async def chunks() -> AsyncGenerator[bytes, None]:
@@ -179,8 +182,10 @@ class BlobStore:
         return await self.put_stream(chunks(), mime_type)
 
     async def put_stream(self, chunks: AsyncIterable[bytes], mime_type: str, *, max_bytes: int | None = None) -> Blob:
-        """Store a stream, in constant memory. Raise UmgError: UNAVAILABLE if the store fails, UPSTREAM_FAILED for a
-        stream of more than `max_bytes`, and any exception of the stream itself. Nothing is stored then.
+        """Store a stream of bytes as a blob, in constant memory, and return it. After an error nothing is stored.
+
+        Raise UmgError: UNAVAILABLE if the storage fails, UPSTREAM_FAILED for more than `max_bytes`; and any exception
+        of the stream itself.
         """
         limit = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
         spooled = await _guarded(asyncio.to_thread(_Spooled, self._place.spool))
@@ -203,7 +208,9 @@ class BlobStore:
         return blob
 
     async def head(self, blob_id: str) -> Blob:
-        """Return a blob. Raise UmgError: OBJECT_NOT_FOUND if it was deleted or never existed, UNAVAILABLE."""
+        """Return the blob with this id. Raise UmgError: OBJECT_NOT_FOUND if it was deleted or never existed,
+        UNAVAILABLE.
+        """
         if not BLOB_ID.fullmatch(blob_id):
             raise not_found()
         try:
@@ -214,8 +221,8 @@ class BlobStore:
             raise _unavailable(error) from None
 
     async def read(self, blob: Blob, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes from `start` to the exclusive `end`, in parts of at most `PART_BYTES`. Raise UmgError as
-        `head` does.
+        """Yield the bytes of a blob from `start` to the exclusive `end`, in parts of at most `PART_BYTES`. Raise
+        UmgError as `head`.
         """
         end = blob.size if end is None else min(end, blob.size)
         try:
@@ -231,13 +238,11 @@ class BlobStore:
             raise _unavailable(error) from None
 
     async def delete(self, blob_id: str) -> None:
-        """Delete a blob, if it exists. Raise UmgError(UNAVAILABLE)."""
+        """Delete the blob with this id, if it exists. Raise UmgError(UNAVAILABLE)."""
         await _guarded(self._place.delete([blob_id]))
 
     async def sweep(self) -> None:
-        """Delete the blobs that are older than `ttl`, then the oldest ones until the others fit into `max_bytes`. Raise
-        OSError.
-        """
+        """Delete blobs older than `ttl`, then the oldest blobs until the rest fits into `max_bytes`. Raise OSError."""
         size_before = self.size_bytes
         entries = sorted([entry async for entry in self._place.entries() if BLOB_ID.fullmatch(entry.name)])
         total = sum(entry.size for entry in entries)
@@ -261,7 +266,7 @@ class BlobStore:
 
 
 class _Spooled:
-    """File that is written piece by piece, with its size and hash. Its methods block, except for `add`."""
+    """Temporary file of a blob that is being received, with its size and hash. All methods except `add` block."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -273,37 +278,37 @@ class _Spooled:
         self.hash = hashlib.sha256()
 
     def add(self, chunk: bytes) -> int:
-        """Add a chunk. Return the number of bytes that wait to be written."""
+        """Buffer a chunk. Return the number of buffered bytes."""
         self._waiting.append(chunk)
         self._waiting_bytes += len(chunk)
         self.size += len(chunk)
         return self._waiting_bytes
 
     def flush(self) -> None:
-        """Write the waiting chunks."""
+        """Write the buffered chunks to the file."""
         for chunk in self._waiting:
             self.hash.update(chunk)
             self._file.write(chunk)
         self._waiting, self._waiting_bytes = [], 0
 
     def finish(self) -> None:
-        """Write all, and close the file."""
+        """Write the buffered chunks, and close the file."""
         self.flush()
         self._file.close()
 
     def remove(self) -> None:
-        """Delete the file, unless it was moved."""
+        """Delete the temporary file; do nothing if it was moved."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 
 
 def not_found() -> UmgError:
-    """Return the error of a file that does not exist, or does not exist for the caller: the same for all reasons."""
+    """Return the error for a missing file, the same whether it does not exist or the caller may not read it."""
     return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "this file does not exist, or its link has expired")
 
 
 async def _guarded(work: Awaitable[Result]) -> Result:
-    """Await work of the place. Raise UmgError(UNAVAILABLE) instead of the errors of the system."""
+    """Await work of the storage. Raise OSErrors as UmgError(UNAVAILABLE)."""
     try:
         return await work
     except OSError as error:
@@ -317,7 +322,7 @@ def _unavailable(error: OSError) -> UmgError:
 
 
 def _remove_partial_files(folder: Path, modified_before: float) -> None:
-    """Delete the files of processes that ended while they wrote them."""
+    """Delete old temporary files, which killed processes left."""
     for path in folder.iterdir() if folder.is_dir() else ():
         try:
             if path.stat().st_mtime < modified_before:

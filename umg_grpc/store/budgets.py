@@ -1,4 +1,6 @@
-"""Budget accounts of keys: the spent amounts, and the leases of processes on the remaining amounts."""
+"""Budget accounts of API keys in the database: the spent amounts, and the leases of processes on the remaining
+amounts.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,7 +36,7 @@ _ADD_TO_LEASE = text(
 
 
 class LeaseId(NamedTuple):
-    """Lease of one holder on a key's budget in a period."""
+    """Identifier of a lease: the key, the budget period, and the process or video task that holds the leased amount."""
 
     key_id: str
     period: int
@@ -43,14 +45,14 @@ class LeaseId(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """Cost of one call, and the lease that it was admitted with."""
+    """Cost of one call, and the lease from which its reservation was taken."""
 
     lease: LeaseId
     micro_credits: int
 
 
 class Balance(NamedTuple):
-    """Micro-credits of a key in one period."""
+    """Spent and leased micro-credits of a key in one budget period."""
 
     spent: int
     held: int
@@ -58,7 +60,7 @@ class Balance(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """Result of a request for a lease."""
+    """Answer to a request for a lease: the granted amount, and the balance."""
 
     micro_credits: int
     """Amount that was added to the lease; 0 if the rest of the budget does not suffice."""
@@ -70,7 +72,7 @@ NO_BALANCE = Balance(0, 0)
 
 
 def period_start(period: str, now: datetime) -> int:
-    """Return the start of the period that contains `now`, in seconds since 1970 in UTC; 0 without a period."""
+    """Return the start of the budget period that contains `now`, in seconds since 1970 in UTC; 0 without a period."""
     if not period:
         return 0
     day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -78,7 +80,7 @@ def period_start(period: str, now: datetime) -> int:
 
 
 def period_end(period: str, start: int) -> datetime | None:
-    """Return the end of the period with this start; None without a period."""
+    """Return the end of the budget period with this start; None without a period."""
     if not period:
         return None
     if period == "day":
@@ -88,14 +90,14 @@ def period_end(period: str, start: int) -> datetime | None:
 
 
 async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int]]) -> None:
-    """Lock the accounts of keys and periods until the end of the transaction, and open missing ones."""
+    """Lock the accounts of these keys and periods until the end of the transaction; create missing accounts."""
     for key_id, period in sorted(set(accounts)):  # one order, so that two transactions cannot wait for each other
         await session.execute(_OPEN_ACCOUNT, {"key_id": key_id, "period": period})
         await session.execute(_account(key_id, period).with_for_update())
 
 
 async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
-    """Move the costs from the leases to the spent amounts, of accounts that are locked."""
+    """Charge costs: subtract them from the leases and add them to the spent amounts. The accounts must be locked."""
     by_account: dict[tuple[str, int], int] = {}
     by_lease: dict[LeaseId, int] = {}
     for lease, cost in charges:
@@ -111,8 +113,9 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
 
 
 async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int, now: datetime) -> LeaseId:
-    """Move a reserved amount from the lease of a process to one of a task, in the transaction that creates the task.
-    Return that lease, which no process returns: it ends by `end_hold`.
+    """Move a reserved amount from the lease of a process to a lease of the video task `task`. Return the task's lease.
+
+    It must run in the transaction that creates the task. The task's lease is ended by `end_hold`, not by a process.
     """
     await lock_accounts(session, [(lease.key_id, lease.period)])
     held = lease._replace(holder=f"{TASK_PREFIX}{task}")
@@ -123,8 +126,10 @@ async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: 
 
 
 async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> bool:
-    """End the lease of a task, and charge the actual cost; 0 releases it. Return False, without a charge, if it has
-    ended before, so that a process may repeat the transaction of another one that was killed.
+    """End the lease of a video task, and charge the actual cost; 0 releases it.
+
+    Return False, without a charge, if the lease has ended already: so a process may repeat the transaction of a process
+    that was killed.
     """
     await lock_accounts(session, [(held.key_id, held.period)])
     deleted = await session.execute(delete(BudgetLease).where(_is(held)).returning(BudgetLease.holder))
@@ -135,7 +140,7 @@ async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> 
 
 
 class BudgetAccounts:
-    """Tables of accounts and leases. Every method raises SQLAlchemyError if the database fails."""
+    """Repository of budget accounts and leases. Every method raises SQLAlchemyError if the database fails."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -143,8 +148,10 @@ class BudgetAccounts:
     async def lease(
         self, lease: LeaseId, directory: str, budget: int, need: int, now: datetime, *, want: int = 0
     ) -> Grant:
-        """Add at least `need` to the lease, if the rest of the budget suffices, and up to `want` if much is left.
-        Return the result.
+        """Add at least `need` micro-credits to a lease, if the rest of the budget suffices, and up to `want` if much is
+        left.
+
+        Return the granted amount, 0 if the rest does not suffice, and the balance before.
         """
         async with self._store.write() as session:
             await lock_accounts(session, [(lease.key_id, lease.period)])
@@ -162,7 +169,7 @@ class BudgetAccounts:
             return Grant(amount, balance)
 
     async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
-        """Subtract the amounts from the leases. Delete the leases that are empty then."""
+        """Subtract unused amounts from leases, and delete leases that become empty."""
         if amounts:
             async with self._store.write() as session:
                 for lease, amount in sorted(amounts.items()):
@@ -170,19 +177,19 @@ class BudgetAccounts:
                     await session.execute(delete(BudgetLease).where(_is(lease) & (BudgetLease.held_micro_credits <= 0)))
 
     async def renew(self, holder: str, now: datetime) -> None:
-        """Renew the leases of a holder."""
+        """Renew the leases of the process `holder`, so that they do not expire."""
         async with self._store.write() as session:
             renewed = update(BudgetLease).where(BudgetLease.holder == holder).values(renew_micros=_micros(now))
             await session.execute(renewed)
 
     async def holders(self, directory: str) -> Sequence[str]:
-        """Return the holders of leases with this data directory."""
+        """Return the names of all processes with this data directory that have leases."""
         query = select(BudgetLease.holder).where(BudgetLease.directory == directory).distinct()
         async with self._store.read() as session:
             return (await session.scalars(query)).all()
 
     async def return_all(self, holders: Collection[str]) -> None:
-        """Delete the leases of these holders, whose usage records are all in the database."""
+        """Delete the leases of these processes, whose usage records must all be in the database."""
         if holders:
             async with self._store.write() as session:
                 await session.execute(delete(BudgetLease).where(BudgetLease.holder.in_(holders)))
@@ -198,7 +205,7 @@ class BudgetAccounts:
             await session.execute(delete(BudgetLease).where(expired))
 
     async def balances(self, periods: Mapping[str, int]) -> dict[str, Balance]:
-        """Return the balances of keys in their periods, by key id."""
+        """Return the balance of each key in its given period, by key id."""
         if not periods:
             return {}
         spent, held = BudgetAccount, BudgetLease
@@ -229,7 +236,7 @@ def _is(lease: LeaseId) -> ColumnElement[bool]:
 
 
 async def _take_from(session: AsyncSession, lease: LeaseId, amount: int) -> None:
-    """Subtract an amount from a lease, to 0 at least: a call may cost more than its reservation."""
+    """Subtract an amount from a lease, at most down to 0, since a call may cost more than was reserved."""
     held = BudgetLease.held_micro_credits
     less = case((held > amount, held - amount), else_=0)
     await session.execute(update(BudgetLease).where(_is(lease)).values(held_micro_credits=less))

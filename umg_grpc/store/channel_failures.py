@@ -1,6 +1,6 @@
-"""Last failure of each channel and model, in a file that the processes of a gateway share and `umg models` reads.
+"""File with the last failure of each channel and model, which all processes of a gateway write and `umg models` reads.
 
-The file is for operators of the host alone: `/metrics`, which needs no key by default, has only kind and status.
+Only operators of the machine can read the file: `/metrics`, which needs no key by default, has only kind and status.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ CLOSE_SECONDS = 2.0
 
 
 class LastFailure(Struct, frozen=True):
-    """Last failure of a channel at a model."""
+    """Last failure of a channel at one model, and its time."""
 
     channel: str
     time: float
@@ -37,7 +37,7 @@ class LastFailure(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Channel and upstream model id."""
+        """Channel and upstream model id, which identify the entry."""
         return self.channel, self.facts.model
 
 
@@ -45,31 +45,31 @@ _FAILURES = msgspec.json.Decoder(list[LastFailure])
 
 
 class ChannelFailures:
-    """Writer of the file. Failures are merged with those of the other processes."""
+    """Writer of the file of last failures. Each write merges the failures with those of other processes."""
 
     def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
-        """Create the file in `data`, the directory of the gateway's data."""
+        """Create a writer of the file in `data`, the data directory of the gateway."""
         self._data = data
         self._path = data / FILE_NAME
         self._now = now
         self._pending: dict[tuple[str, str], LastFailure] = {}
 
     def start(self) -> None:
-        """Start to write failures, until `aclose`."""
+        """Start the background task that writes recorded failures to the file."""
         self._background = Background("write the failures of channels", self._gather_and_write)
 
     async def aclose(self) -> None:
-        """Write the last failures. Raise no error: the directory may be gone."""
+        """Write the recorded failures, and stop. Errors are ignored, since the directory may be gone."""
         await self._background.aclose(CLOSE_SECONDS)
         with suppress(OSError):
             await self._write_pending()
 
     def read(self) -> list[LastFailure]:
-        """Return the failures in the file, see `read_failures`."""
+        """Return the failures in the file, latest first, see `read_failures`."""
         return read_failures(self._data)
 
     def record(self, channel: str, facts: ProviderFailure) -> None:
-        """Record a failure. A rejected request is no failure of the channel."""
+        """Record a failure of a channel. Rejections of the request itself are ignored, since the channel works."""
         if facts.kind is FailureKind.REQUEST:
             return
         failure = LastFailure(channel, self._now(), facts)
@@ -100,8 +100,8 @@ class ChannelFailures:
 
 
 def read_failures(data: Path) -> list[LastFailure]:
-    """Return the last failures of the channels of a gateway, the latest first; none without a file. Raise OSError if
-    the file cannot be read.
+    """Return the last failures of the channels of a gateway, latest first; empty without a file. Raise OSError if the
+    file cannot be read.
     """
     try:
         with (data / FILE_NAME).open("rb") as file:
@@ -112,8 +112,8 @@ def read_failures(data: Path) -> list[LastFailure]:
 
 
 def _decoded(file: BinaryIO) -> list[LastFailure]:
-    """Return the failures of the file; none if it is empty, or was written by another version or half before a
-    crash.
+    """Return the failures in the file; empty if it is empty, incomplete after a crash, or written by another
+    version.
     """
     try:
         return _FAILURES.decode(file.read())

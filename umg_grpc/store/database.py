@@ -1,4 +1,4 @@
-"""Connection pool of the database."""
+"""Database connection pool: opens and migrates the database, and opens sessions for reads and writes."""
 
 import asyncio
 import time
@@ -24,10 +24,10 @@ MIGRATION_LOCK_SECONDS = 60
 
 
 class Store:
-    """Database sessions, from `open_store` to `aclose`."""
+    """Open database of the gateway, from `open_store` to `aclose`."""
 
     def __init__(self, engine: AsyncEngine, connector: Connector | None = None) -> None:
-        """Take the engine and, for SQLite, the connector that it uses."""
+        """Use a SQLAlchemy engine and, for SQLite, the connector from which it gets its connections."""
         self._engine = engine
         self._connector = connector
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
@@ -38,34 +38,34 @@ class Store:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
-        """Open a session for reads alone. Raises SQLAlchemyError if the database fails."""
+        """Open a session for reads only. Raises SQLAlchemyError if the database fails."""
         async with self._readers() as session:
             yield session
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """Open a session whose changes are committed at its end or, on any exception, rolled back."""
+        """Open a session whose changes are committed at its end or, after any exception, rolled back."""
         async with self._turn, self._writers.begin() as session:
             yield session
 
     async def check(self) -> None:
-        """Call the database. Raises SQLAlchemyError or OSError if it does not answer."""
+        """Run a trivial query. Raises SQLAlchemyError or OSError if the database does not answer."""
         async with self.read() as session:
             await session.execute(text("SELECT 1"))
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         await self._engine.dispose()
         if self._connector is not None:
             await self._connector.aclose()
 
 
 async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:
-    """Open the database, and migrate it to the schema of this version. With `create` a missing one is created.
+    """Open the database, and migrate it to the schema of this version. Raises StoreError.
 
-    `database` is the config value: `sqlite`, which is a file in `data_dir`, or a PostgreSQL URL. Several processes may
-    open a database at the same time: one of them migrates it and the others wait. One process must not open two
-    databases at the same time, since alembic's context is global. Raises StoreError.
+    `database` is the value in the config: `sqlite`, a file in `data_dir`, or a PostgreSQL URL. `create`: create a
+    missing database. Several processes may open a database at the same time: one migrates it, and the others wait. One
+    process must not open two databases at the same time, since alembic's context is global.
     """
     if database == SQLITE:
         place = str(data_dir / SQLITE_FILE)
@@ -95,8 +95,8 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
 
 
 async def postgresql_state(database: str) -> tuple[str, float]:
-    """Return the newest migration of a PostgreSQL database ("" without our tables), and the seconds by which its clock
-    is ahead of ours. Raise StoreError if it cannot be reached.
+    """Return the newest migration of a PostgreSQL database ("" without the gateway's tables), and the seconds by which
+    its clock is ahead of this machine's. Raise StoreError if it cannot be reached.
     """
     engine = _postgresql_engine(_postgresql_url(database))
     try:
@@ -127,7 +127,10 @@ async def _migrate(engine: AsyncEngine, *, create: bool) -> None:
 
 
 async def _use_wal(engine: AsyncEngine) -> None:
-    """Set the write-ahead log mode, in which readers and a writer do not block each other. The file keeps the mode."""
+    """Switch the SQLite file to its write-ahead log, with which readers and a writer do not block each other.
+
+    The file keeps this mode.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BUSY_SECONDS
     async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:

@@ -1,4 +1,4 @@
-"""Read-only inspection of the state of a database, for checks of a machine (`umg doctor`)."""
+"""Read-only inspection of a database, for `umg doctor`: its schema version and its clock."""
 
 import sqlite3
 from contextlib import closing
@@ -11,7 +11,7 @@ from umg_grpc.store.schema_version import VERSION_TABLE
 
 @dataclass(frozen=True)
 class DatabaseState:
-    """State of a database."""
+    """Schema version and clock difference of a database."""
 
     schema: str
     """Newest migration that it has; "" for a database without our tables."""
@@ -20,7 +20,7 @@ class DatabaseState:
 
 
 async def database_state(database: str, data_dir: Path) -> DatabaseState:
-    """Return the state of a database, without a migration. Raise StoreError if it cannot be reached."""
+    """Return the state of a database without migrating it. Raise StoreError if it cannot be reached."""
     if database == SQLITE:
         return DatabaseState(_sqlite_schema(data_dir / SQLITE_FILE), 0.0)
     from umg_grpc.store.database import postgresql_state  # here: slow to import, and SQLite needs the driver alone
@@ -29,7 +29,7 @@ async def database_state(database: str, data_dir: Path) -> DatabaseState:
 
 
 def _sqlite_schema(file: Path) -> str:
-    """Return the newest migration of a file; "" without the file or our tables. Raise StoreError."""
+    """Return the newest migration of an SQLite file; "" without the file or the gateway's tables. Raise StoreError."""
     if not file.exists():
         return ""
     try:

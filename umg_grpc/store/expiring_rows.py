@@ -1,4 +1,4 @@
-"""Rows that are kept for a limited time: written in batches, deleted by age and size."""
+"""Database rows that are stored for a limited time: written in batches, deleted by age and total size."""
 
 import asyncio
 import itertools
@@ -39,9 +39,10 @@ _Upsert = Callable[[AsyncConnection, Sequence[RetainedRow]], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Maximum number of bytes kept; 0 is no limit. Above it, the rows that would expire first are deleted first.
+    """Maximum total size in bytes of the rows of one caller and of all callers; 0 is no limit.
 
-    The sweeps enforce the limits, so the size may exceed them a little between two sweeps.
+    Above a maximum, the rows that would expire first are deleted first. Periodic sweeps do this, so the size may exceed
+    it a little in between.
     """
 
     owner_bytes: int
@@ -50,7 +51,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Waiting(Generic[Row]):
-    """Pending row, with the futures of the calls that wait for it."""
+    """Row that is to be written, with the futures of the calls that wait for the write."""
 
     row: Row
     futures: list["asyncio.Future[bool]"] = field(default_factory=list)  # results: whether the row was written
@@ -63,11 +64,11 @@ class _Waiting(Generic[Row]):
 
 
 class Retained(Generic[Row]):
-    """Rows of one table, written in the background from `start` to `aclose`.
+    """Table of rows with a limited lifetime, whose writes happen in the background from `start` to `aclose`.
 
-    One task writes all rows of a process, with all pending rows in one transaction: an SQLite file has one writer at a
-    time, and many waiting writers are slow. Rows that could not be written while the database was unavailable are
-    written once it is available again. Reads raise the store's errors.
+    One task writes all pending rows of a process in one transaction, since an SQLite file has one writer at a time, and
+    many waiting writers are slow. Rows that cannot be written while the database is unavailable are written later.
+    Reads raise the errors of the database.
     """
 
     def __init__(self, store: Store, table: type[Row], bounds: Bounds, now: Callable[[], datetime]) -> None:
@@ -93,7 +94,7 @@ class Retained(Generic[Row]):
         return len(self._waiting) + len(self._writing)
 
     def start(self) -> None:
-        """Start to write rows and to sweep the table."""
+        """Start the background tasks that write rows and delete expired ones."""
         if self._writer is None:
             name = self._table.__tablename__
             self._writer = Background(f"writing {name}", self._write, at_end=True)
@@ -102,7 +103,7 @@ class Retained(Generic[Row]):
                 self._writer.wake()
 
     async def aclose(self) -> None:
-        """Write the pending rows within a bounded time, and end the background tasks."""
+        """Write the pending rows within a bounded time, and stop the background tasks."""
         writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
         for background in (sweeper, writer):
             if background is not None:
@@ -113,28 +114,32 @@ class Retained(Generic[Row]):
             waiting.resolve(written=False)
 
     def add(self, row: Row) -> bool:
-        """Queue a write of the row, which replaces an older one with its id. Return False if the row is rejected: it is
-        larger than the bound, or too many rows are pending.
+        """Queue a row to be written; it replaces an older row with the same id. Return False if the row is rejected.
+
+        It is rejected if it is larger than the maximum size, or if too many rows are pending.
         """
         return self._enqueue(row) is not None
 
     async def put(self, row: Row, seconds: float) -> bool:
-        """Add the row, and wait until it is written. Return False if it is rejected or not written within `seconds`;
-        does not wait while the database is unavailable.
+        """Queue a row, and wait until it is written. Return False if it is rejected or not written within `seconds`.
+
+        While the database is unavailable, False is returned without a wait.
         """
         waiting = self._enqueue(row)
         return waiting is not None and await self._wait_written([waiting], seconds)
 
     async def flushed(self, seconds: float) -> bool:
-        """Wait until all rows that are pending now are written. Return False in the cases of `put`."""
+        """Wait until all currently pending rows are written. Return False if they are not within `seconds`, as `put`
+        does.
+        """
         return await self._wait_written([*self._writing.values(), *self._waiting.values()], seconds)
 
     async def get(self, owner: str, object_id: str) -> Row | None:
-        """Return the row, or None if there is none or it has expired."""
+        """Return a row of an owner by its id; None if it does not exist or has expired."""
         return next(iter(await self.find(owner, [object_id])), None)
 
     async def find(self, owner: str, object_ids: Collection[str]) -> list[Row]:
-        """Return the rows that exist and have not expired, in any order."""
+        """Return the rows of an owner with these ids that exist and have not expired, in any order."""
         now, found, rest = self._now(), list[Row](), list[str]()
         for object_id in object_ids:
             key = (owner, object_id)
@@ -150,7 +155,7 @@ class Retained(Generic[Row]):
         return [row for row in found if row.expire_time > now]
 
     async def delete(self, owner: str, object_id: str) -> bool:
-        """Delete the row. Return whether it existed."""
+        """Delete a row of an owner. Return whether it existed."""
         await self.flushed(CLOSE_SECONDS)  # otherwise a write in flight could restore the row
         waiting = self._waiting.pop((owner, object_id), None)
         if waiting is not None:
@@ -163,7 +168,7 @@ class Retained(Generic[Row]):
         return waiting is not None or (expire_time is not None and expire_time > now)
 
     async def sweep(self) -> None:
-        """Delete the rows that have expired, and the oldest rows above the bounds."""
+        """Delete expired rows, and the oldest rows above the maximum sizes."""
         table, now = self._table, self._now()
         expired = select(table).where(table.expire_time <= now)
         live = select(table).where(table.expire_time > now)  # another sweep may be deleting the expired ones
@@ -282,13 +287,14 @@ class Retained(Generic[Row]):
         await self.sweep()
 
     async def _shrink(self, rows: Select[Row], bound: int) -> None:
-        """Delete the oldest of these rows until their total size is within the bound."""
+        """Delete the oldest of the selected rows until their total size is at most `bound` bytes."""
         while await self._shrink_step(rows, bound):
             pass
 
     async def _shrink_step(self, rows: Select[Row], bound: int) -> bool:
-        """Delete as many rows as one transaction should. Return whether there is more to delete. Sum and deletion are
-        in one transaction, since two processes could otherwise delete the same excess twice.
+        """Delete one transaction's share of the selected rows. Return whether their size still exceeds `bound`.
+
+        Sum and deletion are in one transaction, since two processes could otherwise delete the same excess twice.
         """
         async with self._store.write() as session:
             await self._lock_sweeps(session)
@@ -305,7 +311,7 @@ class Retained(Generic[Row]):
             return excess > 0
 
     async def _remove_oldest(self, rows: Select[Row]) -> int:
-        """Delete a batch of these rows. Return the number of rows."""
+        """Delete one batch of the selected rows. Return the number of deleted rows."""
         async with self._store.read() as session:
             oldest = await self._oldest(session, rows)
         if oldest:
@@ -316,12 +322,12 @@ class Retained(Generic[Row]):
         return len(oldest)
 
     async def _lock_sweeps(self, session: AsyncSession) -> None:
-        """Wait for the deletions of other sweeps, in any process, and exclude them until the transaction ends."""
+        """Exclude the deletions of other processes until the end of the transaction."""
         if session.get_bind().dialect.name != SQLITE:  # SQLite has only one writer
             await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
 
     async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> "list[_SweptRow]":
-        """Return a batch of the rows that expire first."""
+        """Return one batch of the selected rows, in the order in which they expire."""
         table = self._table
         query = rows.with_only_columns(table.owner, table.object_id, table.expire_time, table.size_bytes)
         found = await session.execute(query.order_by(table.expire_time).limit(BATCH_ROWS))
@@ -336,7 +342,7 @@ class Retained(Generic[Row]):
 
 
 class _SweptRow(NamedTuple):
-    """Columns of a row that the sweep needs."""
+    """Columns of a row that a deletion needs: its key and its size."""
 
     owner: str
     object_id: str
@@ -345,27 +351,27 @@ class _SweptRow(NamedTuple):
 
 
 class RetainedStore(Generic[Row]):
-    """Store of retained rows, usable from `start` to `aclose`."""
+    """Base class of stores whose rows have a limited lifetime, usable from `start` to `aclose`."""
 
     def __init__(self, rows: Retained[Row]) -> None:
         self._rows: Retained[Row] = rows
 
     @property
     def waiting_writes(self) -> int:
-        """Number of rows that are not in the database yet."""
+        """Number of rows that are not written to the database yet."""
         return self._rows.waiting
 
     def start(self) -> None:
-        """Start writing rows to the database."""
+        """Start to write rows to the database."""
         self._rows.start()
 
     async def aclose(self) -> None:
-        """Write the pending rows, and end the background tasks."""
+        """Write the pending rows, and stop the background tasks."""
         await self._rows.aclose()
 
 
 def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
-    """Return a function that inserts rows, or replaces older rows with the same keys."""
+    """Return a function that inserts rows, and replaces existing rows with the same keys, in the dialect's SQL."""
     table = RetainedRow.metadata.tables[row.__tablename__]
     keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
     changed = [column.name for column in table.columns if not column.primary_key]

@@ -11,15 +11,15 @@ class NewerDatabaseError(Exception):
 
 
 class NoDatabaseError(Exception):
-    """Error for a database without our tables, which the caller does not create."""
+    """Error for a database without the gateway's tables that must not be created here."""
 
 
 def migrate(connection: Connection, *, create: bool = True) -> None:
-    """Apply the missing migrations, in the caller's transaction and under the caller's lock.
+    """Migrate a database to the newest schema, in the transaction and under the lock of the caller.
 
-    An empty database gets the newest schema directly (a test compares it with that of the migrations), and an
-    up-to-date one is not changed; in both cases alembic, which takes megabytes, is not loaded. Raises
-    NewerDatabaseError, and NoDatabaseError for a database without our tables unless `create`.
+    An empty database gets the newest schema directly (a test compares it with the result of the migrations), and an
+    up-to-date one is not changed; both without loading alembic, which takes megabytes. Raises NewerDatabaseError, and
+    NoDatabaseError for a database without the gateway's tables unless `create`.
     """
     tables = set(inspect(connection).get_table_names())
     if not create and VERSION_TABLE not in tables:
@@ -34,7 +34,7 @@ def migrate(connection: Connection, *, create: bool = True) -> None:
 
 
 def schema_of(connection: Connection) -> str:
-    """Return the newest migration of a database; "" without our tables."""
+    """Return the name of the newest migration of a database; "" without the gateway's tables."""
     if VERSION_TABLE not in inspect(connection).get_table_names():
         return ""
     return max(_versions(connection), default="")

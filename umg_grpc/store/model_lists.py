@@ -1,5 +1,5 @@
-"""Files with each provider's last model list, in the data directory: a start while the provider is unreachable serves
-them.
+"""Files with the last model list of each provider, which the gateway serves if the provider is unreachable at its
+start.
 """
 
 import os
@@ -19,20 +19,20 @@ logger = LazyLogger(__name__)
 
 
 class ModelListFiles:
-    """Files with model lists, one for each channel and address."""
+    """Files in the data directory with model lists, one for each channel and provider address."""
 
     def __init__(self, data: Path) -> None:
         self._directory = data / DIRECTORY
 
     def read(self, channel: str, address: str) -> Sequence[pb.Model] | None:
-        """Return the last list of a channel at an address; None without one, or if the file is damaged."""
+        """Return the stored model list of a channel at an address; None if there is none or the file is damaged."""
         try:
             return pb.ListModelsResponse.FromString(self._path(channel, address).read_bytes()).models
         except (OSError, DecodeError):
             return None
 
     def write(self, channel: str, address: str, models: Sequence[pb.Model]) -> None:
-        """Replace the list of a channel at an address. Log a directory that cannot be written."""
+        """Replace the stored model list of a channel at an address. A directory that cannot be written is logged."""
         path = self._path(channel, address)
         temporary = path.with_suffix(f".{os.getpid()}")
         try:

@@ -1,4 +1,4 @@
-"""Records of calls in flight, and of calls that just ended, in a file that outlives a process that is killed.
+"""File with the usage records of calls in flight, which survives if the process is killed.
 
 The file is mapped into memory, so that a record is written and deleted without a system call. It consists of slots with
 one record each: two bytes with the length of the record, 0 in a free slot, and the record.
@@ -25,12 +25,12 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class OpenRecords:
-    """Open records of this process, from construction to `close`."""
+    """File with the usage records of this process's calls in flight, from construction to `close`."""
 
     _map: mmap.mmap
 
     def __init__(self, directory: Path, owner: str) -> None:
-        """Create the file in a directory that exists. `owner`: unique name of the process. Raise OSError."""
+        """Create the file in an existing directory. `owner`: unique name of the process. Raise OSError."""
         self._path = directory / f"{owner}{SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._slots = 0
@@ -43,7 +43,7 @@ class OpenRecords:
             raise
 
     def add(self, record: bytes) -> int:
-        """Write a record. Return its slot; `NO_SLOT` if it is too long or the disk is full."""
+        """Write a record into a free slot. Return the slot; `NO_SLOT` if the record is too long or the disk is full."""
         if (size := len(record)) > MAX_RECORD_BYTES:
             return NO_SLOT
         if not self._free:
@@ -60,13 +60,13 @@ class OpenRecords:
         return slot
 
     def delete(self, slot: int) -> None:
-        """Delete the record of a slot."""
+        """Delete the record in a slot; `NO_SLOT` has none."""
         if slot != NO_SLOT:
             _LENGTH.pack_into(self._map, slot, 0)
             self._free.append(slot)
 
     def close(self) -> None:
-        """Close the file, and delete it unless it has records."""
+        """Close the file, and delete it if it has no records."""
         if len(self._free) == self._slots:
             self._path.unlink(missing_ok=True)
         if self._slots:
@@ -74,8 +74,9 @@ class OpenRecords:
         os.close(self._descriptor)
 
     def _grow(self, slots: int) -> None:
-        """Enlarge the file. Raise OSError. Its blocks are allocated now: a write to a full disk through the map would
-        end the process.
+        """Enlarge the file to this number of slots, and allocate its disk blocks. Raise OSError.
+
+        Without allocated blocks, a write through the memory map to a full disk would kill the process.
         """
         os.posix_fallocate(self._descriptor, 0, slots * SLOT_BYTES)
         if self._slots:
@@ -87,7 +88,7 @@ class OpenRecords:
 
 
 def records_of(directory: Path, owner: str) -> list[bytes]:
-    """Return the open records of a process that has ended. Raise OSError."""
+    """Return the records in the file of a process that has ended. Raise OSError."""
     try:
         content = (directory / f"{owner}{SUFFIX}").read_bytes()
     except FileNotFoundError:
@@ -96,7 +97,7 @@ def records_of(directory: Path, owner: str) -> list[bytes]:
 
 
 def forget(directory: Path, owner: str) -> None:
-    """Delete the records of a process that has ended."""
+    """Delete the file of a process that has ended."""
     (directory / f"{owner}{SUFFIX}").unlink(missing_ok=True)
 
 

@@ -1,4 +1,6 @@
-"""Locks of the processes that share a directory: whether one of them has ended, also by SIGKILL."""
+"""Lock files of processes that share a directory, by which they find out that one of them has ended, even by
+SIGKILL.
+"""
 
 import fcntl
 import os
@@ -13,10 +15,12 @@ ID_FILE = "id"
 
 
 class ProcessLocks:
-    """Lock of this process in a directory, from construction to `close`, and those of its neighbours."""
+    """Lock file of this process in a shared directory, from construction to `close`, and access to those of other
+    processes.
+    """
 
     def __init__(self, directory: Path, name: str) -> None:
-        """Create the directory, and the lock with this unique name. Raise OSError if that fails."""
+        """Create the directory, and a lock file with this unique name in it. Raise OSError."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory = directory
         self._path = directory / f"{name}{SUFFIX}"
@@ -25,24 +29,26 @@ class ProcessLocks:
         """Random id of the directory, the same for all its processes."""
 
     def names(self) -> set[str]:
-        """Return the names of all locks in the directory."""
+        """Return the names of all lock files in the directory."""
         return {path.stem for path in self._directory.glob(f"*{SUFFIX}")}
 
     def has_ended(self, name: str) -> bool:
-        """Return whether the process with this name, which has had a lock here, has ended."""
+        """Return whether the process that created the lock file with this name has ended."""
         return _try_lock(self._directory / f"{name}{SUFFIX}", delete=False)
 
     def forget(self, name: str) -> None:
-        """Delete the lock of a process that has ended."""
+        """Delete the lock file of a process that has ended."""
         _try_lock(self._directory / f"{name}{SUFFIX}", delete=True)
 
     def close(self) -> None:
-        """Release and delete the lock."""
+        """Release and delete the lock file of this process."""
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
     def _lock(self) -> int:
-        """Return the descriptor of the lock. A neighbour may delete the file before it is locked."""
+        """Create and lock the file, and return its descriptor. Repeated if another process deletes the file before it
+        is locked.
+        """
         while True:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -52,12 +58,12 @@ class ProcessLocks:
 
 
 def count_running(directory: Path) -> int:
-    """Return the number of processes that have a lock in the directory."""
+    """Return the number of running processes that have a lock file in the directory."""
     return sum(not _try_lock(path, delete=False) for path in directory.glob(f"*{SUFFIX}"))
 
 
 def _try_lock(path: Path, *, delete: bool) -> bool:
-    """Return whether the lock is free: no running process holds it. `delete`: delete the lock file if it is free."""
+    """Return whether no running process holds the lock file; with `delete`, delete it in that case."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:
@@ -74,7 +80,7 @@ def _try_lock(path: Path, *, delete: bool) -> bool:
 
 
 def _directory_id(directory: Path) -> str:
-    """Return the id in the directory, after writing one if there is none."""
+    """Return the unique id that is stored in the directory, and store a new one if there is none."""
     path, own = directory / ID_FILE, directory / f"{ID_FILE}-{secrets.token_hex(8)}"
     own.write_text(secrets.token_hex(16))
     try:

@@ -1,4 +1,6 @@
-"""Redis server shared by the replicas. It may be unavailable; its users then work without it."""
+"""Redis client with a time limit and a circuit breaker. Replicas share Redis; if it is unavailable they work without
+it.
+"""
 
 import asyncio
 import time
@@ -27,18 +29,22 @@ T = TypeVar("T")
 
 
 class RedisUnavailable(Exception):  # noqa: N818  # no error: the caller works without Redis
-    """Redis did not answer, answered with an error, or has failed within the last second."""
+    """Error for a command to Redis that got no answer or an error, or was not sent because one just failed."""
 
 
 class Redis:
-    """Client with a time limit and a circuit breaker. After a failure no command is sent for a second, and then one at
-    a time until Redis answers; otherwise, with a silent server, all calls would wait for it every second.
+    """Redis client with a time limit for each command and a circuit breaker.
+
+    After a failure no command is sent for a second, and then one at a time until Redis answers. Otherwise, with a
+    server that does not answer, all calls would wait for it every second.
     """
 
     def __init__(
         self, client: "Client", errors: tuple[type[Exception], ...], now: Callable[[], float], seconds: float
     ) -> None:
-        """Wrap a client. `errors`: exceptions that it raises. `seconds`: limit for slot, connection and answer."""
+        """Wrap a client of the redis library. `errors`: exceptions that it raises. `seconds`: limit for connection and
+        answer.
+        """
         self._client = client
         self._errors = errors
         self._seconds = seconds
@@ -53,8 +59,10 @@ class Redis:
     async def opened(
         cls, url: str, now: Callable[[], float] = time.monotonic, seconds: float = ANSWER_SECONDS
     ) -> "AsyncGenerator[Redis, None]":
-        """Open a client for the duration of the block. It connects at once: a first call that waits for the connection
-        could exceed the limit, and would count its key's requests without the other processes.
+        """Open a client for the duration of the `async with` block, and connect at once.
+
+        A first command that had to connect could exceed the time limit, so that its call would be counted in this
+        process only.
         """
         # Imported here, since the import takes 0.1 s and few operators use Redis.
         from redis.asyncio import ConnectionPool, RedisError
@@ -80,12 +88,12 @@ class Redis:
             await client.aclose()
 
     async def check(self) -> None:
-        """Call Redis unless it has answered within the last seconds. Raises RedisUnavailable."""
+        """Send a command unless Redis has answered within the last seconds. Raises RedisUnavailable."""
         if self._away or self._now() - self._answered_at > IDLE_SECONDS:
             await self.run(lambda client: client.ping())
 
     async def run(self, step: "Callable[[Client], Awaitable[T]]") -> T:
-        """Run the step and return its result. Raises RedisUnavailable."""
+        """Call `step` with the client of the redis library, and return its result. Raises RedisUnavailable."""
         self._check()
         end = asyncio.get_running_loop().time() + self._seconds
         await self._take_slot(end - self._seconds / 2)  # leaves half of the time for the answer
@@ -119,7 +127,7 @@ class Redis:
             raise RedisUnavailable
 
     def _record_result(self, failure: str) -> None:
-        """Record the result of a command: an error text, or "" for an answer."""
+        """Record the result of a command for the circuit breaker: an error text, or "" for an answer."""
         if failure:
             self._retry_from = self._now() + PAUSE_SECONDS
             if not self._away:
@@ -131,10 +139,13 @@ class Redis:
 
 
 class Writes:
-    """Background writes to Redis, until `aclose`. No call waits for them; while Redis is unavailable they are lost."""
+    """Queue of writes to Redis that happen in the background, until `aclose`.
+
+    No call waits for them; they are lost while Redis is unavailable.
+    """
 
     def __init__(self, redis: Redis, work: str) -> None:
-        """Write to `redis`. `work` names the task in the log."""
+        """Create a queue of writes by the client `redis`. `work` is its name in the log."""
         self._redis = redis
         self._work = work
         self._waiting: OrderedDict[str, tuple[bytes, float]] = OrderedDict()  # value, lifetime in seconds
@@ -150,7 +161,7 @@ class Writes:
         return len(self._waiting)
 
     def set(self, key: str, value: bytes, seconds: float) -> None:
-        """Queue a write of the value with a lifetime of `seconds`, which replaces a pending one of the same key."""
+        """Queue a write of the value under the key, for `seconds`; it replaces a pending write of the same key."""
         if self._closed:
             return
         self._remove(key)
@@ -164,11 +175,11 @@ class Writes:
         self._writer.wake()
 
     async def done(self) -> None:
-        """Wait until there are no pending writes."""
+        """Wait until no writes are pending."""
         await self._idle.wait()
 
     async def aclose(self) -> None:
-        """Finish the pending writes within a bounded time."""
+        """Finish the pending writes within a bounded time, and stop."""
         self._closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):

@@ -1,4 +1,4 @@
-"""Version of the schema, and the table that has it."""
+"""Version of the database schema, and the name of the table in which a database records its version."""
 
 HEAD = "0012"
 """Newest revision in `migrations/versions`, which a test checks."""

@@ -1,4 +1,6 @@
-"""Connections to SQLite, each with a thread of its own, in which a statement is one step."""
+"""SQLite connections for SQLAlchemy, each with its own thread, in which a statement is executed and read in one
+step.
+"""
 
 import asyncio
 import sqlite3
@@ -27,15 +29,15 @@ SETTINGS = (
 
 
 class Cursor:
-    """Cursor that executes a statement and reads its rows in one step of the connection's thread.
+    """Database cursor that executes a statement and reads all its rows in one step of the connection's thread.
 
-    Those of aiosqlite take a step to be made, one to execute, one to read the rows and one to be closed, and a step
-    takes longer than most statements. SQLAlchemy uses no more of a cursor than this, except for results that are read
-    in parts, which no query of the gateway needs.
+    The cursors of aiosqlite need separate steps to open, execute, read and close, and a step takes longer than most
+    statements. It has only the methods that SQLAlchemy uses; results that are read in parts, which no query of the
+    gateway needs, are not supported.
     """
 
     def __init__(self, run: Callable[[Callable[[sqlite3.Connection], Result]], Awaitable[Result]]) -> None:
-        """Take the function that runs a step in the thread of the connection."""
+        """Create a cursor; `run` runs a function in the thread of the connection."""
         self._run = run
         self._rows: list[Any] = []
         self.description: Description | None = None
@@ -49,20 +51,20 @@ class Cursor:
         await self.close()
 
     async def execute(self, sql: str, parameters: Iterable[Any] | None = None) -> Self:
-        """Execute a statement, and read its rows."""
+        """Execute a statement, and read all its rows."""
         return await self._step(sqlite3.Cursor.execute, sql, parameters or ())
 
     async def executemany(self, sql: str, parameters: Iterable[Iterable[Any]]) -> Self:
-        """Execute a statement once for each of the parameters."""
+        """Execute a statement once for each set of parameters."""
         return await self._step(sqlite3.Cursor.executemany, sql, parameters)
 
     async def fetchall(self) -> list[Any]:
-        """Return the rows that were not returned before."""
+        """Return the rows that were not fetched before."""
         rows, self._rows = self._rows, []
         return rows
 
     async def close(self) -> None:
-        """Do nothing: the cursor of SQLite was closed after its statement."""
+        """Do nothing: the cursor of SQLite is closed after each statement."""
 
     async def _step(self, execute: Callable[..., object], sql: str, parameters: Iterable[Any]) -> Self:
         found = await self._run(partial(_result, execute, sql, parameters))
@@ -71,7 +73,7 @@ class Cursor:
 
 
 class Connection(aiosqlite.Connection):
-    """Connection to a file. Its transactions begin and end by statements alone."""
+    """Connection to an SQLite file, whose transactions are begun and ended by explicit statements only."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(partial(_open, file), iter_chunk_size=64)
@@ -83,20 +85,20 @@ class Connection(aiosqlite.Connection):
         return Cursor(self.run)
 
     async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a step in the thread of the connection. Return its result."""
+        """Run a function in the thread of the connection. Return its result."""
         result: T = await self._execute(step, self._conn)  # type: ignore[no-untyped-call]
         return result
 
 
 class Connector:
-    """Connector to a file, from its creation to `aclose`."""
+    """Factory of the connections to one SQLite file, until `aclose`."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._threads = WeakSet[Thread]()
 
     async def connect(self) -> aiosqlite.Connection:
-        """Connect to the file. Raise sqlite3.Error."""
+        """Open a connection to the file. Raise sqlite3.Error."""
         connection = Connection(self._file)
         self._threads.add(connection.thread)
         await connection
@@ -108,8 +110,10 @@ class Connector:
         return connection
 
     async def aclose(self) -> None:
-        """Wait until the threads of all connections, which are closed, have ended. That of a cancelled caller is closed
-        after its statement, whose result the thread passes to the event loop; it cannot after the end of the loop.
+        """Wait until the threads of all closed connections have ended.
+
+        The thread of a cancelled caller ends after its statement, whose result it passes to the event loop; this must
+        happen before the loop ends.
         """
         for thread in [*self._threads]:
             if thread.is_alive():

@@ -1,4 +1,4 @@
-"""Tables of the current schema. `migrations/` creates the same schema, which a test checks."""
+"""Tables of the current database schema. The migrations create the same schema, which a test checks."""
 
 from datetime import UTC, datetime
 
@@ -43,7 +43,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class Base(DeclarativeBase):
-    """Base class of all tables. It names the constraints, so that later migrations can refer to them."""
+    """Base class of all tables, which gives constraints names, so that later migrations can refer to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -57,7 +57,7 @@ class Base(DeclarativeBase):
 
 
 class ApiKey(Base):
-    """A caller's key, as `umg.v1.Key` describes it."""
+    """Table of API keys; `umg.v1.Key` describes the columns."""
 
     __tablename__ = "api_keys"
     __table_args__ = (
@@ -110,7 +110,9 @@ MAX_OBJECT_ID_CHARACTERS = 512
 
 
 class RetainedRow(Base):
-    """Base class of rows kept for one caller for a limited time, which `expiring_rows.py` writes, reads and deletes."""
+    """Base class of tables whose rows belong to one caller and expire; `expiring_rows.py` writes, reads and deletes
+    them.
+    """
 
     __abstract__ = True
 
@@ -123,7 +125,7 @@ class RetainedRow(Base):
 
 
 class ResponseRow(RetainedRow):
-    """Stored response, by its id, with the conversation up to and including it."""
+    """Table of stored responses by id, each with the conversation up to and including it."""
 
     __tablename__ = "responses"
     __table_args__ = (
@@ -148,7 +150,7 @@ class ResponseRow(RetainedRow):
 
 
 class ThreadRow(RetainedRow):
-    """Conversation of a message thread up to and including one response, by the id of the response."""
+    """Table of message threads by response id: the conversation up to and including that response."""
 
     __tablename__ = "threads"
     __table_args__ = (
@@ -169,8 +171,8 @@ class ThreadRow(RetainedRow):
 
 
 class ReasoningRow(RetainedRow):
-    """Reasoning before a tool call, or the channel of a reasoning state or of an object in a provider's account, by a
-    digest of the id or state.
+    """Table of reasoning data by digest: reasoning before a tool call, or the channel that a reasoning state or a
+    provider's object came from.
     """
 
     __tablename__ = "reasoning"
@@ -186,7 +188,7 @@ class ReasoningRow(RetainedRow):
 
 
 class UsageRow(Base):
-    """Usage record of one call; `UsageRecord` in `usage_records.py` describes the columns."""
+    """Table of usage records, one for each call; `UsageRecord` in `usage_records.py` describes the columns."""
 
     __tablename__ = "usage_records"
     __table_args__ = (
@@ -229,7 +231,9 @@ class UsageRow(Base):
 
 
 class BudgetAccount(Base):
-    """Amount that a key has spent of its budget in one period. `budgets.py` describes the accounts and the leases."""
+    """Table of the amounts that API keys have spent in each budget period; `budgets.py` explains accounts and
+    leases.
+    """
 
     __tablename__ = "budget_accounts"
 
@@ -240,7 +244,9 @@ class BudgetAccount(Base):
 
 
 class BudgetLease(Base):
-    """Amount of a budget that one holder may still spend, or has spent without its usage record in the database."""
+    """Table of the amounts of a budget that one process may still spend, or has spent without a usage record in the
+    database.
+    """
 
     __tablename__ = "budget_leases"
     __table_args__ = (Index("ix_budget_leases_directory", "directory"),)
@@ -260,7 +266,7 @@ _OPEN = "next_poll_micros IS NOT NULL"
 
 
 class MediaTask(Base):
-    """Task that makes a video; `video_tasks.py` writes and reads it. Times are microseconds since 1970 in UTC."""
+    """Table of video tasks, which `video_tasks.py` reads and writes. Times are microseconds since 1970 in UTC."""
 
     __tablename__ = "media_tasks"
     __table_args__ = (
@@ -344,7 +350,7 @@ class MediaTask(Base):
 
 
 class TaskCallback(Base):
-    """Notification of a caller that is not delivered yet; one row for each change of state."""
+    """Table of notifications to callers that are not delivered yet, one for each change of a video task's state."""
 
     __tablename__ = "task_callbacks"
     __table_args__ = (

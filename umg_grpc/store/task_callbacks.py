@@ -1,4 +1,6 @@
-"""Outbox of the notifications of callers: written with the change of state, deleted after the delivery."""
+"""Outbox of notifications to callers about video tasks: written together with a change of state, deleted after
+delivery.
+"""
 
 from typing import NamedTuple
 
@@ -10,7 +12,7 @@ from umg_grpc.store.tables import MediaTask, TaskCallback
 
 
 class Outgoing(NamedTuple):
-    """Notification that this process delivers now."""
+    """Notification to a caller that this process delivers now."""
 
     callback_id: str
     task_id: str
@@ -23,22 +25,22 @@ class Outgoing(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """Numbers of notifications in the outbox."""
+    """Numbers of notifications in the outbox: waiting for an attempt, and given up."""
 
     waiting: int
     given_up: int
 
 
 class TaskCallbacks:
-    """Table of the outbox. Every method raises SQLAlchemyError if the database fails."""
+    """Outbox table of notifications. Every method raises SQLAlchemyError if the database fails."""
 
     def __init__(self, store: Store, process: str) -> None:
-        """Open the outbox for a process with a unique name."""
+        """Open the outbox for a process; `process` is its unique name."""
         self._store = store
         self._process = process
 
     async def backlog(self) -> Backlog:
-        """Return the numbers of the notifications that wait and that were given up."""
+        """Return the numbers of notifications that wait and of those given up."""
         table = TaskCallback
         query = select(func.count(), func.count(table.next_attempt_micros))
         async with self._store.read() as session:
@@ -46,8 +48,9 @@ class TaskCallbacks:
             return Backlog(waiting, total - waiting)
 
     async def claim(self, now_micros: int, lease_end_micros: int, limit: int) -> list[Outgoing]:
-        """Take up to `limit` due notifications until the end of the lease, of each task only the oldest: a caller gets
-        them in the order of the changes.
+        """Lease up to `limit` due notifications to this process until `lease_end_micros`, and return them.
+
+        Only the oldest notification of each task is leased, so that callers receive changes in their order.
         """
         table, earlier = TaskCallback, aliased(TaskCallback)
         is_later = exists().where(
@@ -78,24 +81,24 @@ class TaskCallbacks:
             return [Outgoing._make(row) for row in (await session.execute(taken)).all()]
 
     async def delivered(self, callback_id: str) -> None:
-        """Delete a notification."""
+        """Delete a notification that was delivered."""
         async with self._store.write() as session:
             await session.execute(delete(TaskCallback).where(TaskCallback.callback_id == callback_id))
 
     async def retry(self, sent: Outgoing, next_micros: int) -> None:
-        """Plan the next attempt of a notification that was not delivered."""
+        """Schedule the next attempt for a notification whose delivery failed."""
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, next_micros))
 
     async def give_up(self, sent: Outgoing, reason: str) -> None:
-        """Keep a notification without further attempts, and record the reason at its task."""
+        """Mark a notification as given up, so that it is not attempted again, and record the reason at its task."""
         task = update(MediaTask).where(MediaTask.task_id == sent.task_id).values(callback_error=reason)
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, None))
             await session.execute(task)
 
     def _attempted(self, sent: Outgoing, next_micros: int | None) -> Update:
-        """Return the statement that counts an attempt and plans the next one, or none."""
+        """Return the UPDATE statement that counts an attempt and schedules the next one; None schedules none."""
         table = TaskCallback
         own = (table.callback_id == sent.callback_id, table.lease_owner == self._process)
         return (

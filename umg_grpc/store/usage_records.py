@@ -1,4 +1,4 @@
-"""Usage records in the database: one of each call that was admitted, with its tokens and cost."""
+"""Usage records in the database: one for each admitted call, with its key, model, attempts, tokens and cost."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ logger = LazyLogger(__name__)
 
 
 class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Record of one attempt at a channel, `umg.v1.RequestAttempt`; a new field comes last and has a default."""
+    """One attempt of a call at a channel, as `umg.v1.RequestAttempt`. A new field comes last and has a default."""
 
     channel: str
     model: str
@@ -55,7 +55,9 @@ class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Parts of a record that are read only with the whole record; a new field comes last and has a default."""
+    """Details of a call that are read only when its single record is shown. A new field comes last and has a
+    default.
+    """
 
     attempts: list[AttemptRecord]
     message: str
@@ -67,8 +69,9 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Record of one call, `umg.v1.RequestRecord`. In the journal it is a JSON array of these fields in their order; a
-    new field comes last and has a default.
+    """Usage record of one call, as `umg.v1.RequestRecord`. In the journal it is a JSON array of these fields.
+
+    The order of the fields is that of the array: a new field comes last and has a default.
     """
 
     record_id: str
@@ -121,12 +124,12 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
     @property
     def start_time(self) -> datetime:
-        """Arrival of the call, in UTC."""
+        """Time at which the call arrived, in UTC."""
         return time_of(self.start_micros)
 
 
 class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
-    """Record of the journal, whose details stay in JSON: the database has them in JSON too."""
+    """Usage record as read from the journal, whose details stay encoded as JSON, as the database stores them."""
 
     details: msgspec.Raw = NULL  # type: ignore[assignment]  # a record is only moved in this form
 
@@ -167,7 +170,7 @@ Group: TypeAlias = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Filter of calls by time, key, model, channel and failure."""
+    """Selection of calls by time, key, model, channel and failure."""
 
     since: datetime
     """Start of the time in which the calls arrived, inclusive."""
@@ -181,7 +184,7 @@ class CallFilter:
 
 @dataclass(frozen=True)
 class UsageSum:
-    """Sum of the usage records of one group of calls."""
+    """Totals of the usage records of one group of calls."""
 
     group: Group
     requests: int
@@ -191,14 +194,15 @@ class UsageSum:
 
 
 class UsageRecords:
-    """Table of usage records."""
+    """Table of usage records in the database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def insert(self, lines: Sequence[bytes]) -> None:
-        """Insert records of the journal, without existing ones. Log unreadable ones. Raise SQLAlchemyError if the
-        database fails.
+        """Insert records from lines of the journal, except those already in the table. Unreadable lines are logged.
+
+        Raise SQLAlchemyError if the database fails.
         """
         for start in range(0, len(lines), INSERTED_ROWS):
             records = list(_decode(lines[start : start + INSERTED_ROWS]))
@@ -213,7 +217,7 @@ class UsageRecords:
                         logger.error("the database refuses a usage record", id=record.record_id, reason=reason)
 
     async def find(self, request_id: str) -> list[UsageRecord]:
-        """Return the newest records with a request id, oldest first."""
+        """Return the records with a request id, oldest first; if there are many, only the newest."""
         table = UsageRow
         columns = [getattr(table, name) for name in _COLUMNS]
         query = select(*columns).where(table.request_id == request_id).order_by(table.start_micros.desc())
@@ -222,7 +226,9 @@ class UsageRecords:
             return [_record_of(row) for row in reversed(found.mappings().all())]
 
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
-        """Return the newest records of calls, up to `size`, older than the one at `after`."""
+        """Return up to `size` records that match a filter, newest first, beginning after the record at the position
+        `after`.
+        """
         table = UsageRow
         columns = [getattr(table, name) for name in _COLUMNS]
         query = select(*columns).where(*_conditions(calls))
@@ -235,9 +241,10 @@ class UsageRecords:
     async def sums(
         self, by: Sequence[str], calls: CallFilter, *, after: Group = (), limit: int | None = None
     ) -> list[UsageSum]:
-        """Return the usage of calls, of up to `limit` groups in their order, of those after the group `after`.
+        """Return the totals of the calls that match a filter, for up to `limit` groups after the group `after`, in
+        order.
 
-        `by`: one of `BUCKETS`, and names of `DIMENSIONS`.
+        `by`: the columns to group by, names of `DIMENSIONS` and at most one time span of `BUCKETS`.
         """
         table = UsageRow
         failed = func.sum(case((table.status == "OK", 0), else_=1))
@@ -252,7 +259,7 @@ class UsageRecords:
         return [_sum_of(row, len(by)) for row in rows if row[len(by)]]
 
     async def sweep(self, before: datetime, max_bytes: int) -> None:
-        """Delete the records of calls that arrived before a time, and the oldest ones above the size."""
+        """Delete the records of calls before a time, and the oldest records above the total size."""
         table, bound = UsageRow, micros_of(before)
         newest = select(table.start_micros).order_by(table.start_micros.desc())
         async with self._store.read() as session:
@@ -279,15 +286,18 @@ class UsageRecords:
 
 
 async def insert_record(session: AsyncSession, record: UsageRecord) -> None:
-    """Insert one record, without charging it, in a transaction of the caller."""
+    """Insert one record in the transaction of the caller, without charging its cost."""
     connection = await session.connection()
     stored = _JOURNAL_DECODER.decode(msgspec.json.encode(record))
     await connection.exec_driver_sql(_insert_statement(connection.dialect.name, 1), _row_of(stored))
 
 
 async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
-    """Charge the records to the budgets, without the ones in the database: a journal may deliver a record again. Of two
-    records with one id the first is charged, as the first is inserted: the process was killed between the two.
+    """Charge the costs of records that are not in the database yet to their budgets, since a journal may repeat
+    records.
+
+    Of two records with one id only the first is charged and inserted; the second is of a process killed between the
+    two.
     """
     charges = {record.record_id: record for record in reversed(records)}
     accounts = [(record.key_id, record.budget_period or 0) for record in records]
@@ -303,7 +313,7 @@ async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None
 
 
 def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
-    """Return the values of a record in the order of the columns."""
+    """Return the values of a record in the order of the table's columns."""
     values = list(_PLACES(msgspec.structs.astuple(record)))
     values[_DETAILS] = None if record.details == NULL else str(record.details, "utf-8")
     return tuple(values)
@@ -317,7 +327,9 @@ def _record_of(row: RowMapping) -> UsageRecord:
 
 
 def storable(text: str) -> str:
-    """Return the text without the surrogates that UTF-8 does not have, at most 300 characters of it."""
+    """Return the text for a database column: at most 300 characters, with characters that UTF-8 cannot encode
+    replaced.
+    """
     return text[:MAX_TEXT_CHARACTERS].encode(errors="replace").decode()
 
 
@@ -337,8 +349,9 @@ def _conditions(calls: CallFilter) -> list[ColumnElement[bool]]:
 
 
 def _bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
-    """Return the start of the bucket of a call, in microseconds. Its numbers are part of the statement: PostgreSQL does
-    not recognise an expression with parameters as that of the groups.
+    """Return the SQL expression for the start of the time span that a call belongs to, in microseconds.
+
+    Its numbers are literals: PostgreSQL does not recognise an expression with parameters as the one in GROUP BY.
     """
     if bucket in BUCKET_MICROS:
         return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)
@@ -354,7 +367,7 @@ _MONTH_START = (
 
 
 def time_of(micros: int) -> datetime:
-    """Return the time of microseconds since 1970, in UTC."""
+    """Return microseconds since 1970 as a time in UTC."""
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
@@ -372,8 +385,10 @@ def _decode(lines: Iterable[bytes]) -> Iterable[_JournalRecord]:
 
 
 def _insert_statement(dialect: str, rows: int) -> str:
-    """Return one INSERT statement for all rows: SQLite's driver acquires Python's global lock for each statement. The
-    statement uses the driver's placeholders, because SQLAlchemy would convert the parameters of each row.
+    """Return one INSERT statement for several rows, since SQLite's driver takes Python's global lock for each
+    statement.
+
+    It uses the driver's placeholders, because SQLAlchemy would convert the parameters of each row.
     """
     row = "(" + ", ".join(["?" if dialect == SQLITE else "%s"] * len(_COLUMNS)) + ")"
     names, values = ", ".join(_COLUMNS), ", ".join([row] * rows)

@@ -1,7 +1,7 @@
-"""Table of video tasks: every change is one transaction, and compares the state before it sets another.
+"""Table of video tasks. Each change of a task is one transaction, which checks the task's state before it changes it.
 
-Any process may poll any task. The time of the next poll is also the lease: a process that claims a due task moves this
-time to the end of its lease, so that the task of a process that was killed becomes due again by itself.
+Any process may poll any task at its provider. The time of the next poll is also the lease: a process that claims a due
+task sets this time to the end of its lease, so that the task of a killed process becomes due again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -38,7 +38,7 @@ SWEEP_ROWS = 500
 
 
 class TaskResult(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One result of a task. One of `url` and `needs_key` is set, unless the bytes are in the blob store alone."""
+    """One video or image that a task produced. Its bytes are at `url`, at `needs_key`, or in the blob store."""
 
     variant: int = pb.VIDEO_VARIANT_VIDEO
     url: str = ""
@@ -60,24 +60,24 @@ _RESULTS = msgspec.json.Decoder(list[TaskResult])
 
 
 def results_of(task: MediaTask) -> list[TaskResult]:
-    """Return the results of a task; none before its success."""
+    """Return the results of a task; empty before it has succeeded."""
     return _RESULTS.decode(task.results) if task.results else []
 
 
 def results_text(results: Sequence[TaskResult]) -> str:
-    """Return results as they are stored."""
+    """Return results as the JSON text that the table stores."""
     return msgspec.json.encode(results).decode()
 
 
 class Hold(NamedTuple):
-    """Reserved amount of a call's budget that is transferred to the task, with the lease that it comes from."""
+    """Amount reserved from a budget for a video task, and the lease from which it is taken."""
 
     lease: LeaseId
     micro_credits: int
 
 
 class Claim(NamedTuple):
-    """Task that this process polls until `lease_end_micros`."""
+    """Task that this process has leased, to poll it, until `lease_end_micros`."""
 
     task_id: str
     state: int
@@ -94,7 +94,7 @@ class Claim(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """Result of a poll that changes no state."""
+    """Outcome of a poll after which the task's state is unchanged."""
 
     claim: Claim
     next_micros: int | None
@@ -105,7 +105,7 @@ class Poll(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
-    """Selection of tasks; an unset part selects all."""
+    """Selection of tasks; an unset criterion selects all."""
 
     owner: str | None = None
     entry: int = 0
@@ -131,7 +131,7 @@ _SET_PROGRESS = text(
 
 
 class VideoTasks:
-    """Table of video tasks. Every method raises SQLAlchemyError if the database fails."""
+    """Table of video tasks in the database. Every method raises SQLAlchemyError if the database fails."""
 
     def __init__(
         self,
@@ -141,8 +141,10 @@ class VideoTasks:
         *,
         has_usage: bool = True,
     ) -> None:
-        """Open the table for a process with a unique name. `notification` returns the notification of a change of
-        state, None for none. `has_usage`: whether a usage record is kept of each task.
+        """Open the table for a process; `process` is its unique name.
+
+        `notification` returns the notification to send to the caller after a change of state, or None. `has_usage`:
+        whether a usage record is written for each task.
         """
         self._store = store
         self._process = process
@@ -150,8 +152,10 @@ class VideoTasks:
         self._has_usage = has_usage
 
     async def insert(self, task: MediaTask, reserved: Hold | None) -> MediaTask | None:
-        """Insert a task with its reservation. Return None, or the existing task of the owner with its idempotency key
-        or external id; nothing is inserted then.
+        """Insert a task and reserve its cost. Return None, or the existing task with which it conflicts; then nothing
+        is inserted.
+
+        Tasks of one owner conflict if they have the same idempotency key or external id.
         """
         try:
             async with self._store.write() as session:
@@ -167,7 +171,7 @@ class VideoTasks:
         return None
 
     async def find_conflict(self, task: MediaTask) -> MediaTask | None:
-        """Return the task of the same owner with the same idempotency key, or with the same external id."""
+        """Return the existing task of the same owner with the same idempotency key or external id; None without one."""
         table, found = MediaTask, None
         async with self._store.read() as session:
             for column, value in (
@@ -179,26 +183,28 @@ class VideoTasks:
         return found
 
     async def find_repeated(self, owner: str, body_hash: str, since_micros: int) -> MediaTask | None:
-        """Return the newest task of an owner with the same request, submitted since a time."""
+        """Return the owner's newest task since a time whose request has the same hash; None without one."""
         table = MediaTask
         same = (table.owner == owner, table.body_hash == body_hash, table.create_micros >= since_micros)
         async with self._store.read() as session:
             return await session.scalar(select(table).where(*same).order_by(table.create_micros.desc()).limit(1))
 
     async def get(self, task_id: str) -> MediaTask | None:
-        """Return a task; None if there is none."""
+        """Return a task by its id; None if it does not exist."""
         async with self._store.read() as session:
             return await session.get(MediaTask, task_id)
 
     async def find_external(self, owner: str, external_task_id: str) -> MediaTask | None:
-        """Return the task of an owner with its own id."""
+        """Return the owner's task with an id that the owner chose; None if there is none."""
         table = MediaTask
         same = (table.owner == owner, table.external_task_id == external_task_id)
         async with self._store.read() as session:
             return await session.scalar(select(table).where(*same))
 
     async def page(self, selection: TaskFilter, after: MediaTask | None, size: int) -> tuple[Sequence[MediaTask], int]:
-        """Return up to `size` tasks after another one in the order of the selection, and the number of all tasks."""
+        """Return up to `size` tasks that match a filter, beginning after the task `after`, and the number of all
+        matching tasks.
+        """
         table, conditions = MediaTask, _conditions(selection)
         position = tuple_(table.create_micros, table.task_id)
         query = select(table).where(*conditions).limit(size)
@@ -216,8 +222,10 @@ class VideoTasks:
     # --- submission
 
     async def pin(self, task_id: str, channel: str, model: str, deadline_micros: int, lease_end_micros: int) -> bool:
-        """Record the channel to which the task is about to be sent. Return False if this process must not send it: it
-        has ended, or its lease has.
+        """Record the channel and model to which this process is about to submit a task. Return False if it must not
+        submit.
+
+        It must not if its lease has ended, so that another process may have taken over the task.
         """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
@@ -232,7 +240,7 @@ class VideoTasks:
             return changed.first() is not None
 
     async def withdraw(self, task_id: str) -> bool:
-        """Delete a task that no provider has accepted, and release its reservation. Return whether it was deleted."""
+        """Delete a task that no provider has accepted, and release its reserved cost. Return whether it was deleted."""
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         gone = delete(table).where(*own).returning(table.owner, table.budget_period)
@@ -243,14 +251,14 @@ class VideoTasks:
             return True
 
     async def renew(self, task_id: str, lease_end_micros: int) -> None:
-        """Renew the lease of a task that this process submits."""
+        """Renew the lease of a task that this process is submitting."""
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         async with self._store.write() as session:
             await session.execute(update(table).where(*own).values(next_poll_micros=lease_end_micros))
 
     async def release_one(self, task_id: str, next_micros: int) -> None:
-        """End the lease of a task that was sent with an unknown outcome."""
+        """End the lease of a task whose submission had an unknown outcome, and schedule when it is due again."""
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         async with self._store.write() as session:
@@ -259,9 +267,11 @@ class VideoTasks:
     # --- changes
 
     async def advance(self, task_id: str, state: int, **values: object) -> MediaTask | None:
-        """Move a task forward to a state, and set columns. A terminal state ends its reservation with the cost in
-        `micro_credits`. Return the task; None if it is in this state or a later one, or does not exist: nothing changes
-        then.
+        """Move a task to a later state, and set columns. Return the task; None, without a change, if it is already that
+        far.
+
+        A terminal state also ends the reservation of its cost with the actual cost, `micro_credits`. None is also
+        returned for a task that does not exist.
         """
         async with self._store.write() as session:
             task = await session.get(MediaTask, task_id, with_for_update=True)
@@ -280,14 +290,16 @@ class VideoTasks:
             return task
 
     async def set_results(self, task_id: str, results: Sequence[TaskResult]) -> None:
-        """Replace the results of a task that has succeeded, for example by those with a blob."""
+        """Replace the results of a task that has succeeded, for example to add the ids of stored blobs."""
         table = MediaTask
         which = update(table).where(table.task_id == task_id, table.state == SUCCEEDED)
         async with self._store.write() as session:
             await session.execute(which.values(results=results_text(results)))
 
     async def find_uncopied(self, since_micros: int, until_micros: int, limit: int) -> Sequence[MediaTask]:
-        """Return the newest tasks that have succeeded in a time, with addresses that expire and without a blob."""
+        """Return the newest tasks that succeeded between two times and whose results have expiring URLs but no stored
+        blob.
+        """
         table = MediaTask
         ended = (
             *(table.state == SUCCEEDED, table.complete_micros >= since_micros, table.complete_micros <= until_micros),
@@ -298,7 +310,9 @@ class VideoTasks:
             return (await session.scalars(query)).all()
 
     async def delete(self, task_id: str) -> MediaTask | None:
-        """Delete a task in a terminal state, with its notifications. Return it; None if there is none."""
+        """Delete a task in a terminal state, with its notifications. Return it; None if it does not exist or has not
+        ended.
+        """
         async with self._store.write() as session:
             task = await session.get(MediaTask, task_id, with_for_update=True)
             if task is None or task.state < FIRST_TERMINAL:
@@ -310,7 +324,7 @@ class VideoTasks:
     # --- polls
 
     async def due(self) -> Mapping[str, tuple[int, int]]:
-        """Return channel -> time of its earliest poll, or end of a lease, and number of its open tasks."""
+        """Return, for each channel, the time at which its next task is due and the number of its unfinished tasks."""
         table = MediaTask
         query = select(table.channel, func.min(table.next_poll_micros), func.count())
         query = query.where(table.next_poll_micros.is_not(None)).group_by(table.channel)
@@ -318,7 +332,7 @@ class VideoTasks:
             return {channel: (first or 0, count) for channel, first, count in await session.execute(query)}
 
     async def claim(self, channel: str, now_micros: int, lease_end_micros: int, limit: int) -> list[Claim]:
-        """Take the lease of up to `limit` due tasks of a channel, the ones that are due longest first."""
+        """Lease up to `limit` due tasks of a channel to this process, longest due first, and return them."""
         table = MediaTask
         due = (
             select(table.task_id)
@@ -338,8 +352,9 @@ class VideoTasks:
             return [Claim._make(row) for row in (await session.execute(taken)).all()]
 
     async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
-        """End the leases of tasks whose state has not changed. A task that another process has claimed, or that was to
-        be polled earlier, keeps its time.
+        """End the leases of polled tasks whose state is unchanged, and schedule their next polls.
+
+        The schedule of a task that another process has leased, or that is due earlier, is kept.
         """
         rows = [
             {
@@ -362,14 +377,14 @@ class VideoTasks:
                 await session.execute(_SET_PROGRESS, reported)
 
     async def make_due(self, task_id: str, now_micros: int) -> None:
-        """Make an accepted task due now."""
+        """Schedule the next poll of an accepted task for now."""
         table = MediaTask
         open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now_micros)
         async with self._store.write() as session:
             await session.execute(update(table).where(*open_task).values(next_poll_micros=now_micros))
 
     async def release(self, processes: Collection[str], now_micros: int) -> None:
-        """End the leases of processes that have ended, on tasks and notifications."""
+        """End the leases on tasks and notifications of processes that have ended."""
         tasks, callbacks = MediaTask, TaskCallback
         held = tasks.lease_owner.in_(processes) & tasks.next_poll_micros.is_not(None)
         sent = callbacks.lease_owner.in_(processes) & callbacks.next_attempt_micros.is_not(None)
@@ -378,7 +393,7 @@ class VideoTasks:
             await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now_micros, lease_owner=""))
 
     async def sweep(self, now_micros: int, max_tasks: int) -> None:
-        """Delete the tasks that have expired, and the oldest ones in a terminal state above a number."""
+        """Delete expired tasks, and the oldest tasks in a terminal state above `max_tasks`."""
         table = MediaTask
         newest = select(table.create_micros).where(table.expire_micros.is_not(None))
         async with self._store.read() as session:
@@ -411,13 +426,13 @@ def _conditions(selection: TaskFilter) -> list[ColumnElement[bool]]:
 
 
 async def _end_hold(session: AsyncSession, task_id: str, owner: str, period: int | None, micro_credits: int) -> None:
-    """End the reservation of a task, and charge the cost; nothing for a key without a budget."""
+    """End the reservation of a task's cost, and charge the actual cost; do nothing for a key without a budget."""
     if period is not None:
         await end_hold(session, LeaseId(owner, period, f"{TASK_PREFIX}{task_id}"), micro_credits)
 
 
 def _usage_record(task: MediaTask) -> UsageRecord:
-    """Return the usage record of a task that has ended. Its cost is charged by the same transaction."""
+    """Return the usage record of an ended task; its cost is charged in the same transaction, not by the record."""
     usage, failure = pb.VideoUsage.FromString(task.usage or b""), pb.VideoTaskError.FromString(task.error or b"")
     return UsageRecord(
         record_id=task.task_id,

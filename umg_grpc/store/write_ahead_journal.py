@@ -1,11 +1,11 @@
-"""Append-only journal of records in files of this machine, which outlives a process that is killed.
+"""Journal of records in append-only files of this machine, from which they are delivered to the database.
 
-Each process appends to a segment of its own and holds the lock of the file. A segment without a lock is complete: its
-process closed it or has ended. Any process may then deliver its records and delete it, so the records of a killed
-process are delivered by its neighbours or at the next start. A process that is killed between the two leaves a segment
-that is delivered again: a receiver must ignore records that it has.
+Each process appends to its own file, a segment, and holds the file's lock. A segment without a lock is complete: its
+process closed it or has ended. Any process may deliver its records and delete it, so that the records of a killed
+process are delivered by other processes or at the next start. If a process is killed between delivery and deletion, the
+records are delivered again: a receiver must ignore records that it already has.
 
-A record is safe as soon as `append` returns, unless the machine itself stops: nothing waits for the disk.
+A record is safe as soon as `append` returns, unless the machine itself crashes: nothing waits for the disk.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ Deliver = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 class _FullError(OSError):
-    """Error of a journal whose undelivered records have their maximum size."""
+    """Error for a journal whose undelivered records have reached the maximum size."""
 
 
 class _Segment(NamedTuple):
-    """Extent of a file that is not delivered yet."""
+    """Size and number of records of a file that is not delivered yet."""
 
     size: int
     """In bytes."""
@@ -45,7 +45,7 @@ class _Segment(NamedTuple):
 
 
 class Journal:
-    """Append-only journal of one process, in a directory that several processes may share."""
+    """Append-only journal of this process, in a directory that several processes may share."""
 
     def __init__(
         self,
@@ -56,9 +56,10 @@ class Journal:
         waiting_bytes: int = WAITING_BYTES,
         count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
     ) -> None:
-        """Create the directory. Raise OSError if it cannot be written. `owner`: beginning of the names of the segments,
-        for `has_segments_of`. `count_lost`: called with the number of rejected records and the reason, `FULL` or
-        `DISK`.
+        """Create the directory. Raise OSError if it cannot be written.
+
+        `owner`: prefix of the file names, for `has_segments_of`. `count_lost`: called with the number of rejected
+        records and the reason, `FULL` or `DISK`.
         """
         self._count_lost = count_lost
         self._owner = owner
@@ -84,8 +85,8 @@ class Journal:
         return self._records + sum(segment.records for segment in self._closed.values())
 
     def append(self, *records: bytes) -> bool:
-        """Append records, which contain no line end, by one system call. Return False if the journal or the disk is
-        full.
+        """Append records, which must not contain line ends, by one system call. Return False if the journal or the disk
+        is full.
         """
         lines = b"\n".join((*records, b""))
         try:
@@ -106,8 +107,10 @@ class Journal:
         return True
 
     async def drain(self, deliver: Deliver) -> None:
-        """Pass on the records of all complete segments in batches, and delete each segment after its last one. Raise
-        the errors of `deliver` and OSError; the records are then delivered again by a later call.
+        """Deliver the records of all complete files in batches by `deliver`, and delete each file after its last
+        record.
+
+        Raise the errors of `deliver` and OSError; the records are then delivered again by a later call.
         """
         if self._closed:  # of an earlier call that failed: no further small segment before they are delivered
             await self._drain_segments(deliver)
@@ -116,19 +119,20 @@ class Journal:
         await self._drain_segments(deliver)
 
     def has_segments_of(self, owner: str) -> bool:
-        """Return whether there are segments of an owner: of a live process, or with records that are not delivered."""
+        """Return whether there are files of an owner, a running process or one whose records are not all delivered."""
         return any(self._directory.glob(f"{owner}*{SUFFIX}"))
 
     def close(self) -> None:
-        """Close the segment. Records that are not delivered stay in the directory."""
+        """Close this process's file. Records that are not delivered stay in the directory."""
         self._close_segment()
         for path, segment in self._closed.items():
             if not segment.size:
                 path.unlink(missing_ok=True)
 
     def _open_segment(self) -> None:
-        """Open a new segment under its lock. Raise OSError. If another process deletes the file
-        before it is locked here, another file is opened.
+        """Create a new file, and lock it. Raise OSError.
+
+        If another process deletes the file before it is locked, another file is created.
         """
         if self.waiting_bytes >= self._waiting_bytes:
             raise _FullError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
@@ -175,7 +179,7 @@ class Journal:
             os.close(descriptor)
 
     def _delete(self, path: Path) -> None:
-        """Delete a segment, all of whose records are delivered."""
+        """Delete a file after all its records were delivered."""
         path.unlink()
         self._closed.pop(path, None)
         if self._rejected_count:
@@ -184,7 +188,7 @@ class Journal:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock the file without waiting. Return False if another process has its lock or has deleted it."""
+    """Lock the file without waiting. Return False if another process has locked or deleted it."""
     with suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(descriptor).st_nlink > 0
@@ -192,5 +196,5 @@ def _lock(descriptor: int) -> bool:
 
 
 def _read_records(path: Path) -> list[bytes]:
-    """Return the records of a segment. The last line of a killed process may be incomplete, and is no record."""
+    """Return the records in a file. The last line of a killed process may be incomplete, and is left out."""
     return [line for line in path.read_bytes().split(b"\n")[:-1] if line]
