@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
             if self.settings.load_shedder.admits():
                 self.is_expected = True
             # while it drains, a handler rejects the call, which closes the connection
-            elif not self.settings.is_draining() and self._reject_unparsed(data):
+            elif not self.settings.drain.is_announced and self._reject_unparsed(data):
                 return
             # of a client that does not wait for its answers, aiohttp has the bodies in their order
             if len(data) <= MAX_READ_BYTES and (request := split_request(data)) is not None:

@@ -4,7 +4,6 @@ access log.
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import grpc
 from aiohttp import HttpVersion11, hdrs, web
@@ -14,10 +13,10 @@ from http_facade.connect_protocol import CONNECT
 from http_facade.connections import Connection
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
-from http_facade.exchange import Exchange
+from http_facade.exchange import EXCHANGE, Exchange
 from http_facade.grpc_calls import response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
-from http_facade.handlers import LazyHandler, MakeHandler, handler
+from http_facade.handlers import MakeHandler, handler
 from http_facade.json_response import WholeResponse
 from http_facade.request_bodies import declared_bytes
 from http_facade.response_head import SentResponse, begin_response
@@ -48,7 +47,7 @@ class Dispatcher:
         """
         self._settings = settings
         self._cors = Cors(settings.cors_origins)
-        self._router = Router([(row, LazyHandler(partial(make_handler, row, channel, settings))) for row in rows])
+        self._router = Router(rows, lambda row: make_handler(row, channel, settings))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and log it.
@@ -72,31 +71,48 @@ class Dispatcher:
             found = self._router.exact.get((request.method, request.rel_url.raw_path))
             route, handle, exchange.parameters = found or await self._router.find(request)
             try:
-                if connection.is_over_limit:
-                    self._check_connection_limit(exchange, route)
-                if hdrs.EXPECT in request.headers and route is not None:
-                    self._send_continue(request)
-                if self._cors.enabled:
-                    exchange.cors = self._cors
-                answer = (self._cors.preflight(request) if self._cors.enabled else None) or await handle(exchange)
+                is_special = connection.is_over_limit or self._cors.enabled or hdrs.EXPECT in request.headers
+                answer = (self._begin_special(exchange, route) if is_special else None) or await handle(exchange)
             except Exception as failure:
                 if exchange.is_begun:
                     raise
                 answer = _make_error_response(failure, exchange, route)
                 failure.__traceback__ = None  # its frames hold the request, and that of an unknown path also the error
             status = answer.status
-            response = (
-                await answer.send(exchange) if isinstance(answer, WholeResponse) else await _send(exchange, answer)
-            )
+            if isinstance(answer, WholeResponse):
+                answer = await answer.send(exchange)
+            elif not isinstance(answer, SentResponse):
+                await _send(exchange, answer)
             connection.unanswered -= 1  # the next bytes may begin a request
+            return answer
+        except Exception:
+            request[EXCHANGE] = exchange  # for the protocol, which answers in place of the handler
+            raise
         finally:
             connection.exchange = None
-            memory.release()
+            if memory.owner is not None:
+                memory.owner.release(memory)
             if exchange.admitted:
                 self._settings.load_shedder.leave()
             if not exchange.rejected and not (exchange.is_called and self._settings.calls_are_logged):
                 self._log(exchange, route, status)
-        return response
+
+    def _begin_special(self, exchange: Exchange, route: Route | None) -> web.Response | None:
+        """Begin a request on a connection beyond the limit, one that expects 100 Continue, or one where pages of other
+        origins may call. Return the answer to a preflight request; None for any other. Raise UmgError for a connection
+        beyond the limit, except for a health check or scrape of metrics.
+        """
+        request = exchange.request
+        if exchange.connection.is_over_limit and (route is None or not route.is_probe):
+            exchange.rejected = exchange.is_body_unread = True
+            self._settings.load_shedder.refused("connections")
+            raise overloaded("the gateway has as many connections as it takes")
+        if hdrs.EXPECT in request.headers and route is not None:
+            self._send_continue(request)
+        if not self._cors.enabled:
+            return None
+        exchange.cors = self._cors
+        return self._cors.preflight(request)
 
     def _log(self, exchange: Exchange, route: Route | None, status: int) -> None:
         """Write the access log line of a request. Requests that the service logs by itself are not passed here."""
@@ -134,28 +150,17 @@ class Dispatcher:
         if transport is not None and waits and declared_bytes(request) <= limit:
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _check_connection_limit(self, exchange: Exchange, route: Route | None) -> None:
-        """Raise UmgError if the request's connection exceeds the connection limit. Health checks and metrics are
-        exempt.
-        """
-        if route is None or not route.is_probe:
-            exchange.rejected = exchange.is_body_unread = True
-            self._settings.load_shedder.refused("connections")
-            raise overloaded("the gateway has as many connections as it takes")
 
-
-async def _send(exchange: Exchange, answer: web.StreamResponse) -> web.StreamResponse:
-    """Send the rest of a response, and wait until the client has read nearly all of it or is disconnected. Return the
-    response, as aiohttp requires.
+async def _send(exchange: Exchange, answer: web.StreamResponse) -> None:
+    """Send the rest of a response, and wait until the client has read nearly all of it or is disconnected.
 
     The call keeps its slot of the load shedder until then, which limits the number of unread responses in memory.
     """
     transport = exchange.request.transport
-    if transport is not None and not transport.is_closing() and not isinstance(answer, SentResponse):
+    if transport is not None and not transport.is_closing():
         if not answer.prepared:
             await begin_response(exchange, answer)
         await answer.write_eof()
-    return answer
 
 
 def _make_error_response(failure: Exception, exchange: Exchange, route: Route | None) -> web.Response:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ TIMEOUT_HEADER = istr(TIMEOUT)
 TRACEPARENT_HEADER, TRACESTATE_HEADER = istr(TRACEPARENT), istr(TRACESTATE)
 
 EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
-"""Key of a request that a handler answers."""
+"""Key of a request whose handler or answer has failed."""
 
 
 class Exchange:
@@ -56,7 +55,6 @@ class Exchange:
         self.body, connection.body = connection.body, None  # if it came with the headers and was not read elsewhere
         self.request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))  # sent with every answer and call
         self.began_at = time.monotonic()
-        request[EXCHANGE] = self
 
     @property
     def model(self) -> str:
@@ -74,10 +72,8 @@ class Exchange:
         return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
 
     def seconds_left(self) -> float:
-        """Return the seconds until the timeout that the caller set in a header; infinite without one.
+        """Return the seconds until the timeout that the caller has set in the header `x-umg-timeout`.
 
         Raises UmgError(INVALID_FIELD) for an invalid header.
         """
-        if (given := self.request.headers.get(TIMEOUT_HEADER)) is None:
-            return inf
-        return timeout_seconds(given) - (time.monotonic() - self.began_at)
+        return timeout_seconds(self.request.headers[TIMEOUT_HEADER]) - (time.monotonic() - self.began_at)

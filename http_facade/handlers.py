@@ -40,22 +40,6 @@ Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse | WholeRe
 MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
 
 
-class LazyHandler:
-    """Handler that is created at the first request of its route, since most processes serve few of the routes."""
-
-    __slots__ = ("_handler", "_make")
-
-    def __init__(self, make: Callable[[], Handler]) -> None:
-        self._make = make
-        self._handler: Handler | None = None
-
-    def __call__(self, exchange: Exchange) -> Awaitable[web.StreamResponse | WholeResponse]:
-        """Answer a request by the handler, which is created first if necessary."""
-        if (handle := self._handler) is None:
-            handle = self._handler = self._make()
-        return handle(exchange)
-
-
 def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:  # noqa: PLR0912  one case a shape
     """Return the handler of a route, selected by the route's kind of operation."""
     match route.shape:

@@ -28,19 +28,21 @@ class KeyCheck:
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
         self._models = rpc.ModelServiceStub(channel)
-        self._find_key = settings.find_key
+        self._find_key, self._valid_caller = settings.find_key, settings.valid_caller
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
     async def check(self, exchange: Exchange) -> None:
         """Raise the error of the service, UmgError or an RPC error, if the request has no valid API key."""
         connection, authorization = exchange.connection, exchange.request.headers.get(hdrs.AUTHORIZATION)
-        earlier = connection.known_key
         if authorization is None or authorization != connection.authorization:
-            authorization, earlier = credentials(exchange.request.headers, exchange.request.query, self._face), None
+            authorization = credentials(exchange.request.headers, exchange.request.query, self._face)
+        elif self._valid_caller(connection.known_key) is not None:  # nearly every request but the first
+            exchange.authorization, exchange.known_key = authorization, connection.known_key
+            return
         if authorization is None:
             await check_key(self._models, exchange, self._face)
             return
-        known = self._find_key(authorization, earlier)
+        known = self._find_key(authorization)
         exchange.authorization, exchange.known_key = authorization, known
         connection.authorization, connection.known_key = authorization, known
         if known is not None:

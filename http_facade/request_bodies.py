@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from typing import TypeVar
 
 import grpc
 from aiohttp import hdrs, web
 
 from http_facade.decompression import WINDOWS, decompress, too_large
-from http_facade.exchange import Exchange
+from http_facade.exchange import TIMEOUT_HEADER, Exchange
 from http_facade.form_bodies import FORM
 from http_facade.key_check import KeyCheck
 from http_facade.settings import Settings
@@ -84,7 +85,7 @@ class BodyReader:
         limit_bytes = self._settings.body_limit_bytes
         limit_bytes = limit_bytes if needs_key else min(limit_bytes, MAX_KEYLESS_BYTES)
         body = await read_body(exchange, limit_bytes + envelope_bytes, self._settings.upload_seconds, accepted)
-        seconds = exchange.seconds_left()
+        seconds = exchange.seconds_left() if TIMEOUT_HEADER in exchange.request.headers else inf
         try:
             await self._settings.load_shedder.enter(seconds)
         except UmgError:

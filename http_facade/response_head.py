@@ -23,13 +23,7 @@ _REQUEST_IDS = "".join(f"{name}: {_ID}\r\n" for name in REQUEST_ID_HEADERS)
 class SentResponse(web.StreamResponse):
     """Placeholder that a handler returns to aiohttp for a response that was already written to the connection."""
 
-    def __init__(self, *, keep_alive: bool) -> None:
-        super().__init__()
-        self._stays = keep_alive
-
-    @property
-    def keep_alive(self) -> bool:
-        return self._stays
+    keep_alive = True  # whether aiohttp leaves the connection open
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Do nothing: the headers are already written."""
@@ -38,7 +32,13 @@ class SentResponse(web.StreamResponse):
         """Do nothing: the body is already written."""
 
 
-SENT, SENT_LAST = SentResponse(keep_alive=True), SentResponse(keep_alive=False)
+class LastSentResponse(SentResponse):
+    """The same on a connection that aiohttp closes."""
+
+    keep_alive = False
+
+
+SENT, SENT_LAST = SentResponse(), LastSentResponse()
 """Responses on a connection that stays open, and on one that aiohttp closes."""
 
 
@@ -50,7 +50,7 @@ def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | No
     line break.
     """
     request = exchange.request
-    stays, is_old = request.keep_alive and not exchange.connection.settings.is_draining(), False
+    stays, is_old = request.keep_alive and not exchange.connection.settings.drain.is_announced, False
     if exchange.cors is not None:
         headers = CIMultiDict(headers)
         headers.update(exchange.cors.headers(request.headers))
@@ -88,6 +88,6 @@ async def begin_response(exchange: Exchange, response: web.StreamResponse) -> No
         headers[name] = exchange.request_id
     if exchange.cors is not None:
         headers.extend(exchange.cors.headers(exchange.request.headers))
-    if exchange.connection.settings.is_draining():
+    if exchange.connection.settings.drain.is_announced:
         response.force_close()
     await response.prepare(exchange.request)

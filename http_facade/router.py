@@ -1,6 +1,6 @@
 """Router: finds the route for the method and the path of an HTTP request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -21,27 +21,32 @@ class Match(NamedTuple):
 
 
 class Router:
-    """Router over a table of routes. Paths without parameters are in a dictionary; aiohttp's router matches all
-    others.
+    """Router over a table of routes. The handler of a route is created at the first request of the route, since most
+    processes serve few of the routes.
     """
 
-    def __init__(self, rows: Sequence[tuple[Route, Handler]]) -> None:
-        self._rows = rows
-        self._patterns, self._positions = _patterns_of(tuple(route for route, _ in rows))
-        self.exact: Mapping[tuple[str, str], Match] = {
-            (method, route.path): Match(route, handler, {})
-            for route, handler in rows
-            if "{" not in route.path
-            for method in _methods_of(route)
-        }
-        """Matches of the paths without parameters, by method and path."""
+    def __init__(self, rows: Sequence[Route], make_handler: Callable[[Route], Handler]) -> None:
+        """Route requests to `rows`; `make_handler` creates the handler of one."""
+        self._rows = tuple(rows)
+        self._make_handler = make_handler
+        self._handlers = dict[int, Handler]()  # by the position of their row
+        self._patterns, self._positions = _patterns_of(self._rows)
+        self.exact = dict[tuple[str, str], Match]()
+        """Matches of the requests so far whose path has no parameters, by method and path; faster than `find`."""
 
     async def find(self, request: web.BaseRequest) -> Match:
-        """Return the match of a request by aiohttp's router; requests in `exact` need no call of it."""
+        """Return the match of a request by aiohttp's router, which adds it to `exact` if it can."""
         found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone
         if found.http_exception:
             return Match(None, cast("Handler", found.handler), found)
-        return Match(*self._rows[self._positions[found.route]], found)
+        position = self._positions[found.route]
+        route, handler = self._rows[position], self._handlers.get(position)
+        if handler is None:
+            handler = self._handlers[position] = self._make_handler(route)
+        if found:
+            return Match(route, handler, found)
+        match = self.exact[request.method, route.path] = Match(route, handler, {})
+        return match
 
 
 def _methods_of(route: Route) -> tuple[str, ...]:

@@ -59,6 +59,13 @@ class NoLoadShedder:
         """Do nothing: rejected calls are not counted."""
 
 
+@dataclass
+class Drain:
+    """Whether the shutdown of the process was announced."""
+
+    is_announced: bool = False
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of the HTTP server: limits, timeouts, and functions and objects of the process that it uses."""
@@ -79,17 +86,18 @@ class Settings:
     """Seconds without an event after which a stream sends a heartbeat, which keeps proxies from closing it."""
     drain_seconds: float = 30
     """Seconds that answers in flight may still take at a shutdown."""
-    is_draining: Callable[[], bool] = lambda: False
-    """Returns whether a shutdown was announced: answers then have `connection: close`."""
+    drain: Drain = field(default_factory=Drain)
+    """Whether a shutdown was announced: answers then have `connection: close`."""
     write_timeout_seconds: float = 600
     """Seconds for which a client may read nothing of its answer before it is disconnected."""
     calls_are_logged: bool = False
     """Whether the service logs each call in the same log, so that the face does not."""
-    find_key: Callable[[str, object], object] = lambda _authorization, _earlier: None
+    find_key: Callable[[str], object] = lambda _authorization: None
     """Returns the key in this `authorization` if a service in the same process has recently validated it, else None;
-    never raises and never waits. The second argument is the result of an earlier call with the same first one, or None.
-    The key is passed on to the service, which does not look for it again.
+    never raises and never waits. The key is passed on to the service, which does not look for it again.
     """
+    valid_caller: Callable[[object], object] = lambda _key: None
+    """Returns the holder of a key that `find_key` has returned; None if it has to be found again."""
     key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
     budget: Budget = field(default_factory=Budget)

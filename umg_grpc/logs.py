@@ -50,7 +50,8 @@ class LineWriter:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._buffer: list[bytes] = []
+        self.buffer: list[bytes] = []
+        """Lines that are not written yet, in parts."""
         atexit.register(self.flush)
 
     def __call__(self, *_: object) -> Self:
@@ -59,24 +60,28 @@ class LineWriter:
 
     def info(self, line: bytes) -> None:
         """Add a line to the next batch; write it at once if no event loop runs."""
-        is_first = not self._buffer
-        self._buffer += (line, b"\n")
+        is_first = not self.buffer
+        self.buffer += (line, b"\n")
         if is_first:
-            try:
-                asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
-            except RuntimeError:
-                self.flush()
+            self.begin_batch()
+
+    def begin_batch(self) -> None:
+        """Write the buffer, whose first line was added, after a moment; at once if no event loop runs."""
+        try:
+            asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
+        except RuntimeError:
+            self.flush()
 
     def msg(self, line: bytes) -> None:
         """Write the buffered lines and then this line."""
-        self._buffer += (line, b"\n")
+        self.buffer += (line, b"\n")
         self.flush()
 
     debug = warning = error = critical = exception = msg
 
     def flush(self) -> None:
         """Write the buffered lines."""
-        lines, self._buffer = self._buffer, []
+        lines, self.buffer = self.buffer, []
         with suppress(OSError, ValueError):  # the pipe is broken or the file closed
             self._file.write(b"".join(lines))
             self._file.flush()
@@ -94,11 +99,14 @@ def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
         return lambda line: logger.info(event, **msgspec.structs.asdict(line))
     if not logger.is_enabled_for(logging.INFO):
         return lambda _: None
-    encode, timestamper, name = msgspec.json.Encoder().encode, Timestamper(), msgspec.json.encode(event)
+    encode, now, name = msgspec.json.Encoder().encode, Timestamper().now, msgspec.json.encode(event)
 
     def log(line: msgspec.Struct) -> None:
-        begin = b'{"timestamp":"%b","level":"info","event":%b,' % (timestamper.now().encode(), name)
-        writer.info(begin + encode(line)[1:])
+        is_first = not writer.buffer
+        begin = b'{"timestamp":"%b","level":"info","event":%b,' % (now().encode(), name)
+        writer.buffer += (begin, encode(line)[1:], b"\n")
+        if is_first:
+            writer.begin_batch()
 
     return log
 

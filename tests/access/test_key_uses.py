@@ -31,17 +31,17 @@ def writes() -> Iterator[list[str]]:
 async def test_a_use_is_written_once_a_minute_and_at_the_end(keys: Keys, clock: Clock, writes: list[str]) -> None:
     key, _ = await keys.create("app")
     other, _ = await keys.create("other")
-    uses, began = KeyUses(keys, now=clock, monotonic=clock), clock.seconds
+    uses, began = KeyUses(keys, monotonic=clock), clock.seconds
     for seconds in (0, 10, 20):
         clock.seconds = began + seconds
-        uses.note(key.key_id)
+        uses.used[key.key_id] = clock.seconds
         await uses.write()
     assert (len(writes), (await keys.get("app")).last_use_time) == (1, datetime.fromtimestamp(began, UTC))
     clock.seconds = began + 61
     await uses.write()
     assert (len(writes), (await keys.get("app")).last_use_time) == (2, datetime.fromtimestamp(began + 20, UTC))
     clock.seconds = began + 70
-    uses.note(key.key_id)
+    uses.used[key.key_id] = clock.seconds
     uses.start()
     await uses.aclose()
     assert (len(writes), (await keys.get("app")).last_use_time) == (3, datetime.fromtimestamp(began + 70, UTC))

@@ -192,7 +192,7 @@ SETTINGS = Settings(
     ready=Readiness,
     metrics=lambda: (b"umg_up 1\n", "text/plain; version=0.0.4; charset=utf-8"),
     body_limit_bytes=BODY_LIMIT,
-    find_key=lambda authorization, _: authorization,
+    find_key=lambda authorization: authorization,
 )
 
 

@@ -290,7 +290,7 @@ async def test_bytes_that_are_no_message_are_refused_by_the_service(face: Face) 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["unary", "stream"])
 async def test_the_key_is_checked_before_the_body_is_read(make_face: MakeFace, stream: bool) -> None:
-    face = await make_face(find_key=lambda _, __: None)
+    face = await make_face(find_key=lambda _: None)
     face.service.failure = UmgError(pb.ERROR_REASON_INVALID_KEY, "no such key")
     if stream:
         answer = await streamed(face, "m", STREAM_PROTO, b"no envelope")

@@ -74,7 +74,7 @@ def _noted(calls: list[str], name: str, decode):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("case", SENT, ids=lambda case: case.id)
 async def test_a_body_without_a_valid_key_is_not_decoded(make_face: MakeFace, decoded: list[str], case: Sent) -> None:
-    face = await make_face(find_key=lambda _, __: None)
+    face = await make_face(find_key=lambda _: None)
     face.service.failure = UNKNOWN
     for path, authorization in product(PATHS, ({}, KEY)):
         headers = {"content-type": "application/json", **dict(case.headers), **authorization}
@@ -85,7 +85,7 @@ async def test_a_body_without_a_valid_key_is_not_decoded(make_face: MakeFace, de
 
 
 async def test_a_body_without_a_valid_key_is_refused_before_it_is_sent(make_face: MakeFace) -> None:
-    face = await make_face(find_key=lambda _, __: None)
+    face = await make_face(find_key=lambda _: None)
     face.service.failure = UNKNOWN
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n" % CHAT.encode())
@@ -100,7 +100,7 @@ async def post_chat(face: Face, key: Mapping[str, str]) -> int:
 async def test_a_recently_accepted_key_is_not_checked_again(make_face: MakeFace) -> None:
     checked_keys = list[str]()
 
-    def find(authorization: str, _: object) -> str:
+    def find(authorization: str) -> str:
         checked_keys.append(authorization)
         return authorization
 
@@ -115,7 +115,7 @@ async def test_an_accepted_key_is_checked_again_after_its_lifetime(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch, recent: float, checks: int
 ) -> None:
     monkeypatch.setattr(key_check, "RECENT_SECONDS", recent)
-    face = await make_face(find_key=lambda _, __: None)
+    face = await make_face(find_key=lambda _: None)
     other = {"authorization": "Bearer other"}
     assert [await post_chat(face, key) for key in (KEY, KEY, other, other)] == [200] * 4
     assert len(face.service.metadata) - len(face.service.requests) == checks
@@ -124,14 +124,14 @@ async def test_an_accepted_key_is_checked_again_after_its_lifetime(
 async def test_the_number_of_remembered_keys_is_bounded(make_face: MakeFace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_check, "RECENT_SECONDS", math.inf)
     monkeypatch.setattr(key_check, "MAX_RECENT", 2)
-    face = await make_face(find_key=lambda _, __: None)
+    face = await make_face(find_key=lambda _: None)
     for number in (1, 2, 3, 2, 3, 1):  # the first was evicted for the third
         assert await post_chat(face, {"authorization": f"Bearer {number}"}) == 200
     assert len(face.service.metadata) - len(face.service.requests) == 4
 
 
 async def test_a_wrong_key_is_refused_before_an_invalid_header(make_face: MakeFace) -> None:
-    face = await make_face(find_key=lambda _, __: None)
+    face = await make_face(find_key=lambda _: None)
     headers = {**KEY, "x-umg-cache": "never"}
     assert await post_chat(face, headers) == 400
     face.service.failure = UNKNOWN

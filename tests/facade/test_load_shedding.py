@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 from yarl import URL
 
+from http_facade.settings import Drain
 from tests.facade.conftest import CHAT, KEY, LARGE, Face, MakeFace
 from tests.facade.test_stream import request_bytes
 from umg_grpc.config import Overload
@@ -27,13 +28,14 @@ class Watched(LoadShedder):
         super().__init__(Overload(calls=1, queue=queue, wait=60))
         self.called = asyncio.Event()
         self.left = asyncio.Event()
+        self._release, self.leave = self.leave, self._leave
 
     def admits(self) -> bool:
         self.called.set()
         return super().admits()
 
-    def leave(self) -> None:
-        super().leave()
+    def _leave(self) -> None:
+        self._release()
         self.left.set()
 
 
@@ -139,7 +141,7 @@ async def test_a_connection_whose_call_was_refused_serves_the_next(make_face: Ma
 
 
 async def test_a_refusal_during_a_drain_closes_its_connection(make_face: MakeFace) -> None:
-    face, _ = await full_face(make_face, is_draining=lambda: True)
+    face, _ = await full_face(make_face, drain=Drain(is_announced=True))
     reader, writer = await face.raw()
     writer.write(request_bytes("m"))
     async with asyncio.timeout(20):

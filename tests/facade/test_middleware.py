@@ -336,7 +336,7 @@ async def test_the_face_logs_its_own_refusal_after_the_service_checked_the_key(
 
 async def test_the_face_does_not_log_a_call_that_the_service_logs(make_face: MakeFace) -> None:
     face = await make_face(
-        calls_are_logged=True, find_key=lambda sent, _: "known" if sent == KEY["authorization"] else None
+        calls_are_logged=True, find_key=lambda sent: "known" if sent == KEY["authorization"] else None
     )
     face.service.failure = UmgError(pb.ERROR_REASON_INVALID_KEY, "no such key")
     other = {"authorization": "Bearer other"}

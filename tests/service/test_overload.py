@@ -126,9 +126,10 @@ class Watched(LoadShedder):
         self.refused_reasons = list[str]()
         super().__init__(Overload(calls=1, queue=0), self.refused_reasons.append)
         self.left = asyncio.Event()
+        self._release, self.leave = self.leave, self._leave
 
-    def leave(self) -> None:
-        super().leave()
+    def _leave(self) -> None:
+        self._release()
         self.left.set()
 
 

@@ -142,24 +142,22 @@ class Authenticator:
         known = self._known.get(hash_secret(secret))
         return None if known is None else self.valid_caller(known)
 
-    def find(self, authorization: str, earlier: object = None) -> KnownKey | None:
+    def find(self, authorization: str) -> KnownKey | None:
         """Return the key in the `authorization` metadata of a call if it is in memory and valid, without waiting;
         otherwise None.
-
-        `earlier` is the result of an earlier call for the same metadata: it is returned at once while its key is valid.
         """
-        if isinstance(earlier, KnownKey) and self.valid_caller(earlier) is not None:
-            return earlier
         scheme, _, secret = authorization.partition(" ")
         known = self._known.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
         return known if known is not None and self.valid_caller(known) is not None else None
 
-    def valid_caller(self, known: KnownKey) -> Caller | None:
+    def valid_caller(self, known: object) -> Caller | None:
         """Return the caller of a key from `find`; None if the key has become invalid or must be looked up in the
-        database again.
+        database again, and for any object that is not such a key.
 
         A lookup that is older than a second is repeated in the background.
         """
+        if not isinstance(known, KnownKey):
+            return None
         if self._monotonic() - known.checked > FRESH_SECONDS and not self._is_usable(known):
             return None
         caller = known.caller

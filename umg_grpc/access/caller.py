@@ -72,10 +72,8 @@ class Caller:
         """Model operations that the key may use, for example text generation; None for all of them."""
         return model_operations(self.operations) if self.operations else None
 
-    def check_scopes(self, required: frozenset[str]) -> None:
-        """Raise UmgError(PERMISSION_DENIED) unless the key has one of the required permissions."""
-        if not self.scopes.isdisjoint(required):
-            return
+    def scope_error(self, required: frozenset[str]) -> UmgError:
+        """Return the error of a call whose key has none of the required permissions: PERMISSION_DENIED."""
         operation = min(required)
         if operation == ADMIN:
             message = "this API key may not administer the gateway; use a key of an administrator"
@@ -83,7 +81,7 @@ class Caller:
             message = (
                 f"this API key may not use the operation `{operation}`; it may use {', '.join(sorted(self.scopes))}"
             )
-        raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=operation)
+        return UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=operation)
 
     @cached_property
     def _models(self) -> re.Pattern[str]:

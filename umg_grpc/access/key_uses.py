@@ -22,16 +22,16 @@ class KeyUses:
         self,
         keys: Keys,
         *,
-        now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         every: float = CHECK_SECONDS,
     ) -> None:
         self._keys = keys
-        self._now = now
         self._monotonic = monotonic
         self._every = every
-        self._used: dict[str, float] = {}
-        """Time of the last use by the id of a key, since its last write."""
+        self.used: dict[str, float] = {}
+        """Times of the last uses in Unix seconds, by the id of a key. Each call sets that of its key, and a write to
+        the database removes it.
+        """
         self._written: dict[str, float] = {}
         """Time of the last write, of the writes of the last minute."""
         self._writer: Background | None = None
@@ -47,21 +47,17 @@ class KeyUses:
             self._written.clear()  # so that the last step writes all
             await writer.aclose(CLOSE_SECONDS)
 
-    def note(self, key_id: str) -> None:
-        """Record that a key is used now."""
-        self._used[key_id] = self._now()
-
     async def write(self) -> None:
         """Write the last-use times of keys whose times were not written within the last minute. Raise
         SQLAlchemyError.
         """
         now = self._monotonic()
         self._written = {key: at for key, at in self._written.items() if at > now - WRITE_SECONDS}
-        due = {key: used for key, used in self._used.items() if key not in self._written}
+        due = {key: used for key, used in self.used.items() if key not in self._written}
         if not due:
             return
         await self._keys.record_uses({key: datetime.fromtimestamp(used, UTC) for key, used in due.items()})
         for key, used in due.items():
             self._written[key] = now
-            if self._used[key] == used:  # not used again meanwhile
-                del self._used[key]
+            if self.used[key] == used:  # not used again meanwhile
+                del self.used[key]

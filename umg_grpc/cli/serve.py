@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import grpc
 import structlog
@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from http_facade.app import App, Runner, make_app, make_runner
 from http_facade.readiness import Readiness
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
-from http_facade.settings import Settings
+from http_facade.settings import Drain, Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli import ports
@@ -60,11 +60,11 @@ class Gateway:
     face: GrpcFace | None = None
     certificates: Certificates | None = None
     """Certificates of both faces; None without TLS."""
-    is_draining: bool = False
+    drain: Drain = field(default_factory=Drain)
 
     async def announce_drain(self) -> None:
         """Report over both faces that this process ends, while calls and connections are still accepted."""
-        self.is_draining = True
+        self.drain.is_announced = True
         if self.face is not None:
             await self.face.announce_drain()
 
@@ -125,7 +125,7 @@ async def gateway(
                 bound.accept()
             yield state
         finally:
-            state.is_draining = True
+            state.drain.is_announced = True
             await asyncio.gather(
                 *([runner.cleanup()] if runner is not None else []),
                 *([face.stop(config.drain)] if face is not None else []),
@@ -185,7 +185,7 @@ def _app(
     service = state.service
 
     async def ready() -> Readiness:
-        if state.is_draining:
+        if state.drain.is_announced:
             return Readiness("draining", ("the gateway is shutting down",))
         if service is None:
             if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
@@ -203,9 +203,10 @@ def _app(
         cors_origins=config.cors.origins,
         pages=config.pages,
         drain_seconds=config.drain,
-        is_draining=lambda: state.is_draining,
+        drain=state.drain,
         calls_are_logged=service is not None,
-        find_key=service.authenticator.find if service is not None else lambda _, __: None,
+        find_key=service.authenticator.find if service is not None else lambda _: None,
+        valid_caller=service.authenticator.valid_caller if service is not None else lambda _: None,
         key_fields=service.key_fields if service is not None else lambda _: {},
         load_shedder=load_shedder,
         connections=_connections(config, files),

@@ -10,7 +10,7 @@ from typing import Any, Never
 import structlog
 from google.protobuf.message import DecodeError
 
-from umg_grpc.access.authentication import Authenticator, KnownKey
+from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.permissions import required_scopes
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, internal, shutting_down
@@ -141,11 +141,8 @@ class CallInterceptor(Interceptor):
             call.charges.load_shedder = load_shedder
         if scopes is None:
             return
-        caller, arrival = None, call.arrival
-        if isinstance(arrival.known_key, KnownKey):
-            caller = self._authenticator.valid_caller(arrival.known_key)
-        if caller is None:
-            scheme, _, secret = arrival.metadata.get("authorization", "").partition(" ")
+        if (caller := self._authenticator.valid_caller(call.arrival.known_key)) is None:
+            scheme, _, secret = call.arrival.metadata.get("authorization", "").partition(" ")
             if scheme and scheme.lower() != "bearer":
                 message = "the credentials are of an unknown scheme; send `authorization: Bearer YOUR_KEY`"
                 raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
@@ -156,7 +153,8 @@ class CallInterceptor(Interceptor):
                 call.rejected_key = self._authenticator.reference(secret)
                 raise
         call.known_caller = caller
-        caller.check_scopes(scopes)
+        if caller.scopes.isdisjoint(scopes):
+            raise caller.scope_error(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
         """Return the message of a request that came over a socket as bytes. Raise UmgError: MALFORMED_BODY for bytes

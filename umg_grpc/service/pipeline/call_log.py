@@ -125,7 +125,7 @@ class CallLog:
         if (caller := call.known_caller) is not None:
             key_id, key_prefix = caller.key_id, caller.key_prefix
             if self._key_uses is not None:
-                self._key_uses.note(key_id)
+                self._key_uses.used[key_id] = time.time()
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:

@@ -36,6 +36,8 @@ class LoadShedder:
         For `warm_up_seconds` from the first call on, no call is rejected because the process is behind with its work.
         """
         self._limiter = ConcurrencyLimiter(bounds.calls, bounds.queue, bounds.wait, "the gateway")
+        self.leave: Callable[[], None] = self._limiter.release
+        """Releases the slot of a call that ended."""
         self._start_queue = StartQueue(bounds.queue, bounds.lag, warm_up=WarmUp(warm_up_seconds, bounds.calls))
         self._count = count
         self._rejected = Counter[str]()  # by reason, since the last line of the log
@@ -92,10 +94,6 @@ class LoadShedder:
             await self._limiter.take(seconds)
         except UmgError:
             raise self._rejection(FULL) from None
-
-    def leave(self) -> None:
-        """Release the slot of a call that ended."""
-        self._limiter.release()
 
     def refused(self, reason: str) -> None:
         """Count a rejected call for the metrics and the log."""
