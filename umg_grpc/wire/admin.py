@@ -111,7 +111,7 @@ def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
 
 
 def _given(settings: Settings) -> dict[str, object]:
-    """Return the settings that a body contains, also those that are null."""
+    """Return the settings that a body contains, also the null ones."""
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not UNSET}
 

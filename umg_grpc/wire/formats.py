@@ -1,4 +1,6 @@
-"""Tables of the wire formats, for each operation: a format is one row."""
+"""Tables of the wire formats, one for each operation (text, embedding, reranking, images, videos), with one row for
+each format.
+"""
 
 from pkgutil import resolve_name
 from typing import TypeAlias
@@ -27,23 +29,25 @@ FORMATS: dict[str, TextFormat] = {name: resolve_name(row.codec) for name, row in
 
 
 def all_formats() -> tuple[AnyFormat, ...]:
-    """Return the rows of all operations."""
+    """Return the formats of all operations."""
     return (*FORMATS.values(), *EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values(), *IMAGE_FORMATS.values())
 
 
 def codec_of(name: str) -> AnyFormat | None:
-    """Return the row of a format of any operation; None for an unknown name."""
+    """Return the format with this name, of any operation; None for an unknown name."""
     tables = (FORMATS, EMBEDDING_FORMATS, RERANK_FORMATS, IMAGE_FORMATS)
     return next((table[name] for table in tables if name in table), None)
 
 
 def face_of(name: str) -> AnyFormat | EntryFormat | None:
-    """Return the row of a face of any operation; None for an unknown name."""
+    """Return the format with this name that callers may use, of any operation; None for an unknown name."""
     return codec_of(name) or VIDEO_FACES.get(name)
 
 
 def headers_of_limits(name: str) -> RateLimitHeaders:
-    """Return the encoder of rate limit headers of a face; `x-ratelimit-*` for a face without a format."""
+    """Return the encoder of rate limit headers for callers of a format; that of `x-ratelimit-*` for an unknown
+    format.
+    """
     return FORMATS[name].rate_limit_headers if name in FORMATS else rate_limit_headers
 
 

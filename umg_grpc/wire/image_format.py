@@ -1,6 +1,4 @@
-"""Interface of a face of the image operation to the rest of the gateway. A face is one package and one row in
-`wire.IMAGE_FORMATS`.
-"""
+"""Interface of an image format for callers. A format is one package, and one row in `wire.IMAGE_FORMATS`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 class DecodedForm(NamedTuple):
-    """Decoded form."""
+    """Image request decoded from a form (`multipart/form-data`), and whether it requests a stream."""
 
     request: DecodedRequest[pb.GenerateImageRequest]
     stream: bool
@@ -30,17 +28,17 @@ class ImageStreamEncoder(Protocol):
         ...
 
     def close(self) -> bytes:
-        """Return the end of a complete stream."""
+        """Return the bytes that end a complete stream."""
         ...
 
     def error(self, error: UmgError) -> bytes:
-        """Return the error event that ends a broken stream."""
+        """Return the error event that ends a stream after a failure."""
         ...
 
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """Codec of one face of the image operation (image document)."""
+    """Image format for callers: the functions that decode its requests and encode its responses (image document)."""
 
     name: str
     """Name of the face: `SourceDocument.format` of the requests that it decodes."""

@@ -1,4 +1,4 @@
-"""JSON of messages by their descriptors, in both directions, and messages as the query of a URL.
+"""Conversion between any protobuf message and JSON or URL query parameters, by the message's descriptor.
 
 A field has its own name. Times are RFC 3339 texts; a duration is a number of seconds, in a member with the suffix
 `_seconds`. Enum values are lower-case names without their prefix, integers numbers. A field that is not set is null,
@@ -30,13 +30,13 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def to_json(message: Message) -> JsonObject:
-    """Return the JSON object of a message."""
+    """Return a message as a JSON object."""
     return {member_name(field): _member(message, field) for field in fields_of(type(message)).values()}
 
 
 def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
-    """Return the message of an object that `to_json` made. Unknown members, for example of a newer gateway, are
-    ignored. Raise ValueError or TypeError for a member of the wrong type.
+    """Return the message of a JSON object of `to_json`. Unknown members, for example of a newer gateway, are ignored.
+    Raise ValueError or TypeError for a member of the wrong type.
     """
     message = kind()
     for field in fields_of(kind).values():
@@ -46,7 +46,7 @@ def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
 
 
 def to_query(message: Message) -> list[tuple[str, str]]:
-    """Return the set fields of a message as parameters of a query."""
+    """Return the set fields of a message as parameters of a URL query."""
     return [
         (field.name, _text(field, item))
         for field, value in message.ListFields()
@@ -55,8 +55,8 @@ def to_query(message: Message) -> list[tuple[str, str]]:
 
 
 def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> MessageT:
-    """Return the message with the parameters of a query. A list is a parameter that is repeated, or has several values
-    with commas between them. Raise UmgError(INVALID_FIELD) naming the parameter.
+    """Return the message of a URL query. A list is a parameter that is repeated, or has several values with commas
+    between them. Raise UmgError(INVALID_FIELD) naming the parameter.
     """
     message, fields = kind(), fields_of(kind)
     for name, text in parameters:
@@ -70,18 +70,18 @@ def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> M
 
 
 def fields_of(kind: type[Message]) -> Mapping[str, FieldDescriptor]:
-    """Return the fields of messages of a type by their names."""
+    """Return the fields of a message type by their names."""
     return {field.name: field for field in kind.DESCRIPTOR.fields if isinstance(field, FieldDescriptor)}
 
 
 def member_name(field: FieldDescriptor) -> str:
-    """Return the name of the member with a field."""
+    """Return the name of the JSON member for a field."""
     return field.name + SECONDS if _message_name(field) == "google.protobuf.Duration" else field.name
 
 
 @cache
 def enum_names(kind: EnumDescriptor) -> Mapping[int, str]:
-    """Return the names of the values of an enum; none for an unspecified value without a meaning."""
+    """Return the JSON name of each value of an enum; an unspecified value has none unless `ZERO_NAMES` gives it one."""
     prefix = kind.values[0].name.removesuffix("UNSPECIFIED")
     names = {value.number: value.name.removeprefix(prefix).lower() for value in kind.values[1:]}
     return {0: ZERO_NAMES[kind.full_name], **names} if kind.full_name in ZERO_NAMES else names
@@ -122,7 +122,7 @@ def _encoded(field: FieldDescriptor, value: object) -> object:
 
 
 def _set(message: Message, field: FieldDescriptor, value: object) -> None:
-    """Set a field to the value of a member, which is not null."""
+    """Set a field of a message to the value of a JSON member, which is not null."""
     if _is_map(field):
         if not isinstance(value, dict):
             raise TypeError(field.name)
@@ -169,7 +169,7 @@ def _text(field: FieldDescriptor, value: object) -> str:
 
 
 def _of_text(field: FieldDescriptor, text: str) -> object:
-    """Return the value of a parameter. Raise UmgError(INVALID_FIELD)."""
+    """Return the value of a field from the text of a query parameter. Raise UmgError(INVALID_FIELD)."""
     if field.enum_type is not None:
         values = _enum_values(field.enum_type)
         if text not in values:

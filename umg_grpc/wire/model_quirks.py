@@ -1,4 +1,6 @@
-"""Application of a provider model's quirks to single values of a request while a codec encodes it."""
+"""Adjustment of single values of a request to the quirks of a provider's model (values that it rejects), while a codec
+encodes the request.
+"""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -18,8 +20,8 @@ THOUGHTS = "messages.parts.reasoning"
 
 
 def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str:
-    """Return the end user's id as the provider accepts it. An id of a rejected length is replaced by its hash, which is
-    stable.
+    """Return the end user's id as the provider accepts it. An id whose length it rejects is replaced by a hash, the
+    same for each call.
     """
     if _fits(request.user, quirks):
         return request.user
@@ -29,7 +31,7 @@ def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str
 
 
 def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> int | None:
-    """Return the caller's limit of the output tokens, lowered to the model's own; None if the caller set none."""
+    """Return the caller's limit of output tokens, lowered to the model's own limit; None if the caller set none."""
     if not request.HasField("max_output_tokens"):
         return None
     if not _exceeds(request, quirks):
@@ -41,8 +43,8 @@ def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) ->
 def copied_fields(
     request: pb.GenerateRequest, names: Mapping[str, str], tiers: Collection[str], quirks: Quirks, report: Report
 ) -> JsonObject:
-    """Return the fields whose values are the same on both sides, changed to values that the provider accepts. `names`:
-    canonical name -> name in the body; `tiers`: service tiers of the format.
+    """Return the fields that a body has with the same values as the canonical request, changed to values that the
+    provider accepts. `names`: canonical name -> name in the body; `tiers`: service tiers of the format.
     """
     fields: JsonObject = {names[field.name]: value for field, value in request.ListFields() if field.name in names}
     if "user" in fields:
@@ -58,7 +60,7 @@ def copied_fields(
 
 
 def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether reasoning options are sent to the provider. Report options for a model that does not reason."""
+    """Return whether the model accepts reasoning options. Report the options of the request if it does not."""
     if quirks.reasoning is not False:
         return True
     if not _is_off(request.reasoning):
@@ -69,7 +71,9 @@ def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Repo
 
 
 def supports_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the provider accepts temperature, top_p and top_k. Report the values that it rejects."""
+    """Return whether the model accepts temperature, top_p and top_k. Report the values of the request that it
+    rejects.
+    """
     if quirks.sampling is not False:
         return True
     for name, value in _sampled(request).items():
@@ -79,7 +83,7 @@ def supports_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Repor
 
 
 def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the provider can search together with the request's tools. Report a search that it rejects."""
+    """Return whether the model accepts a web search beside the request's tools. Report a search that it rejects."""
     if not _rejects_search(request, quirks):
         return True
     report.drop("web_search")
@@ -87,8 +91,8 @@ def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report)
 
 
 def changed_fields(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
-    """Return the canonical fields whose encoding the quirks change. A body in the provider's own format is rewritten in
-    these fields and in no other.
+    """Return the canonical fields whose values have to be changed for the model. A body in the provider's own format is
+    rewritten in these fields and in no other.
     """
     return [] if quirks is NO_QUIRKS else list(_list_changed(request, quirks))
 
@@ -112,17 +116,17 @@ def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
 
 
 def requests_search(request: pb.GenerateRequest) -> bool:
-    """Return whether a tool or an option requests a search by the provider."""
+    """Return whether a tool or an option requests a web search by the provider."""
     return has_search_option(request) or any(tool.HasField("web_search") for tool in request.tools)
 
 
 def has_search_option(request: pb.GenerateRequest) -> bool:
-    """Return whether an option, not a tool, requests a search by the provider."""
+    """Return whether an option, and not a tool, requests a web search by the provider."""
     return request.HasField("search") and request.search.mode != pb.SEARCH_MODE_OFF
 
 
 def has_functions(request: pb.GenerateRequest) -> bool:
-    """Return whether the request lets the model call tools of the caller."""
+    """Return whether the model may call tools that the caller runs."""
     return any(tool.HasField("function") or tool.HasField("custom") for tool in request.tools)
 
 

@@ -1,4 +1,5 @@
-"""Conversion of provider errors of any format into the error that the caller gets, without details of the account.
+"""Conversion of provider errors of all formats into the error that the caller gets, without details of the operator's
+account.
 
 The formats write errors alike (`{error: {message, type, code}}` with some members missing or added). The table of
 `classification`, preceded by a format's own rows, gives their meaning.
@@ -32,7 +33,7 @@ NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
 
 
 def is_error(raw: Raw) -> bool:
-    """Return whether the value of a body's member `error` states an error, and is not null or empty."""
+    """Return whether the member `error` of a body states an error: it is neither null nor empty."""
     return bytes(raw) not in NO_ERRORS
 
 
@@ -40,8 +41,8 @@ NO_ANSWER = ": it holds no answer"
 
 
 def unreadable(why: str = "") -> UmgError:
-    """Return the error for a response that does not match the format. It is ambiguous: the provider may have executed
-    the call.
+    """Return the error for a response that does not match its format, because of `why`. It is ambiguous: the provider
+    may have executed the call.
     """
     message = f"the provider's answer cannot be read{why}; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
@@ -75,14 +76,14 @@ GATEWAY_CALL_STATUSES = frozenset({400, 401, 402, 403, 404, 407})
 def decode_error(
     status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages", table: Table = DEFAULT
 ) -> UmgError:
-    """Return the caller's error for a failed call, without details of the gateway's own account with the provider.
+    """Return the error that the caller gets for a failed call of a provider, without details of the operator's account.
     `too_long`, `table`: see `from_provider`.
     """
     return from_provider(status, read_error(body), headers, too_long=too_long, table=table)
 
 
 def read_error(body: bytes) -> ProviderError:
-    """Return the error of a body in any of the usual shapes; an empty error where the body cannot be decoded (HTML,
+    """Return the error in a provider's body of any usual shape; an empty error for a body that cannot be decoded (HTML,
     empty).
     """
     try:
@@ -97,7 +98,7 @@ def read_error(body: bytes) -> ProviderError:
 
 
 def as_error(value: object) -> ProviderError:
-    """Return the error of a member `error`: an object, or only a message."""
+    """Return the provider's error in a member `error`, which is an object or only a message."""
     if isinstance(value, str):
         return ProviderError(message=value[:MAX_CHARACTERS], wait=_wait_of_message(value[:MAX_CHARACTERS]))
     if not isinstance(value, dict):
@@ -123,7 +124,7 @@ def _text(value: object) -> str:
 
 
 def _detail(value: object) -> str:
-    """Return the message of a member `detail`: a text, or the first of a list of violations."""
+    """Return the message in a member `detail`, which is a text or a list of violations, of which the first counts."""
     if isinstance(value, str):
         return value
     try:
@@ -135,7 +136,7 @@ def _detail(value: object) -> str:
 
 
 def _details(value: object) -> list[object]:
-    """Return the items of a member `details`: a list of objects, or one object."""
+    """Return the items of a member `details`, which is a list of objects or one object."""
     return value if isinstance(value, list) else [value]
 
 
@@ -153,7 +154,7 @@ def _hints(value: Mapping[str, object]) -> Iterator[str]:
 
 
 def _reasons(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the reasons in the details of an error: `API_KEY_INVALID`."""
+    """Yield the reasons in the details of an error, for example `API_KEY_INVALID`."""
     for detail in details:
         if isinstance(reason := detail.get("reason"), str) and _HINT.fullmatch(reason):
             yield reason
@@ -198,7 +199,9 @@ def _waits(details: list[dict[str, object]]) -> Iterator[float]:
 
 
 def _wait_of_message(message: str) -> float | None:
-    """Return the seconds until another attempt that a message states: in a stream there are no headers."""
+    """Return the seconds until another attempt that the text of an error states, which is the only place for them in a
+    stream.
+    """
     found = _WAIT.search(message)
     if found is None or not any(found.groups()):
         return None
@@ -214,11 +217,11 @@ def from_provider(
     too_long: str = "messages",
     table: Table = DEFAULT,
 ) -> UmgError:
-    """Return the caller's error for an HTTP status and a provider's error; with status 200, the error states the status
-    itself.
+    """Return the error that the caller gets for a provider's error with an HTTP status. With status 200 the error
+    states the status itself.
 
     `too_long`: canonical name of the field that is too large when the request exceeds the model's context. `table`: the
-    format's classification.
+    format's rows for the classification of errors.
     """
     provider_status = status
     if status < 400:
@@ -247,8 +250,8 @@ def from_provider(
 
 
 def _stated_code(error: ProviderError) -> str:
-    """Return the code of an error for operators. Without one, or where it only repeats the HTTP status, the reason of
-    the details, else the type or the first other code.
+    """Return the code of a provider's error for operators: its own code; without one, or if that only repeats the HTTP
+    status, the reason of the details, else the type or the first other code.
     """
     code = "" if error.code is None else str(error.code)
     if not code or HTTP_ERROR.fullmatch(code):
@@ -259,7 +262,7 @@ def _stated_code(error: ProviderError) -> str:
 def _request_metadata(
     reason: "pb.ErrorReason.ValueType", error: ProviderError, metadata: dict[str, str], too_long: str
 ) -> dict[str, str]:
-    """Return the metadata of an error that the request caused."""
+    """Return the metadata of an error that the request caused: the field, and further facts for the caller."""
     if reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
         return {"field": too_long}
     if reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST and error.unsupported:
@@ -291,7 +294,9 @@ def _retry_advice(seconds: int | None) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Return the whole seconds to wait; a date is relative to the response's own `date`."""
+    """Return the whole seconds to wait by the headers of a response. A date in them is relative to the response's own
+    `date`.
+    """
     wait = headers.get("retry-after", "")
     try:
         if (milliseconds := headers.get("retry-after-ms") or headers.get("x-ms-retry-after-ms")) is not None:

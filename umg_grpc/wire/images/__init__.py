@@ -1,5 +1,5 @@
-"""Images (`POST /v1/images/generations`, `/edits`, `/variations`): codecs of the faces. Those of the protocols of
-providers are in `providers`.
+"""Image formats for callers (`POST /v1/images/generations`, `/edits`, `/variations`). The protocols of image providers
+are in `providers`.
 """
 
 from functools import partial

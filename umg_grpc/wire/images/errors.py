@@ -1,4 +1,4 @@
-"""Error bodies of the image paths, which have the members of the documented shape and of the SDKs' shape
+"""Error bodies of the image paths. Each has the members of the documented shape and of the SDKs' shape
 (readings, 3).
 """
 
@@ -21,7 +21,7 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def error_frame(error: UmgError) -> bytes:
-    """Return the event that ends a broken stream."""
+    """Return the event that ends a stream after a failure."""
     return named_frame(b"error", msgspec.json.encode({"type": "error", **_members(error, HTTP_STATUS[error.reason])}))
 
 

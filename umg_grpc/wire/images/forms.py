@@ -1,4 +1,4 @@
-"""Requests of the edit and variation paths as forms (`multipart/form-data`), as SDKs send them."""
+"""Decoding of image edit and variation requests that are sent as forms (`multipart/form-data`), as SDKs do."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,8 +22,8 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def decode_form(operation: "pb.ImageOperation.ValueType", parts: Iterable[FormPart]) -> DecodedForm:
-    """Return the canonical request of a form; it has no source. Images are files, or texts as in a JSON body. Raise
-    UmgError: MISSING_FIELD, INVALID_FIELD naming the field of the form.
+    """Return the canonical request of a form, without a source document. Images are files, or texts as in a JSON body.
+    Raise UmgError: MISSING_FIELD, INVALID_FIELD naming the field of the form.
     """
     fields, images, masks = JsonObject(), list[FormPart](), list[FormPart]()
     for part in parts:
@@ -77,7 +77,7 @@ def _text(part: FormPart, at: str) -> str:
 
 
 def _read_field(name: str, part: FormPart) -> object:
-    """Return the JSON value of a field; None for an empty text of a field that is no text."""
+    """Return the value of a form's field as JSON; None for an empty text in a field of another type."""
     read, text = _READERS.get(name, _keep), _text(part, name)
     return None if not text and read is not _keep else read(name, text)
 

@@ -1,4 +1,4 @@
-"""Input images of callers: addresses, data URLs and base64, and the check of the files in them."""
+"""Input images of callers (addresses, data URLs, base64): decoding, and checks of type and size of the files."""
 
 from urllib.parse import urlsplit
 
@@ -41,9 +41,9 @@ def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
 
 
 def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
-    """Set the file and its media type by its signature; the type that the caller declares is ignored. Raise
-    UmgError(INVALID_FIELD) for other files than images, other types than JPEG, PNG, GIF and WebP, and for images with
-    too many pixels.
+    """Set the bytes of an input image and its media type, by the signature of the bytes and not as the caller declares
+    it. Raise UmgError(INVALID_FIELD) for other files than images, other types than JPEG, PNG, GIF and WebP, and for
+    images with too many pixels.
     """
     if not data:
         raise invalid(at, f"the image is empty; {ACCEPTED}")
@@ -52,8 +52,8 @@ def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
 
 
 def check_inputs(request: pb.GenerateImageRequest) -> None:
-    """Check the files of a request as `fill_bytes` does, and set their media types, for callers without a JSON body.
-    Raise UmgError(INVALID_FIELD) naming the canonical field.
+    """Check the input images of a gRPC request as `fill_bytes` does, and set their media types. Raise
+    UmgError(INVALID_FIELD) naming the canonical field.
     """
     for at, image in placed_images(request, with_mask=True):
         if image.HasField("data"):
@@ -75,13 +75,17 @@ def _decode_data_url(url: str, at: str) -> bytes:
 
 
 def _base64_start(head: str) -> int:
-    """Return the position of the base64 in a data URL that begins with `head`; -1 for one without."""
+    """Return the position at which the base64 begins in a data URL; -1 for a data URL without base64. `head`: beginning
+    of the URL.
+    """
     comma = head.find(",")
     return comma + 1 if comma >= 0 and "base64" in head[:comma].lower().replace(" ", "").split(";") else -1
 
 
 def _decode_base64(text: str, at: str) -> bytes:
-    """Return the bytes of base64. The standard form is decoded without a copy, any other variant with some."""
+    """Return the bytes that base64 encodes. The standard form is decoded without a copy of the text, any other variant
+    with one.
+    """
     try:
         return pybase64.b64decode(text, validate=True)
     except ValueError:
@@ -89,7 +93,7 @@ def _decode_base64(text: str, at: str) -> bytes:
 
 
 def _decode_long(value: LongText, image: pb.ImageInput, at: str) -> None:
-    """Decode a long input image without a copy of its text."""
+    """Decode an input image from a long string, without a copy of its text."""
     head = str(value.content[:_HEAD_CHARACTERS], "latin-1")
     start = _base64_start(head) if is_data_url(head) else 0
     if start >= 0 and "://" not in head[start:]:

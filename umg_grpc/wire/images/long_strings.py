@@ -1,4 +1,4 @@
-"""Removal of long strings from a JSON body before it is decoded, and access to them in the body."""
+"""Long strings of a JSON body (files in base64), cut out before the body is decoded, so that they are not copied."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _MAX_BACKSLASHES = 64
 
 
 class LongText(str):
-    """String that stands for a long one, whose bytes are `content`. They have no escapes."""
+    """Placeholder for a long string, whose bytes in the body are `content`. They contain no escapes."""
 
     __slots__ = ("content",)
 
@@ -19,10 +19,10 @@ class LongText(str):
 
 
 class LongStrings:
-    """Long strings that were cut out of a body, and the body with placeholders for them."""
+    """Long strings that were cut out of a body, and the body with short placeholders in their places."""
 
     def __init__(self, body: bytes) -> None:
-        """Cut the long strings out of a JSON body; none if it has a string that looks like one of the short ones."""
+        """Cut the long strings out of a JSON body. None are cut out of a body that has a string like a placeholder."""
         self.body = body
         self._contents: dict[str, memoryview] = {}
         self._quoted: dict[bytes, memoryview] = {}
@@ -46,7 +46,7 @@ class LongStrings:
         return len(self._contents)
 
     def restore(self, text: str) -> str:
-        """Return a `LongText` for a string that stands for a long one, any other string unchanged."""
+        """Return the `LongText` that a placeholder stands for; any other string unchanged."""
         content = self._contents.get(text)
         if content is None:
             return text
@@ -55,13 +55,15 @@ class LongStrings:
         return long
 
     def restore_raw(self, raw: Raw) -> Raw:
-        """Replace the JSON of a placeholder by the JSON of its long string; return any other value unchanged."""
+        """Return the JSON of the long string that a placeholder stands for; any other JSON unchanged."""
         content = self._quoted.get(bytes(raw)) if self._quoted else None
         return raw if content is None else Raw(content)
 
 
 def _long_strings(body: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the first and last position of the long strings without escapes, up to a string that cannot be read."""
+    """Yield the first and last position of each long string without escapes, up to the first string that cannot be
+    read.
+    """
     start = body.find(b'"')
     while start >= 0:
         end = body.find(b'"', start + 1)

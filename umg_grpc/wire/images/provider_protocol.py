@@ -1,4 +1,4 @@
-"""Interface of the protocol of an image provider: pure functions between canonical messages and HTTP messages."""
+"""Interface of an image provider's protocol: functions without I/O between canonical messages and HTTP messages."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,39 +12,41 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 
 class ImageRequestEncoder(Protocol):
-    """Encoder of a canonical request as a call to a provider."""
+    """Encoder of a canonical image request as a call to a provider."""
 
     def __call__(
         self, request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES, /
     ) -> UpstreamRequest:
-        """Encode the request for the provider's `model`. Raise UmgError for a part that the provider does not support
-        and that cannot be left out without changing the meaning; other parts are in the report.
+        """Encode a request for the provider's `model`. Raise UmgError for a part that the provider does not support and
+        that cannot be left out without changing the meaning; other unsupported parts are in the report.
         """
         ...
 
 
 class ImageStreamDecoder(Protocol):
-    """Decoder of a provider's stream into canonical messages. One instance per stream."""
+    """Decoder of a provider's image stream into canonical messages. One instance per stream."""
 
     @property
     def done(self) -> bool:
-        """Whether the end of the stream was received; bytes after it do not belong to the answer."""
+        """Whether the end of the stream was received, so that later bytes do not belong to the answer."""
         ...
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
-        """Return the message with the events of complete server-sent events, None for none. Raise UmgError for an
-        error event, or for one that cannot be decoded.
+        """Decode complete server-sent events. Return a message with their canonical events; None if they have none.
+        Raise UmgError for an error event, or for one that cannot be decoded.
         """
         ...
 
     def close(self) -> pb.StreamGenerateImageResponse:
-        """Return the last events, with `finished`. Raise UmgError(UPSTREAM_CUT) for an incomplete answer."""
+        """Return the last events of the stream, with `finished`. Raise UmgError(UPSTREAM_CUT) for an incomplete
+        answer.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class ImageTasks:
-    """Asynchronous form of a protocol: the call creates a task, which is queried until its end."""
+    """Asynchronous calls of an image protocol: a call creates a task, which is queried until it ends."""
 
     is_required: Callable[[UmgError], bool]
     """Whether the refusal of a synchronous call demands a task instead."""
@@ -61,7 +63,7 @@ class ImageTasks:
 
 @dataclass(frozen=True)
 class ImageProtocol:
-    """Codec of one provider protocol."""
+    """Protocol of an image provider: the functions that encode its calls and decode its responses."""
 
     name: str
     encode_request: ImageRequestEncoder

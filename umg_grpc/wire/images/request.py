@@ -1,4 +1,4 @@
-"""Requests of the image paths: from a caller's JSON body to canonical.
+"""Decoding of image requests from a caller's JSON body.
 
 A body is flat, or has the fields of family D in `input` and `parameters`. Which of the two a model accepts is a rule of
 its family: the notes record the fields on which it depends (`RequestNotes.family`).
@@ -88,7 +88,9 @@ def decode_request(
     headers: Mapping[str, str],
     model: str = "",
 ) -> DecodedRequest[pb.GenerateImageRequest]:
-    """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
+    """Decode the JSON body of an image request, and keep it as source document. `face`: name of the format. Raise
+    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """
     strings = LongStrings(check_utf8(body))
     decoded, unknown = _read(strings.body)
     if _restore(decoded, strings) < len(strings):  # a long string that is no image
@@ -108,8 +110,8 @@ def decode_request(
 
 
 def check_operation_inputs(request: pb.GenerateImageRequest, at: str = "image") -> None:
-    """Raise UmgError(MISSING_FIELD, INVALID_FIELD) unless the request has the input images of its operation, as the
-    schema demands of a request that has no source. `at`: the field of the images.
+    """Raise UmgError(MISSING_FIELD, INVALID_FIELD) unless a gRPC request has the input images of its operation: an edit
+    needs some. `at`: path of their field.
     """
     if request.operation == pb.IMAGE_OPERATION_EDIT:
         if not request.inputs and not any(part.HasField("image") for turn in request.turns for part in turn.parts):
@@ -124,14 +126,14 @@ def check_operation_inputs(request: pb.GenerateImageRequest, at: str = "image") 
 
 
 def wants_stream(body: bytes) -> bool:
-    """Return whether a decoded body requests a stream."""
+    """Return whether the JSON body of an image request requests a stream."""
     if len(body) >= LONG_BYTES:
         body = LongStrings(body).body
     return bool(parse(StreamChoice, body).stream)
 
 
 def _read(body: bytes) -> tuple[ImageBody, list[str]]:
-    """Return the decoded body and the paths of its unknown fields."""
+    """Decode a body into its struct. Return it with the paths of its unknown fields."""
     try:
         decoded = _KNOWN.decode(body)
         has_nested = any(getattr(decoded, name) is not None for name in NESTED)
@@ -144,7 +146,7 @@ _KNOWN = msgspec.json.Decoder(KnownImageBody)
 
 
 def _restore(decoded: ImageBody, strings: LongStrings) -> int:
-    """Set the long strings of the images. Return their number."""
+    """Replace the placeholders for long strings in the image fields of a body by these strings. Return their number."""
     if not len(strings):
         return 0
     parts: list[ContentPart | StructuredItem] = [part for item in decoded.contents or () for part in item.parts]
@@ -169,7 +171,7 @@ def _restored(item: InputImage | None, strings: LongStrings) -> InputImage | Non
 
 
 def _check_operation(decoded: ImageBody, operation: "pb.ImageOperation.ValueType") -> None:
-    """Raise UmgError for fields that the path of the request does not have."""
+    """Raise UmgError for fields that the path of the request (generation, edit or variation) does not have."""
     if operation == pb.IMAGE_OPERATION_GENERATE:
         if decoded.mask is not None:
             raise invalid("mask", "masks are for edits; send it to /v1/images/edits, or leave it out")
@@ -196,7 +198,9 @@ def _decode_structured(
 
 
 def _decode_messages(given: StructuredInput, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
-    """Decode one message with at most one text as `prompt` and `inputs`, any other conversation as turns."""
+    """Decode the messages of family D's `input`: one message with at most one text as `prompt` and `inputs`, any other
+    conversation as turns.
+    """
     paths, first = notes.opaque_paths, given.messages[0]
     if len(given.messages) > 1 or sum(item.text is not None for item in first.content) > 1:
         for index, message in enumerate(given.messages):
@@ -234,7 +238,7 @@ def _decode_parameters(given: StructuredParameters, request: pb.GenerateImageReq
 
 
 def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
-    """Decode the options of a flat body, and its turns."""
+    """Decode the options and the conversation of a flat body, which has all fields at the top level."""
     for name in SAME_NAMES:
         if (value := getattr(decoded, name)) is not None:
             setattr(request, name, value)
@@ -260,7 +264,7 @@ def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: Req
 
 
 def _decode_group(decoded: ImageBody, request: pb.GenerateImageRequest) -> None:
-    """Decode the options of family A's 4.x models."""
+    """Decode the options for groups of images, which the 4.x models of family A have."""
     if decoded.sequential_image_generation is not None:
         request.sequential_image_generation = SEQUENTIAL[decoded.sequential_image_generation]
     if (options := decoded.sequential_image_generation_options) is not None:
@@ -295,14 +299,16 @@ def _decode_part(text: str | None, image: str | None, part: pb.ImageTurnPart, at
 
 
 def _one_of(text: str | None, image: str | None, at: str) -> str:
-    """Return the path of the member that an item has. Raise UmgError(INVALID_FIELD) unless it has exactly one."""
+    """Return the path of the member, text or image, that an item has. Raise UmgError(INVALID_FIELD) unless it has
+    exactly one of the two.
+    """
     if (text is None) == (image is None):
         raise invalid(at, "expected either `text` or `image`; send one item for each")
     return f"{at}.{'image' if text is None else 'text'}"
 
 
 def _listed(name: str, given: InputImages | None) -> Iterator[tuple[str, str]]:
-    """Yield the images of a field with their paths: of a string, of an object, or of a list of both."""
+    """Yield (path, image) for the images in a field that may be a string, an object, or a list of both."""
     if given is None:
         return
     items = [(name, given)] if not isinstance(given, list) else [(f"{name}[{i}]", item) for i, item in enumerate(given)]

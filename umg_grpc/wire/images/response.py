@@ -1,4 +1,4 @@
-"""Responses of the image paths: from canonical to the documented envelope, or to the shape of SDKs."""
+"""Encoding of image responses for callers, in the documented envelope or in the shape of the SDKs."""
 
 from collections.abc import Iterator
 
@@ -18,15 +18,15 @@ _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
 
 
 def encode_response(response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape) -> bytes:
-    """Return the body of a response (image document, "Image result")."""
+    """Encode an image response (image document, "Image result") in the documented shape or that of the SDKs."""
     return b"".join(encode_pieces(response, request, shape, EncodedFiles(b"")))
 
 
 def encode_pieces(
     response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape, files: EncodedFiles
 ) -> Iterator[bytes | memoryview]:
-    """Yield the body of a response in pieces; each is encoded when it is requested. A response without files is one
-    piece. `files`: images that stay in base64.
+    """Yield the body of an image response in pieces, each encoded when it is requested. A response without files is one
+    piece. `files`: images that stay in the provider's base64.
     """
     result = response.result
     created = result.create_time.seconds
@@ -60,7 +60,7 @@ def output_format(mime_type: str) -> str:
 
 
 def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
-    """Return the usage in tokens as SDKs expect it; None where the provider bills by the image."""
+    """Encode the usage in tokens as SDKs expect it; return None if the provider bills by the image."""
     if not (usage.HasField("output_tokens") or usage.HasField("total_tokens") or usage.HasField("input_tokens")):
         return None
     total = usage.total_tokens if usage.HasField("total_tokens") else usage.input_tokens + usage.output_tokens
@@ -74,7 +74,9 @@ def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
 
 
 def _describe(result: pb.ImageResult, request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members of the SDKs' shape beside the images that the provider reports."""
+    """Return the facts about the images that the SDKs' shape has beside the images, as far as the provider reports
+    them.
+    """
     members: JsonObject = {}
     for name in ("background", "quality", "size"):
         if value := getattr(result, name):
@@ -88,7 +90,7 @@ def _describe(result: pb.ImageResult, request: pb.GenerateImageRequest) -> JsonO
 
 
 def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
-    """Yield the text and the base64 of a file."""
+    """Yield JSON text in which the data of an image is replaced by the base64 of its file."""
     view = memoryview(data)
     for start in range(0, len(view), STEP_BYTES):
         yield text + pybase64.b64encode(view[start : start + STEP_BYTES])

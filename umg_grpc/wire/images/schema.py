@@ -14,14 +14,14 @@ from umg_grpc.wire.core.json import NonEmpty, PositiveWhole, Whole
 
 
 class ContentPart(Struct, kw_only=True):
-    """Part of a turn of `contents`: either a text or an image."""
+    """Item of a turn of `contents`: either a text or an image."""
 
     text: str | None = None
     image: NonEmpty | None = None
 
 
 class ContentItem(Struct, kw_only=True):
-    """Member of `contents`: one turn of a conversation."""
+    """Item of `contents`: one turn of a conversation."""
 
     role: Literal["user", "model"] = "user"
     parts: Annotated[list[ContentPart], Meta(min_length=1)]
@@ -54,7 +54,7 @@ class OptimizeOptions(Struct, kw_only=True):
 
 
 class StructuredItem(Struct, kw_only=True):
-    """Item of `input.messages[].content`: exactly one of the two."""
+    """Item of `input.messages[].content`: either a text or an image."""
 
     text: str | None = None
     image: NonEmpty | None = None
@@ -138,6 +138,6 @@ class KnownImageBody(ImageBody, forbid_unknown_fields=True):
 
 
 class StreamChoice(Struct):
-    """The member of a body that selects a stream."""
+    """Member `stream` of a body, which requests a stream."""
 
     stream: bool | None = None

@@ -1,4 +1,4 @@
-"""Streams of the image paths: from canonical events to the server-sent events of SDKs."""
+"""Encoding of streamed image responses as the server-sent events of SDKs."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -18,12 +18,14 @@ _PLACE = b'"b64_json":"'
 
 
 class StreamEncoder:
-    """Encoder of one stream. The last finished image waits for the end of the stream, because its event has the usage
-    of the call.
+    """Encoder of one image stream. The last finished image is held back until the end of the stream, because its event
+    has the usage of the call.
     """
 
     def __init__(self, prefix: str, request: pb.GenerateImageRequest) -> None:
-        """Encode events whose names begin with `prefix`, for example `image_edit.completed` for `image_edit`."""
+        """Create an encoder of events whose names begin with `prefix`, for example `image_edit.completed` for
+        `image_edit`.
+        """
         self._prefix = prefix
         self._request = request
         self._started = pb.ImageStarted()
@@ -34,11 +36,11 @@ class StreamEncoder:
         return b"".join(frame for event in message.events for frame in self._frames(event))
 
     def close(self) -> bytes:
-        """Return the last finished image if the stream ended without `finished`."""
+        """Return the event of the last image if the stream ended without `finished`."""
         return b"".join(self._flush(None))
 
     def error(self, error: UmgError) -> bytes:
-        """Return the finished image that was not sent yet and the error event."""
+        """Return the event of the image that was held back, and the error event."""
         return b"".join(self._flush(None)) + error_frame(error)
 
     def _frames(self, event: pb.ImageEvent) -> Iterator[bytes]:
@@ -67,7 +69,7 @@ class StreamEncoder:
                 assert_never(unhandled)
 
     def _flush(self, result: pb.ImageResult | None) -> Iterator[bytes]:
-        """Yield the event of the finished image that was not sent yet; with the result of the call it has the usage."""
+        """Yield the event of the image that was held back, with the usage of the call if there is a result."""
         completed, self._completed = self._completed, None
         if completed is None:
             return

@@ -1,4 +1,4 @@
-"""Codec of the messages format (`POST /v1/messages`), as a face and as an upstream."""
+"""Messages format (`POST /v1/messages`): codec for the bodies of callers and of providers."""
 
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.messages.error_field_paths import wire_path

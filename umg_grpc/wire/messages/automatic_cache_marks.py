@@ -16,8 +16,8 @@ def is_marked(fields: JsonObject) -> bool:
 
 
 def mark_prompt(fields: JsonObject) -> None:
-    """Set cache marks on the last tool, the end of the system prompt and the end of the last user turn: three of the
-    four marks that a provider accepts.
+    """Set three of the four cache marks that a provider accepts: on the last tool, on the end of the system prompt, and
+    on the end of the last user turn.
     """
     _mark_last(fields.get("tools"))
     if "system" in fields:
@@ -47,7 +47,9 @@ def _as_blocks(content: object) -> object:
 
 
 def _turns(fields: JsonObject) -> list[JsonObject]:
-    """Return the turns without those of unknown roles, which are kept as raw JSON."""
+    """Return the turns (`messages`) of a body with a role that the format defines. Turns of other roles are kept as raw
+    JSON.
+    """
     messages = fields.get("messages")
     return [turn for turn in messages if isinstance(turn, dict)] if isinstance(messages, list) else []
 

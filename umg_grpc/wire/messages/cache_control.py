@@ -9,7 +9,9 @@ TTL_NAMES = {value: name for name, value in TTLS.items()}
 
 
 def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
-    """Set the cache mark of a tool or part. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
+    """Decode the cache mark of a tool or part. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts
+    the type.
+    """
     if mark.type == "persistent" and mark.ttl == "5m":
         raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
     target.SetInParent()
@@ -24,5 +26,5 @@ def decode_mark(part: pb.Part, block: schema.Marked, at: str) -> None:
 
 
 def encode_cache(mark: pb.CacheControl) -> JsonObject:
-    """Return the member `cache_control` for a cache mark."""
+    """Encode a cache mark as the member `cache_control`."""
     return {"type": "ephemeral", "ttl": TTL_NAMES[mark.ttl]} if mark.ttl else {"type": "ephemeral"}

@@ -1,4 +1,4 @@
-"""Citations of text blocks, in both directions."""
+"""Citations in text blocks of the messages format, in both directions."""
 
 from typing import assert_never
 
@@ -21,8 +21,8 @@ _CITATION = msgspec.json.Decoder(schema.Citation)
 
 
 def decode_citation(raw: Raw) -> pb.Citation:
-    """Return a citation of the whole text of its block. A citation of an unknown type, or without a position, is kept
-    as raw JSON.
+    """Decode a citation, which applies to the whole text of its block. A citation of an unknown type, or without a
+    position, is kept as raw JSON.
 
     Raise ValueError for JSON that is no `schema.Kind`.
     """
@@ -53,7 +53,7 @@ def _opaque_citation(raw: Raw, kind: str) -> pb.Citation:
 
 
 def encode_citation(citation: pb.Citation) -> object:
-    """Return a citation of a text block; None for a citation that this format cannot express. Raise
+    """Encode a citation for a text block; return None for a citation that this format cannot express. Raise
     UmgError(INVALID_FIELD) for an opaque citation that is not one JSON value.
     """
     match citation.WhichOneof("source"):

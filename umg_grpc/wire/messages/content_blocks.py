@@ -1,5 +1,5 @@
-"""Encoding of canonical parts as content blocks, for the parts whose blocks are equal in a provider's request and a
-caller's response.
+"""Encoding of images and documents as content blocks, which are equal in a provider's request and a caller's
+response.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject | None:
-    """Return an `image` block; None for a type that providers do not accept."""
+    """Encode an image as an `image` block; return None for a type that providers do not accept."""
     match media.WhichOneof("source"):
         case "data":
             mime = media.mime_type or sniff(media.data) or "image/png"
@@ -38,8 +38,8 @@ def _inline(data: bytes, mime: str) -> JsonObject:
 
 
 def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:
-    """Return a `document` or `search_result` block; None for content that providers do not accept. Raise
-    UmgError(UNTRANSLATABLE) for a piece that is neither text nor image.
+    """Encode a document as a `document` or `search_result` block; return None for content that providers do not accept.
+    Raise UmgError(UNTRANSLATABLE) for an item of it that is neither text nor image.
     """
     if media.kind != pb.MEDIA_KIND_DOCUMENT:
         return None

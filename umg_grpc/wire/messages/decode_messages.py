@@ -1,4 +1,4 @@
-"""Decoding of messages and their content blocks: a caller's `messages`, and the content of a provider's response."""
+"""Decoding of messages and their content blocks, of a caller's request and of a provider's response."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -38,17 +38,17 @@ ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def returned_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state that a caller sent back, with the name of the format that created it."""
+    """Decode the reasoning state that a caller sent back, with the name of the format that created it."""
     return read(text, "messages")
 
 
 def provider_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state in the answer of a provider of this format."""
+    """Decode the reasoning state in the answer of a provider of this format."""
     return pb.ReasoningState(format="messages", data=text)
 
 
 def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the turns of a body into `request.messages`. Raise UmgError naming the field."""
+    """Decode the `messages` of a body into `request.messages`. Raise UmgError naming the field."""
     raw_turns: RawTurns | None = None
     for index, turn in enumerate(turns):
         if turn.role not in ROLES:
@@ -82,7 +82,7 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
 
 
 def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
-    """Decode the blocks of a provider's answer into `message.parts`. Raise UmgError(UPSTREAM_FAILED)."""
+    """Decode the content blocks of a provider's answer into `message.parts`. Raise UmgError(UPSTREAM_FAILED)."""
     try:
         decode_blocks(blocks, message, "content", provider_state, ANSWER_BLOCKS)
     except UmgError:
@@ -92,7 +92,8 @@ def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
 def decode_blocks(
     blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState, known: dict[str, ReadBlock]
 ) -> None:
-    """Decode content blocks into `message.parts`. Raise UmgError naming the field.
+    """Decode content blocks into `message.parts`. `known`: function that decodes each type of block. Raise UmgError
+    naming the field.
 
     The reasoning state of a tool call that a provider of another format made is sent to the caller as a block before
     the call (`tool_calls.call_state`). Here the state is set at the call again.
@@ -128,7 +129,7 @@ def decode_blocks(
 
 
 def append_opaque(raw: Raw, kind: str, owner: Owner) -> None:
-    """Append a block of an unknown type to the parts as raw JSON."""
+    """Append a block of an unknown type to the parts of its owner, as raw JSON."""
     opaque = owner.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "messages", kind, str(raw, "utf-8")
 
@@ -279,7 +280,7 @@ def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
-    """Return the function of a block for a provider's answer, where an empty input may be absent."""
+    """Return a decoder of tool call blocks for a provider's answer, in which the input may be absent if it is empty."""
 
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)

@@ -23,7 +23,9 @@ ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no 
 
 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return all fields of the body except `model` and `stream`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    """Encode a canonical request as all members of the body except `model` and `stream`. Raise UmgError(UNTRANSLATABLE,
+    UNSUPPORTED_FIELD).
+    """
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
     turns = MessageEncoder(request, names, report)
@@ -52,7 +54,9 @@ def _forced(tools: JsonObject) -> bool:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report) -> JsonObject:
-    """Return `output_config` with the format of the answer. "Any JSON" becomes a line of the system prompt."""
+    """Encode the requested format of the answer as `output_config`. "Any JSON" becomes a line of the system prompt
+    instead.
+    """
     form = request.response_format
     match form.WhichOneof("kind"):
         case "json_schema" if form.json_schema.schema_json:
@@ -78,8 +82,8 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
 
 
 def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> tuple[int, Plan]:
-    """Return `max_tokens` of the answer, and the reasoning plan with as many reasoning tokens as fit below the model's
-    own limit.
+    """Return `max_tokens` for the answer, and the reasoning options with as many reasoning tokens as fit below the
+    model's own limit.
 
     Reasoning tokens count as part of the answer: a limit below the reasoning budget is raised.
     """
@@ -116,7 +120,7 @@ def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report,
 
 
 def _encode_sampling_numbers(request: pb.GenerateRequest, planned: Plan, report: Report) -> JsonObject:
-    """Return temperature, top_p and top_k, as far as providers accept them beside reasoning."""
+    """Encode temperature, top_p and top_k, as far as providers accept them beside reasoning."""
     fields: JsonObject = {}
     if request.HasField("temperature") and (not planned.on or request.temperature == 1):
         fields["temperature"] = min(request.temperature, 1)

@@ -1,4 +1,4 @@
-"""Encoding of canonical messages as `system` and `messages` of a provider's body."""
+"""Encoding of canonical messages as `system` and `messages` of a messages request to a provider."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -28,7 +28,7 @@ FILLER = "."  # text of a user's turn that is added because providers want one f
 
 
 class MessageEncoder:
-    """Encoder of canonical messages to `system` and `messages`. One instance per request: calls and results are paired
+    """Encoder of canonical messages as `system` and `messages`. One instance per request: calls and results are paired
     across messages.
 
     Providers want user and assistant turns to alternate, and the results of all calls at the start of the next turn. So
@@ -47,8 +47,8 @@ class MessageEncoder:
         self._server_call_ids: set[str] = set()  # ids of the provider's own calls that were encoded
 
     def encode(self, tools: list[object]) -> JsonObject:
-        """Return `system` and `messages`. Remove cache marks beyond the four that a provider accepts, those of `tools`
-        first.
+        """Encode `system` and `messages`. Remove cache marks beyond the four that a provider accepts, first the marks
+        of `tools`.
         """
         for index, part in enumerate(self._request.instructions):
             self._append_instruction(part, f"instructions[{index}]")
@@ -68,8 +68,8 @@ class MessageEncoder:
 
     @property
     def lacks_reasoning(self) -> bool:
-        """Whether the assistant continues after a tool's result, and no turn since the user's question begins with
-        reasoning.
+        """Whether the assistant continues after a tool's result without reasoning in any turn since the user's
+        question.
         """
         calls = False
         turns = [turn for turn in self._turns if turn[0] in ALTERNATING]
@@ -142,16 +142,16 @@ class MessageEncoder:
             self._turns.pop()
 
     def _turn_blocks(self, role: str) -> list[object]:
-        """Return the blocks to which content of the role is appended: the last turn's if it has the role, else a new
-        turn's.
+        """Return the list to which blocks of a role are appended: that of the last turn if it has the role, else of a
+        new turn.
         """
         if not self._turns or self._turns[-1][0] != role:
             self._turns.append((role, []))
         return self._turns[-1][1]
 
     def _answer_calls(self) -> None:
-        """Put the results of each turn in the order of their calls, before all other blocks. Add an error result for a
-        call without one; turn a result without a call into text.
+        """Move the results of tool calls to the beginning of their turn, in the order of the calls. Add an error result
+        for a call without one; turn a result without a call into text.
         """
         previous: list[object] = []
         for role, blocks in self._turns:
@@ -196,7 +196,7 @@ class MessageEncoder:
     # --- parts
 
     def _assistant_part(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Return the block of a part of an assistant's turn; None for a part that is left out and reported."""
+        """Encode a part of an assistant's turn as a block; return None for a part that is left out and reported."""
         if part.HasField("state") and not (part.HasField("reasoning") and part.state.format == "messages"):
             self._report.drop("state")
         match part.WhichOneof("kind"):
@@ -222,7 +222,7 @@ class MessageEncoder:
                 assert_never(unhandled)
 
     def _user_part(self, part: pb.Part, at: str, message: pb.Message) -> object:
-        """Return the block of a part of a user's turn; None for a part that is left out and reported."""
+        """Encode a part of a user's turn as a block; return None for a part that is left out and reported."""
         match part.WhichOneof("kind"):
             case "tool_result":
                 return self._result(part.tool_result, at)
@@ -252,7 +252,7 @@ class MessageEncoder:
                 raise unknown_part(at)
 
     def _text_with_citations(self, text: pb.TextPart) -> JsonObject | None:
-        """Return a text with the citations that the provider itself made: it rejects others."""
+        """Encode a text with the citations that the provider itself made, since it rejects others."""
         block = _text(text.text)
         if not text.citations or block is None:
             return block
@@ -269,7 +269,7 @@ class MessageEncoder:
         return block
 
     def _encode_reasoning(self, part: pb.Part) -> JsonObject | None:
-        """Return the block of reasoning that the provider signed; None for other reasoning, which it rejects."""
+        """Encode reasoning that the provider signed; return None for other reasoning, which it rejects."""
         if part.state.format != "messages":
             self._report.drop("reasoning")
             return None
@@ -341,15 +341,15 @@ class MessageEncoder:
         return {**block, "cache_control": encode_cache(part.cache_control)} if isinstance(block, dict) else block
 
     def _mark_before(self, part: pb.Part, blocks: list[object]) -> None:
-        """Move the cache mark of a part that is left out to the block before the part."""
+        """Move the cache mark of a part that is left out to the block before it."""
         if blocks:
             blocks[-1] = self._marked(blocks[-1], part)
         else:
             self._report.drop("cache_control")
 
     def _limit_marks(self, marked: list[JsonObject]) -> None:
-        """Keep the last four cache marks, the number that a provider accepts. A mark on the whole request is one of the
-        four.
+        """Remove all but the last four cache marks, the number that a provider accepts. A mark on the whole request is
+        one of the four.
         """
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         for block in marked[: max(0, len(marked) - room)]:
@@ -358,9 +358,10 @@ class MessageEncoder:
 
 
 def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
-    """Yield the parts with their indices. Reasoning that was split into several parts, of which only the last is
-    signed, is joined into one part: callers of other formats return the pieces that were streamed to them, and the
-    signature covers them all.
+    """Yield the parts of a message with their indices, and reasoning that was split into several parts joined to one.
+
+    Callers of other formats return reasoning in the pieces that were streamed to them, of which only the last is
+    signed, while the signature covers them all.
     """
     pieces = list[tuple[int, pb.Part]]()
     for position, part in enumerate(message.parts):
@@ -381,12 +382,12 @@ def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
 
 
 def _text(text: str) -> JsonObject | None:
-    """Return a `text` block; None for a blank text, which providers reject."""
+    """Encode a text as a `text` block; return None for a blank text, which providers reject."""
     return {"type": "text", "text": text} if text.strip() else None
 
 
 def _result_blocks(block: JsonObject) -> list[object]:
-    """Return the content of a `tool_result` block as blocks of the turn itself."""
+    """Return the content of a `tool_result` block as blocks that can be in the turn itself."""
     content = block.get("content", "")
     return list(content) if isinstance(content, list) else [{"type": "text", "text": content or NO_RESULT}]
 
@@ -396,7 +397,7 @@ def _has_type(block: object, kind: str) -> bool:
 
 
 def _compact(blocks: list[object]) -> object:
-    """Return a single text block as a bare string, which every provider accepts."""
+    """Return a single text block as a string, which every provider accepts; other blocks unchanged."""
     match blocks:
         case [{"type": "text", "text": text, **more}] if not more:
             return text

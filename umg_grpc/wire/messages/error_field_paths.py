@@ -1,4 +1,4 @@
-"""Conversion of canonical field paths to the paths of the messages format, for error messages only."""
+"""Conversion of canonical field paths to the paths of a messages body, for the messages of errors."""
 
 from umg_grpc.wire.core.error_field_paths import wire_paths
 

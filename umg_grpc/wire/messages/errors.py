@@ -1,4 +1,4 @@
-"""Errors of the messages format: the gateway's errors for callers, and the errors of providers as `UmgError`."""
+"""Errors of the messages format: encoded for callers, and decoded from providers."""
 
 import re
 from functools import partial
@@ -46,20 +46,20 @@ BAD_KEY = frozenset({pb.ERROR_REASON_MISSING_KEY, pb.ERROR_REASON_INVALID_KEY, p
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Return the body of a failed call."""
+    """Encode the body of a failed call."""
     return _body(error, {"type": _type(http_status), "message": error.message})
 
 
 def encode_count_error(error: UmgError, http_status: int) -> bytes:
-    """Return the body of a failed counting call. The document gives it another shape; this body fits both (readings,
-    3).
+    """Encode the body of a failed token counting call. The document gives it another shape; this body fits both
+    (readings, 3).
     """
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return _body(error, {"type": _type(http_status), "message": error.message, "code": code})
 
 
 def error_frame(error: UmgError) -> bytes:
-    """Return the event that ends a broken stream."""
+    """Encode the event that ends a stream after a failure."""
     kind = STREAM_TYPES.get(error.reason, API)
     return named_frame(b"error", _body(error, {"type": kind, "message": error.message}))
 
@@ -83,7 +83,7 @@ def _body(error: UmgError, stated: JsonObject) -> bytes:
 
 
 def _code(reason: "pb.ErrorReason.ValueType") -> re.Pattern[str]:
-    """Return a pattern of the error codes that providers use for the reason."""
+    """Return a pattern of the error codes that providers use for a reason."""
     return re.compile(rf"\b{pb.ErrorReason.Name(reason).removeprefix('ERROR_REASON_').lower()}\b")
 
 
@@ -106,7 +106,5 @@ decode_error = partial(provider_errors.decode_error, table=TABLE)
 
 
 def stated_error(error: bytes | msgspec.Raw) -> UmgError:
-    """Return the error for the caller that an error in an answer or an event states. Raise ValueError,
-    RecursionError.
-    """
+    """Return the error that the caller gets for an error in an answer or an event. Raise ValueError, RecursionError."""
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

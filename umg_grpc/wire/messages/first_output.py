@@ -1,6 +1,4 @@
-"""Check whether streamed events contain any output yet: `message_start` and the first `content_block_start` contain
-none.
-"""
+"""Detection of streamed events without output: `message_start`, and the first `content_block_start`."""
 
 import re
 

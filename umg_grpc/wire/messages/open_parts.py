@@ -1,4 +1,4 @@
-"""Parts of a streamed answer while they are encoded as content blocks."""
+"""State of the parts of a streamed answer while they are encoded as content blocks."""
 
 import msgspec
 
@@ -25,12 +25,14 @@ class OpenPart:
 
     @property
     def interruptible(self) -> bool:
-        """Whether another part may begin before the end of this one: the rest of a text goes into another block."""
+        """Whether another part may begin before the end of this one. The rest of an interrupted text goes into another
+        block.
+        """
         return self.kind in {"text", "refusal"}
 
     def first_arguments(self, text: str) -> str:
-        """Return the arguments so far once they are known to begin as an object; "" before that, and where they
-        do not.
+        """Return the arguments of a call that have been received once they are known to begin as an object; "" before
+        that, and for arguments that do not.
         """
         self.held.append(text)
         stripped = text.lstrip(BLANK)
@@ -38,8 +40,10 @@ class OpenPart:
         return "".join(self.held) if stripped and not self.unreadable else ""
 
     def is_complete(self) -> bool:
-        """Return whether the part is a tool call with complete arguments: a whole JSON object. The arguments are
-        checked again only after their pieces have doubled, since this is called for every waiting event.
+        """Return whether the part is a tool call with complete arguments: a whole JSON object.
+
+        The arguments are checked again only after they have doubled in length, since this is called for every waiting
+        event.
         """
         pieces = len(self.arguments)
         if self.kind != "tool_call" or pieces < max(1, 2 * self.checked_pieces):
@@ -52,7 +56,7 @@ class OpenPart:
         return True
 
     def update(self, part: pb.Part) -> None:
-        """Replace the part by the provider's final version of it. A transcript received so far is kept if the final
+        """Replace the part by the provider's final version of it. A transcript received before is kept if the final
         version has none.
         """
         transcript = self.part.media.transcript if self.kind == "media" else ""
@@ -62,7 +66,7 @@ class OpenPart:
             self.part.media.transcript = part.media.transcript or transcript
 
     def append_transcript(self, transcript: str) -> None:
-        """Append to the transcript of a medium."""
+        """Append text to the transcript of an audio part."""
         if transcript:
             copy = pb.Part()
             copy.CopyFrom(self.part)

@@ -29,7 +29,7 @@ def has_persistent(body: bytes) -> bool:
 
 
 def rename_persistent(fields: dict[str, Raw]) -> None:
-    """Replace the cache marks of type `persistent` in a body by marks that providers accept, wherever a mark may be."""
+    """Replace the cache marks of type `persistent`, wherever they are in a body, by marks that providers accept."""
     _rename(fields)
     for name in ("system", "tools", "messages"):
         if name in fields:
@@ -53,8 +53,8 @@ def _remove(members: dict[str, Raw]) -> None:
 
 
 def _edit_marks(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
-    """Return a list of blocks, of tools or of turns with its cache marks edited. JSON without marks stays byte for
-    byte.
+    """Return a JSON list of blocks, tools or turns with each cache mark that `found` matches edited. JSON without these
+    marks stays byte for byte.
     """
     text = bytes(raw)
     if depth > MAX_DEPTH or not found.search(text):

@@ -1,5 +1,5 @@
-"""Edits of a messages caller's body for a provider of the same format: the removal of content that only the gateway's
-document defines or only the gateway made. All other bytes are unchanged.
+"""Edits of a messages caller's body that is passed through to a provider of the same format: removal of content that
+only the gateway's document defines or only the gateway made. All other bytes are unchanged.
 """
 
 import re
@@ -46,7 +46,7 @@ _NO_INDEX = re.compile(rb'"encrypted_index"\s*:\s*""')
 
 
 class _Block(Struct):
-    """Members that identify a block made by the gateway."""
+    """Members by which a block that the gateway made is recognised."""
 
     type: str | None = None
     signature: str | None = None
@@ -60,7 +60,7 @@ class _Citation(Struct):
 
 
 class _Thinking(Struct):
-    """Member `thinking`, as far as other fields depend on it."""
+    """Member `thinking`, with the fields on which other members of the body depend."""
 
     type: str | None = None
 
@@ -74,7 +74,7 @@ def rebuild(
     report: Report,
     quirks: Quirks,
 ) -> bytes:
-    """Return the caller's body with the necessary edits, and move `betas` into `headers`."""
+    """Return the caller's body with only the necessary edits, and move its member `betas` into `headers`."""
     body = request.source.body
     fields = parse(dict[str, Raw], body)
     if edited := dict.fromkeys([*notes.edited, *changed_fields(request, quirks)]):
@@ -97,8 +97,8 @@ def rebuild(
 def _encode_again(
     fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
 ) -> None:
-    """Encode again, from the canonical form, the fields that the rules of the model's family changed and the fields
-    that the provider rejects.
+    """Encode members of the body again from the canonical request: the fields that the rules of the model's family
+    changed, and the fields that the provider rejects as they are.
     """
     own = Report()
     fresh = encode_fields(request, own, quirks)
@@ -118,7 +118,7 @@ def _encode_again(
 
 
 def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
-    """Move `betas` into its header: SDKs put the values into the body."""
+    """Move the member `betas` into its header. SDKs put the values into the body."""
     raw = fields.pop("betas", ABSENT)
     if not is_present(raw):
         return
@@ -132,7 +132,7 @@ def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
 
 
 def _make_max_tokens_whole(fields: dict[str, Raw], request: pb.GenerateRequest) -> None:
-    """Replace `50.0` by 50: the document allows any number, providers want an integer."""
+    """Replace a `max_tokens` like `50.0` by 50: the document allows any number, providers want an integer."""
     raw = bytes(fields.get("max_tokens", ABSENT))
     if raw and not raw.isdigit():
         fields["max_tokens"] = Raw(b"%d" % request.max_output_tokens)
@@ -147,7 +147,8 @@ def _is_thinking(fields: dict[str, Raw]) -> bool:
 
 
 def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
-    """Remove state of other formats, unsigned reasoning and searches of other providers, which a provider rejects.
+    """Remove the blocks that a provider rejects: reasoning state of other formats, unsigned reasoning, searches of
+    other providers.
 
     If the last turn loses its reasoning, thinking is also disabled: the provider would reject a tool call without it.
     """
@@ -184,9 +185,7 @@ def _begins_with_reasoning(blocks: list[Raw]) -> bool:
 
 
 def _provider_block(block: Raw, report: Report) -> Raw | None:
-    """Return the block as the provider made it; None for a block that only the gateway makes, which the provider
-    rejects.
-    """
+    """Return a block as its provider made it; None for a block that only the gateway makes, which providers reject."""
     decoded = parse(_Block, block, "messages")
     match decoded.type:
         case "thinking" if decoded.signature is not None and decoded.signature.startswith(PREFIX):

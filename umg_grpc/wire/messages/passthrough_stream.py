@@ -28,8 +28,8 @@ SKIPPED_EVENTS = frozenset({b"content_block_delta", b"content_block_start", b"co
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of events into the same events, with the canonical events that the service needs. One instance per
-    stream.
+    """Decoder of a passed-through messages stream: forwards events, and emits the canonical events that the service
+    needs. One instance per stream.
 
     Four changes are made to the frames. The model id in `message_start` is replaced if the provider's differs. Events
     without data or of another format (`[DONE]`) are left out. Events without an `event:` line, which clients drop, get
@@ -43,7 +43,7 @@ class PassthroughDecoder(FrameDecoder):
         self._stopped = False  # the stop reason was emitted
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first frames, which are deltas, unchanged."""
+        """Return the first frames that are only deltas, unchanged, and the number of their bytes."""
         if not self._started or not frames.startswith(DELTA_START):
             return DECODED
         deltas = frames[: frames.find(b"\n\n", frames.rfind(DELTA_START)) + 2]
@@ -91,7 +91,7 @@ class PassthroughDecoder(FrameDecoder):
                 self._append_usage(events)
 
     def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
-        """Append the stop reason and the usage of a `message_delta` to `events`."""
+        """Append canonical events for the stop reason and the usage in a `message_delta` to `events`."""
         ending = decoded.delta or Ending()
         if ending.stop_reason is not None and not self._stopped:
             self._stopped = True

@@ -1,4 +1,4 @@
-"""Rate limit headers of the messages format."""
+"""Rate limits of a caller as the response headers that SDKs of the messages format read."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,9 @@ RATE_LIMIT_PREFIX = "anthropic-ratelimit-"
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return `anthropic-ratelimit-*`, with the time of the reset in RFC 3339, in whole seconds rounded up."""
+    """Return the headers `anthropic-ratelimit-*`, with the time of the reset in RFC 3339, in whole seconds
+    rounded up.
+    """
     headers = {}
     for name, status in limits.named:
         reset = now.astimezone(UTC) + timedelta(seconds=status.reset_seconds, microseconds=999_999)

@@ -1,4 +1,6 @@
-"""Reasoning options of the messages format, in both directions."""
+"""Reasoning options of the messages format (`thinking`, effort): decoded from a caller's body, and encoded for a
+provider.
+"""
 
 from dataclasses import dataclass
 
@@ -38,7 +40,7 @@ MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
 
 def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -> None:
-    """Decode `thinking` into the mode, budget and display of the reasoning options. Raise UmgError(MISSING_FIELD,
+    """Decode `thinking` into mode, budget and display of the reasoning options. Raise UmgError(MISSING_FIELD,
     INVALID_FIELD).
     """
     reasoning.mode, field = MODES[thinking.type], "thinking.budget_tokens"
@@ -60,7 +62,7 @@ def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Reasoning options of the body for a provider: `thinking` and the effort."""
+    """Reasoning options to be sent to a provider: `thinking` and the effort."""
 
     switch: JsonObject | None = None  # `thinking`
     effort: str = ""  # `output_config.effort`
@@ -68,7 +70,7 @@ class Plan:
 
     @property
     def on(self) -> bool:
-        """Whether thinking is on, so that its rules apply: temperature 1, no forced tool."""
+        """Whether thinking is turned on, so that its rules apply: temperature 1, no forced tool."""
         return self.switch is not None and self.switch["type"] != "disabled"
 
 
@@ -76,7 +78,9 @@ OFF: JsonObject = {"type": "disabled"}
 
 
 def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
-    """Return the `thinking` and the effort that express the request, or come nearest to it."""
+    """Return the `thinking` and the effort that express the reasoning options of the request, or come nearest
+    to them.
+    """
     reasoning = request.reasoning
     if reasoning.summary:
         report.drop("reasoning.summary")
@@ -117,7 +121,7 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, *, takes_budget:
 
 
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) -> Plan:
-    """Return a plan with adaptive thinking, for a model that accepts no budget, at the requested or the
+    """Return reasoning options with adaptive thinking, for a model that accepts no budget, with the requested or the
     nearest effort.
     """
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
@@ -135,7 +139,7 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) ->
 
 
 def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
-    """Return a plan with a reasoning budget for the request's effort or level, which only other formats have, or with
+    """Return reasoning options with a budget: for the effort or level of the request, which only other formats have, or
     the default budget for a request that only enables thinking.
     """
     reasoning = request.reasoning
@@ -155,8 +159,8 @@ def _enabled(budget: int, own_effort: str) -> Plan:
 
 
 def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, report: Report) -> Plan:
-    """Return the plan, or thinking disabled where the provider would reject it: `forced`, a tool has to be called;
-    `lacks_reasoning`, the turn that continues has called a tool and its reasoning is gone.
+    """Return the reasoning options, or disabled thinking if the provider would reject them. `forced`: whether a tool
+    has to be called; `lacks_reasoning`: whether the turn that continues has called a tool and its reasoning is gone.
     """
     if not planned.on or not (forced or (lacks_reasoning and planned.budget)):
         return planned
@@ -165,7 +169,9 @@ def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, repo
 
 
 def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
-    """Return the plan with at most `maximum` reasoning tokens; disabled if that is below the minimum budget."""
+    """Return the reasoning options with at most `maximum` tokens; disabled thinking if that is below the minimum
+    budget.
+    """
     if planned.budget <= maximum:
         return planned
     if maximum < MIN_BUDGET:

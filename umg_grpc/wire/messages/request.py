@@ -1,4 +1,6 @@
-"""Messages requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Messages requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
+provider.
+"""
 
 from collections.abc import Mapping
 
@@ -69,10 +71,11 @@ UNSUPPORTED = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Return the request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of a messages request, and keep it as source document. Raise UmgError: MALFORMED_BODY,
+    MISSING_FIELD, INVALID_FIELD.
 
-    Family rules are not applied here. The documents do not show a lifetime beside `persistent`; one of 5 minutes is
-    rejected.
+    Rules of the model's family are not applied here. The documents do not show a lifetime beside `persistent`; one of 5
+    minutes is rejected.
     """
     parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN)
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
@@ -90,7 +93,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Return the prompt of a counting call, with its source. Raise UmgError as `decode_request`."""
+    """Decode the body of a token counting call, and keep it as source document. Raise UmgError as `decode_request`."""
     parsed = parse(schema.CountRequest, check_utf8(body))
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
     request.source.format, request.source.body = "messages", body
@@ -142,7 +145,9 @@ def _decode_reasoning(parsed: schema.MessagesRequest, request: pb.GenerateReques
 
 
 def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> None:
-    """Record in the notes the fields without a canonical form, which only a provider of this format accepts."""
+    """Record in the notes the fields of a body without a canonical form, which only a provider of this format
+    accepts.
+    """
     if is_present(parsed.mcp_servers) and bytes(parsed.mcp_servers) != b"[]":
         notes.indispensable.append("mcp_servers")
     if is_present(parsed.container):
@@ -164,8 +169,8 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Return the call of `POST /v1/messages`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path
-    in `field`.
+    """Encode a canonical request as a call of a provider's `POST /v1/messages`. Raise UmgError(UNTRANSLATABLE,
+    UNSUPPORTED_FIELD) with the canonical path in `field`.
     """
     report = Report()
     headers = {VERSION_HEADER: VERSION}
@@ -181,7 +186,9 @@ def encode_request(
 
 
 def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Raise UmgError for fields that no provider of the format has, or report them where the answer stays the same."""
+    """Raise UmgError for fields that no provider of this format has, or report them if the answer is the same without
+    them.
+    """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     reject_several_candidates(request)
     # the gateway itself stores answers of the responses format

@@ -1,4 +1,4 @@
-"""Complete responses of the messages format, in both directions."""
+"""Complete responses of the messages format: encoded for a caller, and decoded from a provider's body."""
 
 from typing import assert_never
 
@@ -21,8 +21,8 @@ from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usa
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the body; the provider's own body where that is of this format. Of several candidates only the first is
-    encoded: this format has one answer.
+    """Encode a response for a caller; return the provider's own body if it has this format. Of several candidates only
+    the first is encoded: this format has one answer.
     """
     if response.source.format == "messages":
         return response.source.body
@@ -44,7 +44,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether an answer of this format can contain the part. Media are replaced by a text note."""
+    """Return whether an answer of this format can contain a part. Media are replaced by a text note."""
     match part.WhichOneof("kind"):
         case "server_tool_call":
             return encode_server_call(part.server_tool_call, "") is not None
@@ -59,7 +59,7 @@ def can_express(part: pb.Part) -> bool:
 
 
 def encode_count(input_tokens: int) -> bytes:
-    """Return the body of a response with the number of input tokens."""
+    """Encode the answer to a token counting call."""
     return msgspec.json.encode({"input_tokens": input_tokens})
 
 
@@ -67,7 +67,7 @@ def encode_count(input_tokens: int) -> bytes:
 
 
 class ProviderMessage(Head, kw_only=True):
-    """Body of a provider's answer, as far as it is decoded."""
+    """Body of a provider's answer, with the fields that are decoded."""
 
     content: list[Raw] | None = None
 
@@ -77,8 +77,8 @@ MESSAGE = msgspec.json.Decoder(ProviderMessage)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Return the answer. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite
-    of its status.
+    """Decode a complete answer of a provider. `pass_`: whether its body is passed through, so that its content is not
+    decoded. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite of its status.
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(MESSAGE, body)

@@ -1,4 +1,4 @@
-"""Fields and content blocks that complete and streamed responses of the messages format share, in both directions."""
+"""Fields and content blocks that complete and streamed messages responses have in common, in both directions."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -72,8 +72,8 @@ class Head(Ending, kw_only=True):
 
 
 def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str = "") -> JsonObject:
-    """Return the members `stop_reason`, `stop_sequence`, `stop_details` and, where there is one, `container`. With
-    `calls` (the model called a tool) the reason becomes `tool_use`, unless the finish reason states another cause.
+    """Encode why an answer ended: `stop_reason`, `stop_sequence`, `stop_details` and, if there is one, `container`.
+    With `calls` (the model called a tool) the reason becomes `tool_use`, unless the finish reason states another cause.
     """
     reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
     if calls and reason in OVERRIDDEN:
@@ -95,14 +95,14 @@ def signature(part: pb.Part) -> str:
 
 
 def reasoning_text(reasoning: pb.ReasoningPart) -> str:
-    """Return all reasoning as one text: the reasoning texts, or the summaries where there are no texts."""
+    """Return all reasoning of a part as one text: the reasoning texts, or the summaries if there are no texts."""
     return REASONING_SEPARATOR.join(
         text for text in (reasoning.texts if any(reasoning.texts) else reasoning.summaries) if text
     )
 
 
 def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
-    """Yield the content blocks of a part: several for a text with citations, none for a part that this format cannot
+    """Yield a part as content blocks: several for a text with citations, none for a part that this format cannot
     express.
     """
     match part.WhichOneof("kind"):
@@ -139,7 +139,7 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
 
 
 def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
-    """Split the text into non-empty pieces, each with its citations: a cited answer has one block for every cited span.
+    """Split a text into non-empty pieces, each with its citations: a cited answer has one block for every cited span.
 
     The documents do not show overlapping spans. The characters that a later span shares with an earlier one stay with
     the earlier.
@@ -165,7 +165,7 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def media_note(media: pb.MediaPart, size: int) -> str:
-    """Return the text that replaces media made by the model: answers of this format are text."""
+    """Return the text that replaces media in an answer, since answers of this format are text."""
     if media.transcript:
         return media.transcript
     kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
@@ -177,7 +177,9 @@ def media_note(media: pb.MediaPart, size: int) -> str:
 
 
 def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason, and keep the provider's own name of it where no canonical reason means the same."""
+    """Decode the reason why an answer ended. Keep the provider's own name of it if no canonical reason means
+    the same.
+    """
     reason = ending.stop_reason
     if reason:
         target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
@@ -192,7 +194,9 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
-    """Correct the finish reason: `TOOL_CALLS` if the answer called a tool, `STOP` if the provider sent no reason."""
+    """Correct the finish reason by the content: `TOOL_CALLS` if the answer called a tool, `STOP` if the provider sent
+    no reason.
+    """
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:

@@ -14,7 +14,7 @@ Position = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 class Kind(Struct):
-    """Member `type` of any object that has one."""
+    """Member `type` of any object that has one, by which its struct is selected."""
 
     type: str | None = None
 
@@ -107,7 +107,7 @@ class SearchResultBlock(Marked):
 
 
 class ThinkingBlock(Struct):
-    """Content block of type `thinking`."""
+    """Content block of type `thinking`: reasoning with its signature."""
 
     thinking: str
     signature: str | None = None
@@ -199,7 +199,7 @@ class Citation(Struct):
 
 
 class Turn(Struct):
-    """Element of `messages`: a turn of the conversation. The decoder checks which roles need content."""
+    """Item of `messages`: a turn of the conversation. The decoder checks which roles need content."""
 
     role: str
     content: str | list[Raw] | None = None
@@ -216,7 +216,7 @@ class ToolHead(Struct):
 
 
 class FunctionTool(Marked):
-    """Element of `tools`: a tool that the caller runs."""
+    """Item of `tools`: a tool that the caller runs."""
 
     name: NonEmpty
     input_schema: Raw
@@ -237,7 +237,7 @@ class UserLocation(Struct):
 
 
 class WebSearchTool(Marked):
-    """Element of `tools` of type `web_search_20250305`."""
+    """Item of `tools` of type `web_search_20250305`."""
 
     max_uses: PositiveWhole | None = None
     user_location: UserLocation | None = None
@@ -319,4 +319,4 @@ class MessagesRequest(CountRequest, kw_only=True):
 
 
 class KnownMessagesRequest(MessagesRequest, forbid_unknown_fields=True):
-    """Body of `POST /v1/messages` without unknown fields."""
+    """Body of `POST /v1/messages` without unknown fields, as most bodies are; decoding fails on an unknown one."""

@@ -77,7 +77,7 @@ def decode_server_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.Docume
 
 
 def has_content(raw: Raw) -> bool:
-    """Return whether a block has the member `content`, as the result of a server tool has."""
+    """Return whether a block has the member `content`, which the result of a server tool has."""
     try:
         return is_present(msgspec.json.decode(raw, type=schema.ServerToolResultBlock).content)
     except msgspec.ValidationError:
@@ -85,7 +85,7 @@ def has_content(raw: Raw) -> bool:
 
 
 def queries_of(input_json: str) -> list[str]:
-    """Return the member `query` in the input of a search as a list, empty without one."""
+    """Return the search queries in the input of a search call, none if its member `query` is missing."""
     try:
         query = msgspec.json.decode(input_json, type=schema.Query).query
     except (ValueError, RecursionError):
@@ -94,7 +94,7 @@ def queries_of(input_json: str) -> list[str]:
 
 
 def update_search(call: pb.ServerToolCall, arguments: str) -> None:
-    """Set the input of a provider's own call, which a stream sends only after the call."""
+    """Set the input of a call that the provider ran itself. A stream sends it only after the start of the call."""
     call.queries[:] = queries_of(arguments)
     if call.format:
         call.input_json = arguments
@@ -104,7 +104,9 @@ def update_search(call: pb.ServerToolCall, arguments: str) -> None:
 
 
 def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """Return a `server_tool_use` block without its input; None for a tool that only another format has."""
+    """Encode a call that the provider ran itself as a `server_tool_use` block without its input; return None for a tool
+    that only another format has.
+    """
     if call.format == "messages":
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
     if call.name != "web_search":
@@ -113,14 +115,16 @@ def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject 
 
 
 def server_input(call: pb.ServerToolCall) -> object:
-    """Return the `input` of a `server_tool_use` block. Text that is no JSON object is wrapped in an object."""
+    """Return the `input` of a `server_tool_use` block as an object. Text that is no JSON object is put into one."""
     if call.format == "messages" and call.input_json:
         return call_arguments(pb.ToolCall(arguments_json=call.input_json))
     return {"query": "; ".join(call.queries)}
 
 
 def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObject | None:
-    """Return the block of a result of a provider's own tool; None for a result that only another format can express."""
+    """Encode the result of a tool that the provider ran itself; return None for a result that only another format can
+    express.
+    """
     if result.output_json:
         if result.format != "messages":
             return None
@@ -148,8 +152,8 @@ def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObjec
 
 
 def encode_server_tool_result(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
-    """Return a `web_search_tool_result` block, or the result block of another tool; None for a tool that only another
-    format has.
+    """Encode the result of a tool that the provider ran itself as a `web_search_tool_result` block, or as the block of
+    another tool; return None for a tool that only another format has.
     """
     from_provider = result.format == "messages" or any(found.encrypted_content for found in result.results)
     from_provider = from_provider or result.call_id.startswith("srvtoolu_")  # a search that failed or found nothing

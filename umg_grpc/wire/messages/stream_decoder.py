@@ -1,4 +1,4 @@
-"""Decoder of a provider's messages stream: its events -> canonical events."""
+"""Decoding of a provider's messages stream: its events become canonical events."""
 
 from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ class Event(Struct, kw_only=True):
 
 
 class StartedBlock(Struct):
-    """Content block of a `content_block_start` event, without the content that later events stream."""
+    """Content block of a `content_block_start` event, without the content that later events add."""
 
     type: str | None = None
     text: str | None = None
@@ -66,8 +66,8 @@ DELTA_START = b"event: content_block_delta\ndata: "
 
 
 def only_deltas(frames: bytes) -> bool:
-    """Return whether whole frames are only deltas in their usual form: two lines per event, the first of which names
-    the delta. JSON contains no line ends.
+    """Return whether complete frames are only deltas in their usual form: two lines per event, the first of which names
+    the delta.
     """
     if not frames.startswith(DELTA_START) or b"\r" in frames:
         return False
@@ -76,7 +76,7 @@ def only_deltas(frames: bytes) -> bool:
 
 
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
-    """Return the error that an event contains, or None."""
+    """Return the error that an event contains; None for an event without one."""
     if is_error(event.error):
         return stated_error(event.error)
     if event.type == "error" or name == b"error":
@@ -85,7 +85,7 @@ def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
 
 
 def started_event(message: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a stream. `model` is the caller's name of the model."""
+    """Return the event that starts a canonical stream. `model` is the caller's name of the model."""
     event = pb.GenerateEvent()
     event.started.response_id, event.started.model = message.id or "", model or message.model or ""
     if message.usage is not None and message.usage.service_tier in SERVICE_TIERS:
@@ -101,7 +101,7 @@ def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
 
 
 class _Block:
-    """State of a content block that is being streamed."""
+    """State of a content block of which only the first events have been received."""
 
     def __init__(self, part: int, kind: str | None) -> None:
         self.part = part
@@ -115,7 +115,7 @@ class _Block:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of events into canonical events. One instance per stream.
+    """Decoder of a messages stream that is translated: its events become canonical events. One instance per stream.
 
     The stop reason is held back until the end of the stream.
     """
@@ -134,8 +134,8 @@ class TranslatingDecoder(EventDecoder):
         return self._decode_deltas(frames) or super()._take(frames)
 
     def _decode_deltas(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Decode a read that consists only of deltas of open blocks, as most reads do; return None for any other read.
-        This only makes decoding faster.
+        """Decode a read that consists only of deltas of open blocks, as most reads do; return None for any other read,
+        which has to be decoded event by event.
         """
         if self._has_halves or self.done or not only_deltas(frames):
             return None
@@ -293,7 +293,7 @@ class TranslatingDecoder(EventDecoder):
         yield pb.GenerateEvent(part_index=block.part, part_ended=pb.PartEnded())
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Finish a stream without an end marker. Raise UmgError if no stop reason was received."""
+        """Yield the last events of a stream without an end marker. Raise UmgError if no stop reason was received."""
         if not self._started or self._ending is None or self._ending.stop_reason is None:
             raise cut_off()
         yield from self._finished()
@@ -313,7 +313,7 @@ class TranslatingDecoder(EventDecoder):
 
 
 def _decode_block(raw: Raw) -> pb.Part:
-    """Return the part for the block that an event starts, with the content known at its start."""
+    """Decode the block that an event starts into a part, with the content known at its start."""
     message = pb.Message()
     decode_answer([raw], message)
     return message.parts[0]

@@ -1,4 +1,4 @@
-"""Encoder of a streamed messages response: canonical events -> events of this format."""
+"""Encoding of a streamed messages response: canonical events become events of this format."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamEncoder:
-    """Encoder of canonical events into this format's events. One instance per stream.
+    """Encoder of canonical events as events of the messages format. One instance per stream.
 
     Blocks are numbered 0, 1, 2, ... and one is open at a time. Events of another part wait meanwhile, except that a
     text is interrupted, and a call with complete arguments is ended. A block is opened by its first content, so that no
@@ -89,7 +89,9 @@ class StreamEncoder:
         return b"".join(frames)
 
     def close(self) -> bytes:
-        """Return the end of a whole answer: the ends of open blocks, the stop reason, the usage, the end marker."""
+        """Return the frames that end a complete answer: the ends of open blocks, the stop reason, the usage, the end
+        marker.
+        """
         if self._passes_through or self._closed:
             return b""
         self._closed = True
@@ -104,17 +106,17 @@ class StreamEncoder:
         return b"".join(frames)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` as one piece."""
+        """Yield the frames of `close`, here as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the event that ends a failed stream."""
+        """Return the error event that ends a failed stream."""
         self._closed = True
         return error_frame(error)
 
     def _event(self, event: pb.GenerateEvent, message_events: Iterable[pb.GenerateEvent]) -> Iterator[bytes]:
-        """Yield the frames of an event. `message_events` are all events of the message: a start uses their usage and
-        states.
+        """Yield the frames for a canonical event. `message_events`: all events of its message, in which a start looks
+        for usage and reasoning states.
         """
         match event.WhichOneof("kind"):
             case "started":
@@ -152,8 +154,8 @@ class StreamEncoder:
     def _start_message(
         self, started: pb.GenerationStarted, message_events: Iterable[pb.GenerateEvent]
     ) -> Iterator[bytes]:
-        """Yield `message_start`, once. Without a usage event in `message_events` the prompt is estimated: clients use
-        the later count.
+        """Yield `message_start`, once per stream. Without a usage event in `message_events` the number of prompt tokens
+        is estimated: clients use the later count.
         """
         if self._has_started:
             return
@@ -200,15 +202,17 @@ class StreamEncoder:
         # a citation of a text whose block is ended is lost
 
     def _hold_back(self, event: pb.GenerateEvent) -> Iterator[bytes]:
-        """Hold the event back until its part can be written, after the open call is complete (`_write_waiting`)."""
+        """Hold an event back until its part can be written; end the open call first if its arguments are complete."""
         self._waiting.setdefault(event.part_index, []).append(event)
         self.retained_bytes += EVENT_BYTES + event.ByteSize()
         if self._current is not None and self._current.is_complete():
             yield from self._end_part()
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Encode the held-back parts, in order, up to the first part that has not ended. The functions that it calls
-        must not call it again, or every frame would pass through one generator for each level of recursion.
+        """Encode the parts that were held back, in order, up to the first part that has not ended.
+
+        The functions that it calls must not call it again, or every frame would pass through one generator for each
+        level of recursion.
         """
         while self._waiting and (self._current is None or self._current.interruptible):
             for event in self._waiting.popitem(last=False)[1]:
@@ -218,7 +222,7 @@ class StreamEncoder:
                 yield from self._end_part()
 
     def _interrupt(self) -> Iterator[bytes]:
-        """End the block of the open text, so that another part can begin."""
+        """Yield the end of the open text's block, so that another part can begin."""
         if self._current is not None:
             self._interrupted[self._current.index] = ""
             yield from self._close_block(self._current)
@@ -291,7 +295,7 @@ class StreamEncoder:
         current.block = self._text = None
 
     def _write_block(self, current: OpenPart, block: object) -> Iterator[bytes]:
-        """Yield the start and the end of a block that is complete at once."""
+        """Yield the start and the end of a block whose content is complete."""
         yield from self._open_block(current, block)
         yield from self._close_block(current)
 
@@ -351,7 +355,7 @@ class StreamEncoder:
         yield _delta(_delta_head(current.block, b"input_json_delta", b"partial_json"), text)
 
     def _end_part(self) -> Iterator[bytes]:
-        """End the part that is currently open."""
+        """Yield the end of the part that is open."""
         current, self._current = self._current, None
         if current is None:
             return
@@ -398,7 +402,7 @@ def _frame(name: str, event: JsonObject) -> bytes:
 
 
 def _delta_head(index: int, kind: bytes, member: bytes) -> bytes:
-    """Return the beginning of the JSON of a delta event, up to the value."""
+    """Return the beginning of a delta event's JSON, up to the value. It is the same for all deltas of a block."""
     head = b'{"type":"content_block_delta","index":%d,' % index
     return head + b'"delta":{"type":"%b","%b":' % (kind, member)
 
@@ -409,8 +413,8 @@ def _delta(head: bytes, value: object) -> bytes:
 
 
 def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
-    """Return part -> reasoning state for the calls that start in this message together with their states: a state is
-    sent before its call.
+    """Return the reasoning state of each call (by the index of its part) that starts in this message together with its
+    state, since a state is sent before its call.
     """
     first = [event for event in events if not event.candidate_index]
     states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}
@@ -422,7 +426,7 @@ def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Reasoni
 
 
 def _with_state(part: pb.Part, state: pb.ReasoningState) -> pb.Part:
-    """Return a copy of the part with the reasoning state; the part belongs to the caller of `feed`."""
+    """Return a copy of a part with the reasoning state. The part itself belongs to the caller of `feed`."""
     copy = pb.Part()
     copy.CopyFrom(part)
     copy.state.CopyFrom(state)
@@ -430,7 +434,7 @@ def _with_state(part: pb.Part, state: pb.ReasoningState) -> pb.Part:
 
 
 def _estimate(request: pb.GenerateRequest) -> int:
-    """Return an estimate of the prompt's tokens from its length, without its media."""
+    """Return an estimated number of prompt tokens, by the length of the request without its media."""
     body = request.source.body
     if body and b"base64" not in body:
         return len(body) // CHARACTERS_PER_TOKEN

@@ -1,6 +1,7 @@
-"""Message threads (beta `message-threads-2026-08-12`): the field, and a conversation kept as JSON of this format.
+"""Message threads (beta `message-threads-2026-08-12`): the member `thread`, and stored conversations as JSON of the
+messages format.
 
-A kept conversation is the body that a caller without threads would send: `system`, `tools`, and the turns followed by
+A stored conversation is the body that a caller without threads would send: `system`, `tools`, and the turns followed by
 the answer.
 """
 
@@ -30,8 +31,8 @@ class _ThreadBody(Struct):
 
 
 def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the member `thread` into `request.thread`. Raise UmgError naming the field. A thread of an unknown type
-    goes only to a provider of the format.
+    """Decode the member `thread` into `request.thread`. A thread of an unknown type goes only to a provider of the
+    format. Raise UmgError naming the field.
     """
     thread = parsed.thread
     if thread is None:
@@ -57,24 +58,24 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
 
 
 def continues(parsed: schema.CountRequest) -> bool:
-    """Return whether the request continues a stored thread; it may then have no new turns."""
+    """Return whether a request continues a stored thread, and may therefore have no new turns."""
     return isinstance(parsed, schema.MessagesRequest) and parsed.thread is not None and parsed.thread.type == CONTINUE
 
 
 def without_thread(body: bytes) -> bytes:
-    """Return the body without its member `thread`."""
+    """Return a body without its member `thread`."""
     fields = parse(dict[str, Raw], body)
     fields.pop("thread", None)
     return msgspec.json.encode(fields)
 
 
 def with_new_thread(body: bytes) -> bytes:
-    """Return the body with a member `thread` that begins a new thread."""
+    """Return a body with a member `thread` that begins a new thread."""
     return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE}})
 
 
 def whole_body(body: bytes, stored: bytes) -> bytes:
-    """Return the body with the stored conversation before its own turns, and without a thread."""
+    """Return a body with the stored conversation before its own turns, and without a thread."""
     fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], stored)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
     fields.pop("thread", None)
@@ -82,8 +83,8 @@ def whole_body(body: bytes, stored: bytes) -> bytes:
 
 
 def stored_conversation(body: bytes, answer: bytes) -> bytes:
-    """Return the conversation to store as JSON: the turns of a body with the whole conversation, and its answer. The
-    prompt cache marks of the turns are removed: a request takes four.
+    """Return the conversation to be stored as JSON: the turns of a body that has all of them, and the answer. Their
+    prompt cache marks are removed, since a request may have only four.
     """
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_Answer, answer).content
@@ -94,5 +95,5 @@ def stored_conversation(body: bytes, answer: bytes) -> bytes:
 
 
 def countable(stored: bytes) -> bytes:
-    """Return a stored conversation as the body of a token counting call, which the format decodes."""
+    """Return a stored conversation as the body of a token counting call."""
     return msgspec.json.encode(parse(dict[str, Raw], stored) | {"model": "-"})

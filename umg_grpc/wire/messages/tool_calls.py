@@ -36,7 +36,7 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call_id: str, name: str, arguments: object) -> JsonObject:
-    """Return a `tool_use` block. `call_id` and `name`: in the spelling for the receiver."""
+    """Encode a tool call as a `tool_use` block. `call_id` and `name`: as the receiver accepts them."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
@@ -48,8 +48,8 @@ def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
 
 
 def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """Return the block that carries a call's reasoning state before the call, or None. This format has no place for
-    state in a call; None also for state of this format.
+    """Encode the reasoning state of a tool call as a block that precedes the call, since this format has no field for
+    it in the call. Return None if the call has no state, or one of this format.
     """
     if not state.data or state.format == "messages":
         return None

@@ -1,4 +1,4 @@
-"""Tool names and call ids in the spelling that messages providers accept: letters, digits, `_` and `-`."""
+"""Tool names and call ids as providers of the messages format accept them: letters, digits, `_` and `-`."""
 
 import re
 
@@ -10,12 +10,14 @@ _NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, m
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
-    """Return the tool names of one request and its answer."""
+    """Return the mapping between the caller's tool names and the names that the provider accepts, for one request and
+    its answer.
+    """
     return ToolNames(request, _NAME_RULES)
 
 
 class CallIds:
-    """Ids of the calls of a conversation as sent to a provider: a call and its result get the same id."""
+    """Ids of the tool calls of one conversation as a provider is sent them. A call and its result get the same id."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
@@ -23,15 +25,15 @@ class CallIds:
         self._open = OpenCalls()
 
     def of_call(self, call: pb.ToolCall, default: str) -> str:
-        """Return the id of a call as sent to the provider; made from `default` if the call has none."""
+        """Return the id of a call for the provider, made from `default` if the call has none."""
         call_id = self._legal(call.call_id or default)
         if not call.call_id:
             self._open.add(call.name, call_id)
         return call_id
 
     def of_result(self, result: pb.ToolResult) -> str:
-        """Return the id of the call that a result answers. For a result without id: the first open call of its name,
-        else of any.
+        """Return the id of the call to which a result belongs. A result without id belongs to the first call of its
+        tool without a result, else to the first of any tool.
         """
         if result.call_id:
             return self._legal(result.call_id)

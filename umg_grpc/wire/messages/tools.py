@@ -1,4 +1,4 @@
-"""Tools and the tool choice of the messages format, in both directions."""
+"""Tools and the tool choice of the messages format: decoded from a caller's body, and encoded for a provider."""
 
 from typing import assert_never
 
@@ -107,7 +107,7 @@ def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> Non
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `tools` and `tool_choice`. Raise UmgError for a tool that only another format has."""
+    """Encode `tools` and `tool_choice`. Raise UmgError for a tool that only another format has."""
     tools = list[object]()
     allowed = _offered_names(request)
     searches = not requests_search(request) or supports_search(request, quirks, report)
@@ -144,8 +144,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def _offered_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the tools to send if the tool choice allows only some: the format cannot restrict the choice.
-    An empty set means all tools.
+    """Return the names of the tools that are sent if the tool choice allows only some, since the format cannot restrict
+    the choice; an empty set for all tools.
     """
     choice = request.tool_choice
     forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools
@@ -179,7 +179,7 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
 
 
 def _encode_schema(function: pb.FunctionTool, at: str) -> object:
-    """Return `input_schema`, whose `type` is always `object`."""
+    """Encode the parameters of a function as `input_schema`, whose `type` is always `object`."""
     if not function.parameters_json:
         return NO_ARGUMENTS
     encoded = json_schema(function.parameters_json, function.native_schema, at)
@@ -228,7 +228,7 @@ def _location(location: pb.UserLocation) -> JsonObject:
 
 
 def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
-    """Return the web search tool for the request's `search` option; None without the option, or if a tool of the
+    """Encode the request's option `search` as the web search tool; return None without the option, or if a tool of the
     request is a web search already.
     """
     search = request.search

@@ -1,4 +1,6 @@
-"""Known members of the parts of a messages body that the structs keep as raw JSON."""
+"""Members of a messages body that the gateway recognizes in the objects that its structs keep as raw JSON, by which
+unknown ones are found.
+"""
 
 from msgspec import Struct
 

@@ -1,4 +1,6 @@
-"""Rules for the members of a messages body that may name objects in a provider's account."""
+"""Members of a messages body that may name an object in a provider's account (a file, a container), for the check of
+its owner.
+"""
 
 from umg_grpc.wire.core.upstream_objects import WORDS, Members, ObjectRules
 

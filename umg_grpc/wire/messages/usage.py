@@ -1,4 +1,4 @@
-"""Token usage of the messages format, in both directions."""
+"""Token usage in messages responses: encoded for a caller, and decoded from a provider's response."""
 
 from msgspec import Struct
 
@@ -42,11 +42,13 @@ class ProviderUsage(Struct):
 
     @property
     def has_totals(self) -> bool:
-        """Whether both totals are present. A usage without one is ignored, and the gateway counts the tokens itself."""
+        """Whether both totals are present. If one is missing the usage is ignored, and the gateway counts the tokens
+        itself.
+        """
         return self.input_tokens is not None and self.output_tokens is not None
 
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
-        """Return the usage with the counts of a later event in place of the earlier ones: counts are totals."""
+        """Return the usage with the counts of a later event instead of the earlier ones: each count is a total."""
         stated = {name: value for name in self.__struct_fields__ if (value := getattr(newer, name)) is not None}
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
         if "cache_creation_input_tokens" in stated and "cache_creation" not in stated:
@@ -83,7 +85,7 @@ def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Decode the counts of a usage for which `has_totals` is true; details that a provider leaves out are 0."""
+    """Set the counts of a usage that has both totals. Details that a provider leaves out are 0."""
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
     written = count(max(count(usage.cache_creation_input_tokens), hour + minutes))

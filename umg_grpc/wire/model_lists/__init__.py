@@ -1,5 +1,5 @@
-"""Model lists in the chat, messages and native formats (text document, "GET /v1/models"): each is a row of
-`MODEL_LISTS`.
+"""Model lists for callers in the shapes of the chat, messages and native formats (text document, "GET /v1/models").
+Each is a row of `MODEL_LISTS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from umg_grpc.wire.native.errors import encode_error as encode_native_error
 
 @dataclass(frozen=True)
 class ModelList:
-    """One shape of the model list."""
+    """Shape of a model list: the functions that decode its query and encode its bodies."""
 
     decode_query: Callable[[Query], pb.ListModelsRequest]
     """Page that a query requests. Raises UmgError(INVALID_FIELD) naming the parameter."""
@@ -74,14 +74,16 @@ MODEL_LISTS = {
 
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:
-    """Return the row of `MODEL_LISTS` that callers of the face `models` choose; headers precede the query."""
+    """Return the name of the shape (a row of `MODEL_LISTS`) that a call of `/v1/models` selects, by its headers, else
+    by its query.
+    """
     by_header = (shape for header, shape in CHOOSING_HEADERS.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
     return next(by_header, None) or next(by_parameter, DEFAULT_SHAPE)
 
 
 def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:
-    """Return the name of the shape in which responses and errors of a face are written: that of `shape_of` for the face
-    `models`, else the name of the face itself, which may be any face.
+    """Return the name of the shape for the responses and errors of a call. `face`: format of the call's path; its own
+    shape, except that for `models` headers and query decide (`shape_of`).
     """
     return shape_of(headers, query) if face == DEFAULT_SHAPE else face

@@ -1,4 +1,4 @@
-"""Model list in the chat shape (text document, "GET /v1/models" and "Model object")."""
+"""Model list in the shape of the chat format (text document, "GET /v1/models" and "Model object")."""
 
 import msgspec
 
@@ -11,22 +11,22 @@ from umg_grpc.wire.model_lists.query_parameters import Query
 
 
 def decode_query(_: Query) -> pb.ListModelsRequest:
-    """Return a request for all models: this shape has one page, independent of the query."""
+    """Return a request for all models: this shape has one page and no parameters."""
     return pb.ListModelsRequest()
 
 
 def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """Return the body that lists the models."""
+    """Encode the list of models."""
     return msgspec.json.encode({"object": "list", "data": [_model(model) for model in response.models]})
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """Return the body that describes one model."""
+    """Encode the description of one model as a body."""
     return msgspec.json.encode(_model(model))
 
 
 def encode_error(error: UmgError, status: int) -> bytes:
-    """Return the body of a failed call: `{error: {message, type, code}}` (text document, "Errors"; readings, 3)."""
+    """Encode the body of a failed call: `{error: {message, type, code}}` (text document, "Errors"; readings, 3)."""
     return msgspec.json.encode({"error": error_details(error, status)})
 
 

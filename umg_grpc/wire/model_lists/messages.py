@@ -1,4 +1,6 @@
-"""Model list in the messages shape (text formats, 3.7), with all fields that the SDK types require (readings, 14)."""
+"""Model list in the shape of the messages format (text formats, 3.7), with all fields that the SDK types require
+(readings, 14).
+"""
 
 import msgspec
 
@@ -38,7 +40,7 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, request: pb.ListModelsRequest) -> bytes:
-    """Return the body that lists the models. `has_more` refers to the direction of the caller's paging."""
+    """Encode the list of models. `has_more` refers to the direction in which the caller pages."""
     back = decode_token(request.page_token).back
     more = response.previous_page_token if back else response.next_page_token
     models = response.models
@@ -52,7 +54,7 @@ def encode_list(response: pb.ListModelsResponse, request: pb.ListModelsRequest) 
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """Return the body that describes one model."""
+    """Encode the description of one model as a body."""
     return msgspec.json.encode(_model(model))
 
 
@@ -100,8 +102,8 @@ def _capabilities(model: pb.Model) -> JsonObject:
 
 
 def _thinking(model: pb.Model) -> JsonObject:
-    """Return the support of reasoning. By the SDKs' types, `between_tools` and `disabled` are false only where a
-    request with them is rejected, which no text model does.
+    """Return the description of a model's reasoning. By the SDKs' types, `between_tools` and `disabled` are false only
+    where a request with them is rejected, which no text model does.
     """
     reasons = _support(model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED)
     taken = _support(pb.MODEL_OPERATION_GENERATE in model.operations)

@@ -1,4 +1,4 @@
-"""Model list in the native shape (text formats, 4.5)."""
+"""Model list in the shape of the native format (text formats, 4.5)."""
 
 import msgspec
 
@@ -32,7 +32,7 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """Return the body that lists the models. An empty `models` is sent, because SDKs warn without it."""
+    """Encode the list of models. An empty `models` is sent, because SDKs warn without it."""
     listed: JsonObject = {"models": [_model(model) for model in response.models]}
     if response.next_page_token:
         listed["nextPageToken"] = response.next_page_token
@@ -40,12 +40,12 @@ def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> byt
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """Return the body that describes one model."""
+    """Encode the description of one model as a body."""
     return msgspec.json.encode(_model(model))
 
 
 def encode_error(error: UmgError, status: int) -> bytes:
-    """Return the body of a failed call of a path that several shapes share (readings, 3)."""
+    """Encode the body of a failed call of a path that several shapes share (readings, 3)."""
     status_name = NAMES[HTTP_STATUS.get(error.reason, 500)]
     return msgspec.json.encode({"error": {**chat.error_details(error, status), "status": status_name}})
 

@@ -1,4 +1,4 @@
-"""Query parameters of a model list that the messages and native formats share."""
+"""Query parameters of model lists that the messages and the native shape share."""
 
 from collections.abc import Mapping
 from typing import TypeAlias

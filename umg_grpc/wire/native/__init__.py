@@ -1,5 +1,5 @@
-"""Codec of the native generation format (`POST /v1beta/models/{model}:generateContent`), as a face and as an
-upstream.
+"""Native generation format (`POST /v1beta/models/{model}:generateContent`): codec for the bodies of callers and of
+providers.
 """
 
 import msgspec
@@ -17,7 +17,7 @@ from umg_grpc.wire.text_format import TextFormat
 
 
 def encode_count(tokens: int) -> bytes:
-    """Return the body of an answer of `:countTokens`."""
+    """Encode the answer to a call of `:countTokens`."""
     return msgspec.json.encode({"totalTokens": tokens})
 
 

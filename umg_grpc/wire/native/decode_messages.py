@@ -1,4 +1,4 @@
-"""Decoding of the turns of a conversation: a caller's `contents` and `systemInstruction`."""
+"""Decoding of the conversation in a native request: `contents` and `systemInstruction`."""
 
 from msgspec import Raw
 
@@ -20,7 +20,7 @@ ROLES = {
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode the turns of a body into `request.messages`, one message per turn. Raise UmgError naming the field.
+    """Decode `contents` into `request.messages`, one message per turn. Raise UmgError naming the field.
 
     Only turns of the model may be empty: its answers may lack parts, and clients send them back.
     """
@@ -62,8 +62,8 @@ def _decode(part: schema.Part, target: pb.Part, at: str, notes: Notes) -> None:
 
 
 def _check_file(file: schema.ProviderFile | None, at: str) -> None:
-    """Raise UmgError for an address that no provider may fetch. A file of the provider's own may be named without
-    address.
+    """Raise UmgError for the address of a file that no provider may fetch. A file that the provider stores may be named
+    without an address.
     """
     if file is not None and file.file_uri and ("://" in file.file_uri or not is_own_file(file.file_uri)):
         check_address(file.file_uri, f"{at}.fileUri", "bytes go into `inlineData`")

@@ -1,5 +1,5 @@
-"""Encoding of a canonical request as a native body, for callers of other formats and for fields that a family's rules
-changed.
+"""Encoding of a canonical request as a native body, for callers of other formats, and for fields that rules of the
+model's family changed.
 """
 
 import re
@@ -44,18 +44,18 @@ UNSUPPORTED = (
 def encode_body(
     request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks
 ) -> JsonObject:
-    """Return all members of a provider's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    """Encode a request as all members of a provider's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     return encode_messages(request, model, report) | encode_options(request, model, report, quirks)
 
 
 def encode_messages(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """Return the members `contents` and `systemInstruction` of the body."""
+    """Encode the messages of a request as the members `contents` and `systemInstruction`."""
     return ContentEncoder(request, model, tool_names(request), report).encode()
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the members of the body other than `contents` and `systemInstruction`."""
+    """Encode the rest of a request: the members of the body other than `contents` and `systemInstruction`."""
     fields = encode_tools(request, tool_names(request), report, quirks)
     if config := encode_config(request, model, report, quirks):
         fields["generationConfig"] = config

@@ -1,4 +1,6 @@
-"""Encoding of canonical messages as the turns of a provider's body: `contents` and `systemInstruction`."""
+"""Encoding of canonical messages as the conversation of a native request to a provider: `contents` and
+`systemInstruction`.
+"""
 
 import re
 from collections.abc import Iterator
@@ -35,8 +37,8 @@ _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
 
 
 def generation(model: str) -> int:
-    """Return the generation of the model family as a number, from the id of the provider's model; 0 for an id without
-    one.
+    """Return the generation of a model as a whole number (2 for 2.5), from the provider's id of the model; 0 for an id
+    without one.
     """
     found = _GENERATION.search(model)
     return int(found[1]) if found else 0
@@ -52,7 +54,7 @@ class _Turn:
 
 
 class ContentEncoder:
-    """Encoder of canonical messages into turns. One instance per request: results are paired with calls across
+    """Encoder of canonical messages as native turns. One instance per request: results are paired with calls across
     messages.
 
     Neighbours of one role become one turn. The results of a turn become its first parts, in the order of the calls of
@@ -68,7 +70,7 @@ class ContentEncoder:
         self._turns: list[_Turn] = []
 
     def encode(self) -> JsonObject:
-        """Return `contents` and `systemInstruction`. Raise UmgError where leaving content out would change the
+        """Encode `contents` and `systemInstruction`. Raise UmgError where leaving content out would change the
         meaning.
         """
         system: list[JsonObject] = [
@@ -190,7 +192,7 @@ class ContentEncoder:
                 assert_never(unhandled)
 
     def _result(self, result: pb.ToolResult, at: str) -> Iterator[object]:
-        """Yield the parts of a tool result and its media. The media are inside the result if its caller's format has a
+        """Yield a tool result, with its media, as parts. The media are inside the result if its caller's format has a
         place for them, else behind it: only the newest models look inside.
         """
         texts, shown = list[str](), list[object]()
@@ -221,7 +223,9 @@ class ContentEncoder:
         yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Pair the results of each turn with the calls of the turn before."""
+        """Pair the results of each turn with the calls of the turn before: sort them, and add or convert the ones
+        without a partner.
+        """
         calls = list[pb.ToolCall]()
         for turn in self._turns:
             if not turn.role:
@@ -276,7 +280,9 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
-        """Add a placeholder signature to the first call of each of the model's turns since the user's last message."""
+        """Add a placeholder signature to the first tool call of each model turn since the user's last message, since
+        the provider requires one.
+        """
         for turn in reversed(self._turns):
             if turn.role == USER and turn.parts:
                 return
@@ -290,7 +296,7 @@ def _is_call(part: object) -> bool:
 
 
 def _object(text: str, at: str) -> Raw:
-    """Return the JSON of a tool result. Raise UmgError(INVALID_FIELD) for JSON that is not one object."""
+    """Return the JSON object of a tool result. Raise UmgError(INVALID_FIELD) for JSON that is not one object."""
     raw = json_text(text, at)
     if not bytes(raw).startswith(b"{"):
         raise invalid(at, "expected an object; send a JSON object")

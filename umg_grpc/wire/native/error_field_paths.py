@@ -1,4 +1,4 @@
-"""Conversion of canonical field paths to the paths of the native format, for error messages only."""
+"""Conversion of canonical field paths to the paths of a native body, for the messages of errors."""
 
 from umg_grpc.wire.core.error_field_paths import wire_paths
 

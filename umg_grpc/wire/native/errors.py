@@ -1,4 +1,4 @@
-"""Errors of the native format: the gateway's errors for callers, and the errors of providers as `UmgError`."""
+"""Errors of the native format: encoded for callers, and decoded from providers."""
 
 import re
 from collections.abc import Mapping
@@ -40,17 +40,17 @@ TYPE = "type.googleapis.com/google.rpc."
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Return the body of a failed call: `{error: {code, message, status, details}}`."""
+    """Encode the body of a failed call: `{error: {code, message, status, details}}`."""
     return msgspec.json.encode(_encode(error, http_status))
 
 
 def error_body(error: UmgError) -> bytes:
-    """Return the body of an error in a stream, which contains its own status."""
+    """Encode an error for a stream, in which the body itself states the status."""
     return msgspec.json.encode(_encode(error, HTTP_STATUS.get(error.reason, 500)))
 
 
 def error_frame(error: UmgError) -> bytes:
-    """Return the event that ends a broken stream."""
+    """Encode the event that ends a stream after a failure."""
     return frame(escaped(error_body(error)))
 
 
@@ -80,12 +80,14 @@ TABLE: Table = (
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
-    """Return the caller's error for a failed call. `too_long`: see `provider_errors.from_provider`."""
+    """Return the error that the caller gets for a failed call of a provider. `too_long`: see
+    `provider_errors.from_provider`.
+    """
     return provider_errors.decode_error(status, headers, body, too_long=too_long, table=TABLE)
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error for the caller that an answer with status 200 or a chunk states. Raise ValueError,
+    """Return the error that the caller gets for an error in a chunk, or in an answer with status 200. Raise ValueError,
     RecursionError.
     """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

@@ -1,4 +1,4 @@
-"""Check whether streamed chunks contain any output yet: the first chunk may have empty parts."""
+"""Detection of streamed native chunks without output: the first chunk may have only empty parts."""
 
 import re
 

@@ -1,4 +1,6 @@
-"""Generation options (`generationConfig`), in both directions."""
+"""Generation options of the native format (`generationConfig`): decoded from a caller's body, and encoded for a
+provider.
+"""
 
 from typing import assert_never
 
@@ -126,7 +128,9 @@ def _decode_images(config: schema.ImageConfig, target: pb.ImageOutputOptions) ->
 
 
 def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode the name of the voice. Several speakers and languages exist only at one provider."""
+    """Decode the name of the voice from `speechConfig`. Record several speakers or languages, which only one provider
+    has.
+    """
     speech = read(schema.SpeechConfig, raw, notes, f"{AT}.speechConfig")
     voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
     if voice and voice.voice_name:
@@ -143,7 +147,9 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
 
 
 def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the member `generationConfig`; {} without options. Raise UmgError for a schema that is no JSON."""
+    """Encode the options of a request as `generationConfig`; return {} if it has none. Raise UmgError for a schema that
+    is no JSON.
+    """
     fields: JsonObject = {
         COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
     }
@@ -223,9 +229,10 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """Return the member `thinkingConfig`, with a budget or a level but never both, which the provider rejects.
+    """Encode the reasoning options as `thinkingConfig`, with a budget or a level but never both, which the provider
+    rejects.
 
-    Reasoning is requested where the caller's format shows it, unless the caller decides otherwise.
+    The text of reasoning is requested if the caller's format can contain it, unless the caller decides otherwise.
     """
     reasoning = request.reasoning
     fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
@@ -243,10 +250,11 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Return the reasoning level or budget as a member of `thinkingConfig`. A level or budget in the request takes
-    precedence over its effort, since the rules of the model's family set it. An effort alone becomes a level for
-    generations that have levels, and a budget for older ones and for an unknown generation (`known` is 0), since the
-    newer models still accept budgets.
+    """Encode the amount of reasoning as a level or a budget in `thinkingConfig`.
+
+    A level or budget in the request takes precedence over its effort, since the rules of the model's family set it. An
+    effort alone becomes a level for generations that have levels, and a budget for older ones and for an unknown
+    generation (`known` is 0), since the newer models still accept budgets.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):

@@ -1,4 +1,4 @@
-"""Citations of a response (`groundingMetadata`), in both directions. Their offsets count bytes of UTF-8."""
+"""Citations of a native response (`groundingMetadata`), in both directions. Their offsets count bytes of UTF-8."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ SEARCH = "web_search"
 
 
 class Page(Struct, rename="camel"):
-    """Member `web` of a chunk, or one of the members that may replace it: a cited page."""
+    """Cited page: the member `web` of a chunk, or a member that may replace it."""
 
     uri: str | None = None
     title: str | None = None
@@ -48,7 +48,7 @@ class Support(Struct, rename="camel"):
 
 
 class Grounding(Struct, rename="camel"):
-    """Member `groundingMetadata`, as far as it is decoded."""
+    """Member `groundingMetadata`, with the fields that are decoded."""
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[Chunk] | None = None
@@ -75,7 +75,7 @@ class _ExactSupport(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Exact(Struct, forbid_unknown_fields=True, rename="camel"):
-    """Member `groundingMetadata` with only the members that citations and queries can express."""
+    """Member `groundingMetadata` with only the fields that canonical citations and queries can express."""
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[_ExactChunk] | None = None
@@ -94,7 +94,7 @@ them becomes their end.
 
 
 class Text(NamedTuple):
-    """Text part of a candidate; its citations count from its own start."""
+    """Text part of a candidate. Its citations count from the start of this part."""
 
     part: int  # index among the parts of the candidate
     part_index: int  # index among the parts as the provider wrote them; -1 for pieces of a stream
@@ -102,7 +102,7 @@ class Text(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Citations, queries and other content of `groundingMetadata`."""
+    """Content of `groundingMetadata`: citations, search queries, and other JSON."""
 
     citations: list[tuple[int, pb.Citation]]  # (part, citation)
     queries: list[str]
@@ -113,9 +113,10 @@ class Sources(NamedTuple):
 
 
 def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
-    """Return the sources of a candidate's texts: one citation for each support and chunk; without supports one citation
-    of the whole first text for each chunk. An object with members of unexpected types has no citations and is kept
-    as raw JSON, so that the answer is not lost.
+    """Decode the citations of a candidate's texts: one for each support and chunk; without supports one of the whole
+    first text for each chunk.
+
+    An object with members of unexpected types has no citations and is kept as raw JSON, so that the answer is not lost.
     """
     document = replace_halves(bytes(raw))
     try:
@@ -148,7 +149,7 @@ def _page(chunk: Chunk) -> Page:
 
 
 class _PartPositions:
-    """Texts of a candidate, found by their positions in bytes of UTF-8."""
+    """Look-up of a candidate's text parts by positions in bytes of UTF-8."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self._texts = texts
@@ -157,8 +158,8 @@ class _PartPositions:
         self._by_part_index = {text.part_index: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
-        """Return the text part in which a segment lies, with its first code point and the one after its last; None for
-        a segment without text.
+        """Return the text part in which a segment lies, with the segment's first code point and the one after its last;
+        None for a segment without text.
 
         A segment that names no part counts from the start of all text, which is the first part's where there is one.
         """
@@ -189,7 +190,7 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text of an answer with its citations, to be encoded for a caller."""
+    """Text part of an answer with its citations, to be encoded for a caller."""
 
     text: str
     citations: Sequence[pb.Citation]
@@ -198,7 +199,7 @@ class Cited(NamedTuple):
 
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
-    """Return `groundingMetadata`; {} without sources. A page is one chunk however often it is cited.
+    """Encode `groundingMetadata`; return {} without sources. A page is one chunk however often it is cited.
 
     `rest` is the provider's own JSON: it is returned unchanged if it still has the same citations.
     """
@@ -235,7 +236,7 @@ def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) 
 
 
 def _has_citations(rest: str, cited: Sequence[Cited]) -> bool:
-    """Return whether `rest` has exactly these citations."""
+    """Return whether the provider's JSON `rest` has exactly the citations of these texts."""
     texts = [
         Text(part, -1 if text.part_index is None else text.part_index, text.text) for part, text in enumerate(cited)
     ]
@@ -251,7 +252,7 @@ def _segment(part_index: int | None, start: int, end: int, text: str) -> JsonObj
 
 
 def _rest(text: str) -> dict[str, Raw]:
-    """Return the members of stored `groundingMetadata` that are sent beside the citations, for example search
+    """Return the members of a provider's `groundingMetadata` that are sent beside the citations, for example search
     suggestions; {} if the text is no JSON object.
     """
     try:

@@ -1,4 +1,4 @@
-"""Characters that older clients of this format mistake for line ends."""
+"""Escapes for characters that older clients of the native format mistake for line ends."""
 
 
 def escaped(document: bytes) -> bytes:

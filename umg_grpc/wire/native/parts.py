@@ -1,4 +1,4 @@
-"""Parts of a turn (`parts`), in both directions."""
+"""Parts of a native turn (`parts`: text, media, calls): decoded from a body, and encoded for a provider or a caller."""
 
 import re
 from typing import assert_never
@@ -99,7 +99,7 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def kind_of(part: Raw) -> str:
-    """Return the name of an unknown part's kind: its first key that is not common to all parts."""
+    """Return the name of an unknown part's kind: its first member that is not common to all parts."""
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
 
@@ -126,9 +126,9 @@ def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: s
 
 
 def result_text(response: str) -> tuple[str, bool]:
-    """Return the text of a result, and whether the result states that the tool failed.
+    """Return a tool result as text, and whether it states that the tool failed.
 
-    `output` holds the result and `error` the failure; without them the object is the whole result (reference, 4.1).
+    `output` contains the result and `error` the failure; without them the object is the whole result (reference, 4.1).
     """
     members = msgspec.json.decode(response, type=dict[str, Raw])
     present = {name: value for name, value in members.items() if is_present(value)}
@@ -173,7 +173,7 @@ def _decode_file(file: schema.ProviderFile, media: pb.MediaPart, at: str) -> Non
 
 
 def is_own_file(name: str) -> bool:
-    """Return whether the name has the form of a file that providers of this format store."""
+    """Return whether a name has the form of a file that providers of this format store."""
     return _OWN_FILE.search(name) is not None
 
 
@@ -187,7 +187,7 @@ def _by_suffix(address: str) -> str:
 
 
 def encode_reasoning(part: pb.Part) -> JsonObject:
-    """Return a reasoning part, or the placeholder of hidden reasoning."""
+    """Encode reasoning as a part; hidden reasoning as a placeholder."""
     reasoning = part.reasoning
     if reasoning.redacted:
         return {"thought": True}
@@ -196,7 +196,7 @@ def encode_reasoning(part: pb.Part) -> JsonObject:
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:
-    """Return the part of a medium: the member `inlineData` or `fileData`; None for media that are neither bytes nor an
+    """Encode media as a part with `inlineData` or `fileData`; return None for media that are neither bytes nor an
     address known to native's provider.
     """
     match media.WhichOneof("source"):

@@ -1,5 +1,5 @@
-"""Edits of a native caller's body for a native provider: fields that providers reject or that a family's rules changed.
-All other bytes are unchanged.
+"""Edits of a native caller's body that is passed through to a native provider: fields that providers reject or that
+rules of the model's family changed. All other bytes are unchanged.
 """
 
 import msgspec
@@ -52,8 +52,10 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 
 
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
-    """Return the caller's body, byte for byte where it need not change. The model is removed, since the path contains
-    it. Turns, a system instruction and tools that the caller sent without a list around them get one.
+    """Return the caller's body, byte for byte where it need not change.
+
+    The model is removed, since the path of the call contains it. Turns, a system instruction and tools that the caller
+    sent without a list around them get one.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("model", None)
@@ -72,7 +74,7 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
 
 
 def _instruction(raw: Raw) -> Raw:
-    """Return a system instruction as a turn: clients send its text, its parts or its only part."""
+    """Return a system instruction in the form of a turn: clients send only its text, its parts or its only part."""
     text = bytes(raw)
     if text.startswith(b'"'):
         return Raw(b'{"parts":[{"text":' + text + b"}]}")
@@ -95,8 +97,8 @@ def _with_search(raw: Raw) -> Raw:
 
 
 def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
-    """Return the canonical fields whose form in the caller's body the provider does not accept: they are encoded
-    again.
+    """Return the canonical fields that are encoded again because the provider does not accept the form in which the
+    caller sent them.
     """
     changed = [name for name in changed_fields(request, quirks) if name in MEMBERS]
     declared = DECLARED in notes.uncarried
@@ -115,8 +117,8 @@ def _edit(
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Encode again the fields that the rules of the model's family changed, and the fields `changed` for the provider,
-    which are reported. Members without a new value are removed.
+    """Encode members of the body again: the fields that the rules of the model's family changed, and the fields
+    `changed` for the provider, which are reported. Members without a new value are removed.
     """
     own = Report()
     options = encode_options(request, model, own, quirks)

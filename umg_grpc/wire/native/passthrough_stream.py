@@ -17,7 +17,8 @@ NEEDED = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFeedback"')
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of chunks into the same chunks, with the events that the service needs. One instance per stream.
+    """Decoder of a passed-through native stream: forwards chunks, and emits the events that the service needs. One
+    instance per stream.
 
     The model id is replaced if the provider's differs. Content that the format's clients cannot read is left out:
     comments, `event:` lines and another format's end marker.
@@ -32,11 +33,13 @@ class PassthroughDecoder(FrameDecoder):
         self._usage: UsageMetadata | None = None
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return all whole frames of one read, with the usage of the last one."""
+        """Return the complete frames in the bytes of one read, with the usage of the last one."""
         return self._with_usage(super().feed(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining frames. Raise UmgError(UPSTREAM_CUT) if the answer was not whole."""
+        """Return the remaining frames at the end of the stream. Raise UmgError(UPSTREAM_CUT) if the answer was not
+        complete.
+        """
         return self._with_usage(super().close())
 
     def _with_usage(self, message: pb.StreamGenerateResponse | None) -> pb.StreamGenerateResponse | None:
@@ -46,7 +49,9 @@ class PassthroughDecoder(FrameDecoder):
         return message
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first frames, which only continue the answer, with the caller's model id."""
+        """Return the first frames that only continue the answer, with the caller's model id, and the number of bytes
+        they took.
+        """
         if not self._started:
             return DECODED
         if needed := [at for name in NEEDED if (at := frames.find(name)) >= 0]:

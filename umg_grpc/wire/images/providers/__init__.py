@@ -1,4 +1,4 @@
-"""Protocols of image providers, as pure codecs: each is one module, and one row of the table here."""
+"""Protocols of image providers. Each is one module, without I/O, and one row of the table here."""
 
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES

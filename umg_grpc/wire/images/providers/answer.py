@@ -1,4 +1,4 @@
-"""Decoding of providers' image responses: the parts that several protocols share."""
+"""Steps that several protocols share when they decode a provider's image response."""
 
 from collections.abc import Sequence
 
@@ -22,13 +22,15 @@ _DATA_URL, _QUOTE = b"data:", ord('"')
 
 
 def is_text(raw: Raw) -> bool:
-    """Return whether a field that is kept raw is a string that is not empty. No copy is made of a large one."""
+    """Return whether a raw JSON value is a non-empty string, without a copy of it, which may be large."""
     view = memoryview(raw)
     return len(view) > 2 and view[0] == _QUOTE
 
 
 def set_bytes(image: pb.Image, encoded: Raw) -> None:
-    """Set the bytes of an image by a JSON string of base64, with its media type and size. Raise UmgError."""
+    """Decode a JSON string of base64, and set the bytes, the media type and the size of an image by it. Raise
+    UmgError.
+    """
     data = bytes_of(encoded)
     image.data, image.mime_type = data, sniff_image(data)
     try:
@@ -39,8 +41,8 @@ def set_bytes(image: pb.Image, encoded: Raw) -> None:
 
 
 def bytes_of(encoded: Raw) -> bytes:
-    """Decode a JSON string with base64 or a data URL, which some providers send. Raise UmgError(UPSTREAM_FAILED) for
-    any other value.
+    """Return the bytes in a JSON string of base64, or of a data URL, which some providers send. Raise
+    UmgError(UPSTREAM_FAILED) for any other value.
     """
     text = memoryview(encoded)
     if not is_text(encoded):
@@ -55,8 +57,8 @@ def bytes_of(encoded: Raw) -> bytes:
 
 
 def _lenient(encoded: Raw) -> bytes:
-    """Decode base64 in a JSON string with escapes, line breaks, the URL-safe alphabet or missing padding, or in a data
-    URL.
+    """Return the bytes in a JSON string of base64 in any variant: with escapes, line breaks, the URL-safe alphabet or
+    missing padding, or in a data URL.
     """
     text = msgspec.json.decode(encoded, type=str)
     if text.startswith("data:"):
@@ -68,33 +70,37 @@ def _lenient(encoded: Raw) -> bytes:
 
 
 def copy_size(image: pb.Image, size: str | None) -> None:
-    """Set the size of an image that the provider states as `1024x1024`, unless it is known by the bytes."""
+    """Set the size of an image that the provider states as `1024x1024`, unless the bytes have shown it."""
     width, _, height = (size or "").replace("*", "x").partition("x")
     if not image.HasField("width") and width.isdigit() and height.isdigit() and len(width) + len(height) < 12:
         image.width, image.height = int(width), int(height)
 
 
 def set_time(time: Timestamp, seconds: float | None) -> None:
-    """Set the time that a provider states in seconds; an impossible time is ignored."""
+    """Set a timestamp to the time that a provider states in seconds. An impossible time is ignored."""
     if seconds is not None and 0 < seconds < 2**33:
         time.seconds = int(seconds)
 
 
 def check_images(result: pb.ImageResult, failures: Sequence[UmgError]) -> None:
-    """Count the images. Raise the first failure, or UPSTREAM_FAILED, if there are none."""
+    """Set the number of images of a result. If there are none raise the first failure, or UPSTREAM_FAILED."""
     if not result.images:
         raise failures[0] if failures else unreadable(NO_IMAGES)
     result.usage.image_count = len(result.images)
 
 
 def no_image(message: str) -> UmgError:
-    """Return the error for an answer without an image although nothing was refused: another attempt may succeed."""
+    """Return the error for an answer without an image although nothing was refused. It allows another attempt, which
+    may succeed.
+    """
     error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="200")
     return error.with_failure(Failure.TRANSIENT)
 
 
 def blocked(message: str) -> UmgError:
-    """Return the error for content that the provider's policy refuses: it fails alike on every channel."""
+    """Return the error for content that the provider's policy refuses. It allows no other attempt, since every channel
+    would refuse it.
+    """
     return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
 
 
@@ -102,7 +108,7 @@ USAGE = ("image_count", "input_tokens", "input_text_tokens", "input_image_tokens
 
 
 def add_result(total: pb.ImageResult, result: pb.ImageResult) -> None:
-    """Add the images and the usage of one of several calls to the result of all."""
+    """Add the result of one of several provider calls to the result of all: its images and its usage."""
     usage = pb.ImageUsage()
     for name in USAGE:
         if name == "image_count" or total.usage.HasField(name) or result.usage.HasField(name):  # type: ignore[arg-type]

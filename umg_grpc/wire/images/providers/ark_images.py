@@ -1,5 +1,5 @@
-"""Protocol of families A and B: `POST /images/generations` with single failures inside a success, and streams of the
-images of a group (reference, "imgA and imgB").
+"""Protocol of the image providers of families A and B: `POST /images/generations`, whose success may contain failures
+of single images, and streams of the images of a group (reference, "imgA and imgB").
 """
 
 import re
@@ -44,8 +44,9 @@ GROUPS = "sequential_image_generation"
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Return the call. The watermark, the response format and the size of a group are always sent, because the
-    provider's own defaults cost money or add marks. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """Encode an image request as a call of the provider. The watermark, the response format and the size of a group are
+    always sent, because the provider's own defaults cost money or add marks. Raise UmgError(INVALID_FIELD,
+    UNTRANSLATABLE).
     """
     refuse_edits(request)
     report = Report()
@@ -80,7 +81,7 @@ def encode_request(
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return True: the provider fetches addresses of images."""
+    """Return True: the provider fetches input images by their addresses."""
     return True
 
 
@@ -96,7 +97,7 @@ TABLE: Table = (
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the caller's error for a failed call."""
+    """Return the error that the caller gets for a failed call."""
     return provider_errors.decode_error(status, headers, body, too_long="prompt", table=TABLE)
 
 
@@ -112,7 +113,7 @@ STATUSES = (
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that an item, an event or an answer with status 200 states."""
+    """Return the error that the caller gets for an error in an item, in an event, or in an answer with status 200."""
     read = as_error(msgspec.json.decode(error))
     status = next((status for pattern, status in STATUSES if pattern.search(read.codes)), 500)
     return from_provider(status, read, table=TABLE)
@@ -148,7 +149,9 @@ _ANSWER = msgspec.json.Decoder(Answer)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Return the answer without the images that failed. Raise UmgError: the first failure if no image is left."""
+    """Decode a provider's answer, without the images that failed. Raise UmgError: the first failure if no image is
+    left.
+    """
     try:
         answer = decode(_ANSWER, body)
         if is_error(answer.error):
@@ -172,7 +175,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the content of an image. Raise UmgError(UPSTREAM_FAILED) if it has none."""
+    """Set the bytes or the address of an image. Raise UmgError(UPSTREAM_FAILED) if the item has neither."""
     if is_text(item.b64_json):
         set_bytes(image, item.b64_json)
     elif item.url:
@@ -205,10 +208,12 @@ _EVENT = msgspec.json.Decoder(Event)
 
 
 class ArkStreamDecoder(EventDecoder):
-    """Decoder of `image_generation.*` events, whose `partial_succeeded` is a finished image of a group."""
+    """Decoder of `image_generation.*` events of families A and B, in which `partial_succeeded` is a finished image of a
+    group.
+    """
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        """Decode one event, see `EventDecoder`."""
+        """Decode one event of the provider, see `EventDecoder`."""
         try:
             read = decode(_EVENT, data)
         except (ValueError, RecursionError):

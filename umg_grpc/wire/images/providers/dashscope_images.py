@@ -1,5 +1,5 @@
-"""Protocol of family D: a synchronous call with messages, or a task where the model demands one (reference, "imgD").
-Errors may have status 200, and images are returned as addresses only.
+"""Protocol of the image provider of family D: a synchronous call with messages, or a task if the model requires one
+(reference, "imgD"). Errors may have status 200, and images are returned as addresses only.
 """
 
 import re
@@ -43,7 +43,7 @@ SUPPORTED = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", 
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Return the synchronous call: the images, then the text, as one message of the user. Raise
+    """Encode an image request as a synchronous call: one message of the user with the images, then the text. Raise
     UmgError(INVALID_FIELD, UNTRANSLATABLE).
     """
     report, flat = _prepared(request, notes)
@@ -59,7 +59,9 @@ def encode_request(
 
 
 def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
-    """Return the call that creates a task; None with input images, which a task does not take."""
+    """Encode an image request as a call that creates a task; return None for a request with input images, which a task
+    does not accept.
+    """
     if has_images(request):
         return None
     report, flat = _prepared(request, notes)
@@ -70,7 +72,7 @@ def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNo
 
 
 def encode_query(task_id: str) -> UpstreamRequest:
-    """Return the query of a task."""
+    """Encode the call that queries a task."""
     return UpstreamRequest(TASKS + quote(task_id, safe=""), b"", {}, Report(), method="GET")
 
 
@@ -83,8 +85,9 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
 
 
 def _parameters(request: pb.GenerateImageRequest, *, with_negative: bool) -> JsonObject:
-    """Return the parameters. The number of images, the watermark and, on models that have it, the expansion of the
-    prompt are always sent: a default of the provider may change.
+    """Return the member `parameters` of a call. The number of images, the watermark and, on models that have it, the
+    expansion of the prompt are always sent: a default of the provider may change. `with_negative`: whether to include
+    the negative prompt.
     """
     row = family_row(request.model)
     extends = request.prompt_extend if request.HasField("prompt_extend") else True
@@ -101,7 +104,7 @@ def _parameters(request: pb.GenerateImageRequest, *, with_negative: bool) -> Jso
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return True: the provider fetches addresses of images."""
+    """Return True: the provider fetches input images by their addresses."""
     return True
 
 
@@ -129,17 +132,17 @@ SYNC_REFUSED = re.compile(r"not support synchronous calls?", re.IGNORECASE)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the caller's error for a failed call."""
+    """Return the error that the caller gets for a failed call."""
     return provider_errors.decode_error(status, headers, body, too_long="prompt", table=TABLE)
 
 
 def needs_task(error: UmgError) -> bool:
-    """Return whether the provider refused a synchronous call because the model has tasks only."""
+    """Return whether the provider refused a synchronous call because the model accepts only tasks."""
     return error.facts is not None and SYNC_REFUSED.search(error.facts.message) is not None
 
 
 def stated_error(code: str, message: str | None) -> UmgError:
-    """Return the error that an answer with status 200 or a task states."""
+    """Return the error that the caller gets for the code and message in a task, or in an answer with status 200."""
     status = next((status for pattern, status in STATUSES if pattern.search(code)), 500)
     return from_provider(status, ProviderError(message=message or "", code=code), table=TABLE)
 
@@ -148,7 +151,7 @@ def stated_error(code: str, message: str | None) -> UmgError:
 
 
 class Piece(Struct):
-    """Item of a message's content."""
+    """Item in the content of a message: a text or an image."""
 
     image: str | None = None
     text: str | None = None
@@ -209,7 +212,7 @@ FAILED_TASKS = frozenset({"FAILED", "CANCELED", "UNKNOWN"})
 
 
 def _read(body: bytes) -> tuple[Output, Answer]:
-    """Return the output of a body. Raise UmgError for an error with status 200."""
+    """Decode a body. Return its output and the whole body. Raise UmgError for an error with status 200."""
     try:
         answer = decode(_ANSWER, body)
     except (ValueError, RecursionError):
@@ -222,7 +225,7 @@ def _read(body: bytes) -> tuple[Output, Answer]:
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Return the images of all choices. Raise UmgError."""
+    """Decode the answer to a synchronous call: the images of all choices. Raise UmgError."""
     output, answer = _read(body)
     response = pb.GenerateImageResponse()
     for choice in output.choices or ():
@@ -234,7 +237,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def decode_created(body: bytes) -> str:
-    """Return the id of the created task. Raise UmgError."""
+    """Return the id of the task that a call created, from the body of the answer. Raise UmgError."""
     output, _ = _read(body)
     if not output.task_id:
         raise unreadable(": it has no id of the task")
@@ -242,8 +245,8 @@ def decode_created(body: bytes) -> str:
 
 
 def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | None:
-    """Return the images of a task, without the failed ones; None while it is not finished. An unknown state is not an
-    end. Raise UmgError for a failed task.
+    """Decode the answer to the query of a task. Return its images without the failed ones, None while it is not
+    finished; an unknown state counts as unfinished. Raise UmgError for a failed task.
     """
     output, answer = _read(body)
     if output.task_status in FAILED_TASKS:

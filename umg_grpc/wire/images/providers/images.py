@@ -1,5 +1,5 @@
-"""Protocol of family C: `POST /images/generations` as JSON, `/images/edits` and `/images/variations` as forms, streams
-with drafts (reference, "imgC").
+"""Protocol of the image provider of family C: `POST /images/generations` as JSON, `/images/edits` and
+`/images/variations` as forms, streams with drafts (reference, "imgC").
 """
 
 import msgspec
@@ -46,9 +46,9 @@ FORMATS = ("images",)
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Return the call of the provider: a variation, an edit (also a generation with input images), or a generation.
-    Only variations have `response_format`, which the provider rejects in all others. Raise UmgError(INVALID_FIELD,
-    UNTRANSLATABLE).
+    """Encode an image request as a call: of a variation, of an edit (also for a generation with input images), or of a
+    generation. Only variations have `response_format`, which the provider rejects in all others. Raise
+    UmgError(INVALID_FIELD, UNTRANSLATABLE).
     """
     report = Report()
     flat = flatten(request, report)
@@ -97,7 +97,9 @@ def _add_fidelity(fields: JsonObject, request: pb.GenerateImageRequest, report: 
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the request has no input images: files of forms need their bytes."""
+    """Return whether the request has no input images: the provider gets them as files of a form, which need their
+    bytes.
+    """
     return not has_images(request, with_mask=True)
 
 

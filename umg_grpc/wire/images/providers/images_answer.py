@@ -1,4 +1,6 @@
-"""Answers and streams of the images format, in its own shape and in the documented envelope."""
+"""Decoding of answers and streams of the images format, whose content is at the top level or in the documented
+envelope.
+"""
 
 from collections.abc import Sequence
 
@@ -36,7 +38,7 @@ class Usage(Struct):
 
 
 class Item(Struct):
-    """Item of `data`."""
+    """Item of `data`: one image."""
 
     url: str | None = None
     b64_json: Raw = ABSENT
@@ -45,7 +47,7 @@ class Item(Struct):
 
 
 class Head(Struct):
-    """Properties of the images, in a complete response and in each event."""
+    """Facts that apply to all images of a complete response, or to the image of an event."""
 
     size: str | None = None
     quality: str | None = None
@@ -62,7 +64,9 @@ class Inner(Head):
 
 
 class Answer(Head):
-    """Answer in the shape of the SDKs, or in the documented envelope."""
+    """Body of an answer, with the images at the top level as in the SDKs' types, or in the member `data` of the
+    documented envelope.
+    """
 
     created: float | None = None
     data: list[Item] | Inner | None = None
@@ -97,7 +101,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _read(body: bytes) -> tuple[Answer, Inner]:
-    """Return the answer, and the object with its images. Raise UmgError(UPSTREAM_FAILED)."""
+    """Decode a body. Return it, and the object in it that contains the images. Raise UmgError(UPSTREAM_FAILED)."""
     try:
         answer = decode(_ANSWER, body)
     except (ValueError, RecursionError):
@@ -106,7 +110,7 @@ def _read(body: bytes) -> tuple[Answer, Inner]:
 
 
 def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
-    """Add the images to the result. Return the errors of the items that have none."""
+    """Add the images of items to a result. Return the errors of the items without an image."""
     failures = list[UmgError]()
     for item in items:
         if is_error(item.error):
@@ -119,7 +123,7 @@ def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the content of an image. Raise UmgError(UPSTREAM_FAILED) if it has none."""
+    """Set the bytes or the address of an image. Raise UmgError(UPSTREAM_FAILED) if the item has neither."""
     if is_text(item.b64_json):
         set_bytes(image, item.b64_json)
     elif item.url:
@@ -133,7 +137,7 @@ def set_image(image: pb.Image, item: "Item | Event") -> None:
 
 
 def set_head(result: pb.ImageResult, head: Head) -> None:
-    """Set the facts of the images and their usage."""
+    """Set the facts that apply to all images of a result, and its usage."""
     for name in ("size", "quality", "background"):
         if value := getattr(head, name):
             setattr(result, name, value)
@@ -144,7 +148,7 @@ def set_head(result: pb.ImageResult, head: Head) -> None:
 
 
 def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
-    """Add the tokens of one answer or event."""
+    """Add the token counts of one answer or event to a usage."""
     details = usage.input_tokens_details or InputDetails()
     for name, number in (
         ("input_tokens", usage.input_tokens),
@@ -158,7 +162,7 @@ def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that an answer with status 200 or an event states."""
+    """Return the error that the caller gets for an error in an event, or in an answer with status 200."""
     read = as_error(msgspec.json.decode(error))
     return from_provider(400 if FILTERED.search(read.codes) else 200, read)
 
@@ -184,8 +188,8 @@ PARTIAL, COMPLETED, FAILED_IMAGE = (".partial_image", ".completed", ".partial_fa
 
 
 class ImagesStreamDecoder(EventDecoder):
-    """Decoder of `image_generation.*` and `image_edit.*` events. Each `completed` event is one image. A gateway also
-    reports images of a group that failed.
+    """Decoder of `image_generation.*` and `image_edit.*` events. Each `completed` event is one image. A gateway as
+    provider also reports images of a group that failed.
     """
 
     def __init__(self, request: pb.GenerateImageRequest) -> None:
@@ -193,7 +197,7 @@ class ImagesStreamDecoder(EventDecoder):
         self.ends_with_body = is_grouped(request)
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        """Decode one event, see `EventDecoder`."""
+        """Decode one event of the provider, see `EventDecoder`."""
         try:
             read = decode(_EVENT, data)
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Bodies of type `multipart/form-data`, as the official SDKs send them."""
+"""Encoding of `multipart/form-data` bodies for image providers, as the official SDKs send them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ class FilePart(NamedTuple):
 
 
 def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
-    """Return an input image as a file, whose name has the extension of its type. Raise UmgError(INVALID_FIELD) for an
-    image without bytes.
+    """Return an input image as a file for a form, with a name that has the extension of its type. Raise
+    UmgError(INVALID_FIELD) for an image without bytes.
     """
     if not placed.image.data:
         raise invalid(placed.path, "the image has no `data`; send its bytes")
@@ -64,7 +64,7 @@ def form_value(value: object) -> str:
 
 
 def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[FilePart]:
-    """Return the files of an edit: one image as `image`, several as `image[]`, and the mask."""
+    """Return the files of an image edit: one input image as `image`, several as `image[]`, and the mask."""
     name = "image" if len(images) == 1 else "image[]"
     files = [file_part(name, placed, number) for number, placed in enumerate(images)]
     if mask is not None:
@@ -75,7 +75,7 @@ def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[
 def encode_files(
     path: str, fields: JsonObject, request: pb.GenerateImageRequest, flat: FlatRequest, report: Report
 ) -> UpstreamRequest:
-    """Return a call with a form: the scalar fields, the input images and the mask."""
+    """Encode a call whose body is a form with the scalar fields, the input images and the mask."""
     texts = {name: form_value(value) for name, value in fields.items()}
     mask = request.mask if request.HasField("mask") else None
     body, content_type = encode_form(texts, files_of(flat.images, mask))

@@ -1,5 +1,5 @@
-"""Protocol of family G: `POST /models/{model}:generateContent` with images as the output (reference, "famG images").
-One call makes one image, and input images are inline.
+"""Protocol of the image provider of family G: `POST /models/{model}:generateContent` with images as the output
+(reference, "famG images"). One call makes one image, and the bytes of input images are in the body.
 """
 
 import re
@@ -47,7 +47,7 @@ MAX_FILE_BYTES = 20 << 20
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Return the call for one image. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
+    """Encode an image request as the call for one image. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
     refuse_edits(request)
     report = Report()
     report_others(
@@ -81,7 +81,9 @@ def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) 
 
 
 def _contents(request: pb.GenerateImageRequest) -> list[JsonObject]:
-    """Return the turns; the prompt and the inputs are the last one."""
+    """Return the member `contents`: the turns of the conversation, the last of which has the prompt and the input
+    images.
+    """
     images = dict(placed_images(request))
     contents: list[JsonObject] = []
     for index, turn in enumerate(request.turns):
@@ -109,7 +111,7 @@ def _inline(placed: PlacedImage) -> JsonObject:
 
 
 class Blob(Struct, rename="camel"):
-    """Member `inlineData` of a part."""
+    """Member `inlineData` of a part: media type and bytes."""
 
     data: Raw = ABSENT
 
@@ -162,8 +164,8 @@ UNBLOCKED_PROMPTS = frozenset({"", "BLOCK_REASON_UNSPECIFIED", "OTHER"})
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Return the answer. Raise UmgError: CONTENT_BLOCKED for a refusal, UPSTREAM_FAILED for another answer without an
-    image.
+    """Decode a provider's answer. Raise UmgError: CONTENT_BLOCKED for a refusal, UPSTREAM_FAILED for another answer
+    without an image.
     """
     try:
         answer = decode(_ANSWER, body)
@@ -194,7 +196,9 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _without_image(answer: Answer, texts: list[str]) -> UmgError:
-    """Return the error for an answer without an image."""
+    """Return the error for an answer without an image: a refusal, or a failure that another attempt may avoid. `texts`:
+    texts of the answer.
+    """
     feedback = (answer.prompt_feedback.block_reason if answer.prompt_feedback is not None else None) or ""
     if feedback not in UNBLOCKED_PROMPTS:
         return _refused(feedback, "the prompt")
@@ -226,7 +230,7 @@ def _set_usage(usage: pb.ImageUsage, metadata: UsageMetadata | None) -> None:
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return False: the provider does not fetch addresses of images."""
+    """Return False: the provider does not fetch input images by their addresses, and needs their bytes."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Encoding of image requests: the parts that several protocols share."""
+"""Steps that several protocols share when they encode an image request for a provider."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, assert_never
@@ -17,7 +17,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 class FlatRequest(NamedTuple):
-    """Texts and images of a request without its turns, for providers that take one prompt."""
+    """Prompt and input images of a request as one text and one list, for providers without conversations."""
 
     prompt: str
     images: Sequence[PlacedImage]
@@ -35,8 +35,8 @@ WITHOUT_EFFECT: Mapping[str, Collection[object]] = {
 
 
 def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
-    """Return the texts of all turns and of the prompt as one, one per line, and all input images. A conversation of
-    several turns is reported, because its roles are lost.
+    """Join the texts of all turns and the prompt to one prompt, one per line, and collect all input images. A
+    conversation of several turns is reported, because its roles are lost.
     """
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     if request.HasField("prompt"):
@@ -50,7 +50,9 @@ def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
 def report_others(
     request: pb.GenerateImageRequest, supported: Collection[str], notes: RequestNotes, report: Report
 ) -> None:
-    """Report the fields that the protocol does not support, and those of the caller's body without a canonical form."""
+    """Report the set fields that a protocol does not support, and the fields of the caller's body without a canonical
+    form.
+    """
     for descriptor, value in request.ListFields():
         name = descriptor.name
         if name in ENCODED_BY_ALL or name in supported or value in WITHOUT_EFFECT.get(name, ()):
@@ -66,7 +68,9 @@ def report_others(
 
 
 def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
-    """Return the fields of `extra_json`. Raise UmgError(INVALID_FIELD) unless it is one JSON object."""
+    """Return the members of `extra_json`, the caller's additions for the provider. Raise UmgError(INVALID_FIELD) unless
+    it is one JSON object.
+    """
     if not request.extra_json:
         return {}
     try:
@@ -76,8 +80,8 @@ def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
 
 
 def refuse_edits(request: pb.GenerateImageRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a mask or a variation, for providers that have neither: without the mask they
-    would change the whole image.
+    """Raise UmgError(UNTRANSLATABLE) for a mask or a variation, for a provider without them, which would change the
+    whole image.
     """
     if request.HasField("mask"):
         raise untranslatable("mask", "this model's provider takes no mask; leave it out or choose another model")
@@ -86,7 +90,7 @@ def refuse_edits(request: pb.GenerateImageRequest) -> None:
 
 
 def mime_of(image: pb.ImageInput) -> str:
-    """Return the media type of inline bytes: by their signature, else as the caller declared it."""
+    """Return the media type of an input image's bytes: by their signature, else as the caller declared it."""
     return sniff_image(image.data) or normal_mime(image.mime_type) or PNG
 
 
@@ -105,13 +109,15 @@ def as_url(placed: PlacedImage) -> Raw:
 
 
 def add_set(fields: JsonObject, request: pb.GenerateImageRequest, names: Mapping[str, str]) -> None:
-    """Add the scalar fields of the request that are set. `names`: canonical field -> its name on the wire."""
+    """Add the scalar fields of a request that are set to the members of a body. `names`: canonical field -> member."""
     for canonical, name in names.items():
         if request.HasField(canonical):  # type: ignore[arg-type]
             fields[name] = getattr(request, canonical)
 
 
 def size_with(separator: str, size: str) -> str:
-    """Return a size in pixels with another separator than `x` or `*`; any other size unchanged."""
+    """Return a size in pixels (`1024x1024`) with another separator than `x` or `*`; a size of another form
+    unchanged.
+    """
     width, _, height = size.replace("*", "x").partition("x")
     return f"{width}{separator}{height}" if width.isdigit() and height.isdigit() else size

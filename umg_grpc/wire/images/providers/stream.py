@@ -1,4 +1,4 @@
-"""State of the decoding of a provider's image stream, which all protocols with streams share."""
+"""Base class for decoding the image streams of providers, for all protocols with streams."""
 
 from abc import ABC, abstractmethod
 
@@ -12,13 +12,15 @@ BLOCKED_CODE, FAILED_CODE = "content_policy_violation", "generation_failed"
 
 
 def set_failure(failure: pb.ImageFailure, error: UmgError, index: int) -> None:
-    """Set the failure of one image of a group."""
+    """Fill in the failure of one image of a group."""
     failure.image_index, failure.message = index, error.message
     failure.code = BLOCKED_CODE if error.reason == pb.ERROR_REASON_CONTENT_BLOCKED else FAILED_CODE
 
 
 class EventDecoder(ABC):
-    """Decoder of server-sent events into image events. A protocol decodes one event at a time."""
+    """Base class of decoders of server-sent events into canonical image events. A subclass decodes one event at
+    a time.
+    """
 
     def __init__(self, request: pb.GenerateImageRequest) -> None:
         self.request = request
@@ -36,7 +38,7 @@ class EventDecoder(ABC):
         return self.ended or self._has_marker
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
-        """Return the events of complete frames, see `ImageStreamDecoder`."""
+        """Decode complete server-sent events, see `ImageStreamDecoder`."""
         message = pb.StreamGenerateImageResponse()
         for event in split(frames):
             if event.data is None:
@@ -49,8 +51,8 @@ class EventDecoder(ABC):
         return message if message.events else None
 
     def close(self) -> pb.StreamGenerateImageResponse:
-        """Return the last event. Raise the first failure if there is no image at all, UPSTREAM_CUT if the end is
-        missing.
+        """Return the last event of the stream. Raise the first failure if there is no image at all, UPSTREAM_CUT if the
+        end is missing.
         """
         if not self.images and self.failures:
             raise self.failures[0]
@@ -63,12 +65,16 @@ class EventDecoder(ABC):
 
     @abstractmethod
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        """Add the canonical events of one event with data. Raise UmgError for an error, or if it cannot be read."""
+        """Add the canonical events for one event of the provider to `message`. Raise UmgError for an error event, or
+        for one that cannot be decoded.
+        """
 
     def start(
         self, message: pb.StreamGenerateImageResponse, seconds: float | None, quality: str = "", background: str = ""
     ) -> None:
-        """Add `started` before the first image or draft. `seconds`: time that the provider states."""
+        """Add the event `started` to `message`, once, before the first image or draft. `seconds`: time that the
+        provider states.
+        """
         if not self._started:
             self._started = True
             started = message.events.add().started
@@ -77,15 +83,17 @@ class EventDecoder(ABC):
             set_time(self.result.create_time, seconds)
 
     def add_image(self, message: pb.StreamGenerateImageResponse, index: int | None) -> pb.Image:
-        """Add a finished image, which the caller fills in place: copies of large images are expensive."""
+        """Add the event of a finished image to `message`. Return its image, which the caller fills in place: copies of
+        large images are expensive.
+        """
         completed = message.events.add().completed
         completed.image_index = self._next if index is None else index
         self.images += 1
         return completed.image
 
     def add_failure(self, message: pb.StreamGenerateImageResponse, error: UmgError, index: int | None) -> None:
-        """Record the failure of one image. It is an event only in a started stream: before that another channel may
-        still make all images.
+        """Record the failure of one image of a group. It becomes an event only in a started stream: before that another
+        channel may still make all images.
         """
         position = self._next if index is None else index
         self.failures.append(error)
@@ -94,12 +102,12 @@ class EventDecoder(ABC):
 
     @property
     def _next(self) -> int:
-        """Position of the next image of the group."""
+        """Index of the next image of the group."""
         return self.images + len(self.failures)
 
 
 def add_started(message: pb.StreamGenerateImageResponse, result: pb.ImageResult) -> None:
-    """Add `started` for a whole result, of a provider that does not stream."""
+    """Add the event `started` for a result that the provider did not stream."""
     started = message.events.add().started
     started.model, started.quality, started.background = result.model, result.quality, result.background
     if result.HasField("create_time"):
@@ -107,14 +115,14 @@ def add_started(message: pb.StreamGenerateImageResponse, result: pb.ImageResult)
 
 
 def add_completed(message: pb.StreamGenerateImageResponse, image: pb.Image, index: int) -> None:
-    """Add a finished image of a whole result."""
+    """Add the event of a finished image for a result that the provider did not stream."""
     completed = message.events.add().completed
     completed.image_index = index
     completed.image.CopyFrom(image)
 
 
 def finished_message(result: pb.ImageResult) -> pb.StreamGenerateImageResponse:
-    """Return the last event: the result without its images."""
+    """Return the message with the last event of a stream: the result without its images."""
     message = pb.StreamGenerateImageResponse()
     finished = message.events.add().finished.result
     for descriptor, _ in result.ListFields():

@@ -1,5 +1,5 @@
-"""Protocol of the image document itself, for a gateway behind this one: `POST /images/generations` as JSON with the
-fields of all families, edits and variations as forms, the documented envelope, errors in both shapes.
+"""Protocol of another gateway of this kind as image provider, by the image document: `POST /images/generations` as JSON
+with the fields of all families, edits and variations as forms, the documented envelope, errors in both shapes.
 """
 
 from dataclasses import replace
@@ -66,7 +66,7 @@ ROLES = {pb.IMAGE_TURN_ROLE_MODEL: "model"}
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Return the call. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
+    """Encode an image request as a call of the other gateway. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
     row = family_row(request.model) or family_row(model)
     structured = row is not None and row.is_structured
     if is_form(request) and not structured:
@@ -83,7 +83,7 @@ def encode_request(
 
 
 def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes) -> UpstreamRequest:
-    """Return an edit or a variation as a form, as the SDKs send it."""
+    """Encode an edit or a variation as a form, as the SDKs send it."""
     report = Report()
     flat = flatten(request, report)
     report_others(request, FORM_SUPPORTED, notes, report)
@@ -95,7 +95,7 @@ def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: Req
 
 
 def _call_fields(request: pb.GenerateImageRequest, model: str, stream: bool) -> JsonObject:
-    """Return the fields that do not describe the images."""
+    """Return the members that control the call and do not describe the images, for example the response format."""
     fields: JsonObject = {"model": model}
     if request.response_format in RESPONSE_FORMATS:
         fields["response_format"] = RESPONSE_FORMATS[request.response_format]
@@ -118,7 +118,7 @@ def _scalars(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def _groups(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the fields of groups and of prompt optimization (family A)."""
+    """Return the members for groups of images and for prompt optimization (family A)."""
     fields: JsonObject = {}
     if request.sequential_image_generation in SEQUENTIAL:
         fields["sequential_image_generation"] = SEQUENTIAL[request.sequential_image_generation]
@@ -130,7 +130,7 @@ def _groups(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def _images(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the input images and the turns."""
+    """Return the members with the input images and the turns of a conversation."""
     fields: JsonObject = {}
     inputs = [as_url(PlacedImage(f"inputs[{index}]", image)) for index, image in enumerate(request.inputs)]
     if inputs:
@@ -157,7 +157,7 @@ def _contents(request: pb.GenerateImageRequest) -> list[object]:
 
 
 def _structured(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the structured body of family D: `input` and `parameters`."""
+    """Return the members `input` and `parameters`, which a request to family D has."""
     content: list[object] = [{"image": as_url(placed)} for placed in placed_images(request)]
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     content += [{"text": text} for text in (*texts, request.prompt) if text]
@@ -167,12 +167,12 @@ def _structured(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the call is not a form: files of forms need their bytes."""
+    """Return whether input images may be sent as addresses: not in a form, whose files need their bytes."""
     return not is_form(request)
 
 
 def is_form(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the request is an edit or a variation."""
+    """Return whether a request is encoded as a form: an edit or a variation."""
     return request.operation in (pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION)
 
 
