@@ -1,4 +1,6 @@
-"""Command line `umg`. The only package that imports both the service and the HTTP face."""
+"""Command line program `umg`, with one module for each command. The only package that imports both gRPC services and
+HTTP.
+"""
 
 import gc
 
@@ -9,7 +11,7 @@ collections would take a sixth of the time of a start. `umg serve` sets its own 
 
 
 def main() -> None:
-    """Run the command line, and exit with its exit code."""
+    """Run the command in the program's arguments, and exit with its exit code."""
     gc.set_threshold(START_THRESHOLD)
     from umg_grpc.cli import commands  # only now: most of a start is imports
 

@@ -1,4 +1,4 @@
-"""Calls of `umg.v1.AdminService` by commands, on the database of a config or at a gateway."""
+"""Administration calls of commands: on the database of a config directly, or over HTTP at a running gateway."""
 
 import os
 import sys
@@ -21,20 +21,24 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 class AdminClient(Protocol):
-    """Client of the service."""
+    """Interface of a client of `umg.v1.AdminService`, which commands use to manage keys and read usage."""
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Return the response of the method whose request this is. Raise UmgError or CommandError."""
+        """Call the method that takes this request, and return its response of type `kind`. Raise UmgError or
+        CommandError.
+        """
         ...
 
 
 class CommandError(Exception):
-    """Failure of a command, whose message names the remedy."""
+    """Failure of a command; its message states the remedy."""
 
 
 @asynccontextmanager
 async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
-    """Yield a client. Failures are printed to standard error and exit with 1."""
+    """Yield an administration client for a database or a gateway. Failures in the block are printed, and exit with
+    1.
+    """
     try:
         if target.gateway:
             from umg_grpc.cli.remote_admin import RemoteAdmin  # here: commands on a database need no HTTP
@@ -50,7 +54,9 @@ async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
 
 
 def admin_key(file: Path | None) -> str:
-    """Return the key for a gateway. Raise CommandError if there is none."""
+    """Return the API key for calls of a gateway, from the file or the environment. Raise CommandError if there is
+    none.
+    """
     try:
         key = os.environ.get(VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -66,8 +72,9 @@ def admin_key(file: Path | None) -> str:
 
 @asynccontextmanager
 async def _local(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
-    """Yield a client of the service on the store of the config, which must exist: keys in a new one would be unknown to
-    the gateway.
+    """Yield a client of the service on the database of a config, which must exist.
+
+    A gateway would not know keys in a database that the command created.
     """
     # imported here: the service and its database are slow to import, and a remote gateway needs neither
     from umg_grpc.service.servicers.administration import Administration
@@ -84,8 +91,9 @@ async def _local(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
 
 
 def check_change(request: Message) -> None:
-    """Raise UmgError for settings that break a rule of the schema. Other requests name a key or calls, which are looked
-    up: the rules, which are slow to import, add nothing.
+    """Raise UmgError if the settings in a request to create or change a key break a rule of the schema.
+
+    Other requests are not checked: they only name keys or calls, and the rules are slow to import.
     """
     if isinstance(request, pb.CreateKeyRequest | pb.UpdateKeyRequest | pb.RotateKeyRequest):
         from umg_grpc.service.pipeline.validation import check
@@ -94,21 +102,21 @@ def check_change(request: Message) -> None:
 
 
 class NoChannels:
-    """Empty list of channels: commands read those of a config without the service."""
+    """Source of an empty list of channels: commands on a database have none, since they do not call providers."""
 
     async def list(self) -> pb.ListChannelsResponse:
-        """Return no channels."""
+        """Return an empty list."""
         return pb.ListChannelsResponse()
 
 
 class LocalAdmin:
-    """Client of the service in this process, as an administrator."""
+    """Administration client that runs the service in this process, with the permissions of an administrator."""
 
     def __init__(self, administration: object) -> None:
         self._administration = administration
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Return the response, see `AdminClient`."""
+        """Call the method that takes this request, and return its response; see `AdminClient.call`."""
         from umg_grpc.access.caller import Caller
         from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
 
@@ -121,5 +129,5 @@ class LocalAdmin:
 
 
 def method_name(request: Message) -> str:
-    """Return the name of the method whose request this is."""
+    """Return the name of the RPC that takes this request."""
     return request.DESCRIPTOR.name.removesuffix("Request")

@@ -1,4 +1,4 @@
-"""States of the channels of a running gateway, read from its metrics."""
+"""Circuit breaker states of the channels of a running gateway, read from its metrics over HTTP."""
 
 import ssl
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -22,7 +22,7 @@ def states(http: str, key: str | None = None, certificate: str | None = None) ->
     """Return the circuit breaker states by channel and upstream model id, for example `healthy` or `paused 4 s`.
 
     Only channels that the gateway has called have a state. Empty if no gateway answers at `http` (HOST:PORT), or if
-    `key` is not the key of its metrics. With `certificate`, a PEM file, the gateway is called with TLS, and has to have
+    `key` is not the key of its metrics. With `certificate`, a PEM file, the gateway is called by TLS, and must have
     this certificate.
     """
     families = _families(http, key, certificate)
@@ -65,6 +65,8 @@ def _values(family: "Metric | None") -> dict[Pair, float]:
 
 
 def state_text(state: float | None, seconds: float) -> str:
-    """Return a state of a circuit breaker, an open one with the seconds until it ends; None is an unknown one."""
+    """Return the text for a circuit breaker state in the metrics (None if unknown), for an open one with the seconds
+    left.
+    """
     name = STATE_NAMES.get(int(state), "unknown") if state is not None else "unknown"
     return f"{name} {ceil(seconds)} s" if state == State.OPEN else name

@@ -50,10 +50,10 @@ async def chat(
     max_tokens: int | None = None,
     temperature: float | None = None,
 ) -> None:
-    """Run a conversation until the user ends it. Each line is a turn, typed or piped in.
+    """Run a conversation until the user ends it. Each line of input, typed or piped, is a question.
 
-    Without a model, uses the first that generates text; raises UmgError if it finds none. Must be called in
-    the main thread, since only that thread receives Ctrl-C.
+    Without a model, uses the first that generates text; raises UmgError if there is none. Must be called in the main
+    thread, since only that thread receives Ctrl-C.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # accept piped files in another encoding
@@ -63,7 +63,7 @@ async def chat(
 
 @contextmanager
 def _ctrl_c_raises() -> Iterator[None]:
-    """Return a context in which Ctrl-C raises KeyboardInterrupt.
+    """Return a context manager in which Ctrl-C raises KeyboardInterrupt.
 
     CPython's line editor keeps waiting if the signal comes between its prompt and its wait; a timer wakes it up. The
     event loop gets no signals meanwhile, since it does not run.
@@ -87,7 +87,7 @@ def _text(text: str) -> pb.Part:
 
 @dataclass
 class Conversation:
-    """Settings of a conversation, and its turns so far."""
+    """Conversation with a model: its settings, and the questions and answers so far."""
 
     model: str
     system: str = ""
@@ -96,7 +96,7 @@ class Conversation:
     turns: list[pb.Message] = field(default_factory=list)
 
     def request(self, question: str) -> pb.StreamGenerateRequest:
-        """Return the request for the answer to a question."""
+        """Return the request for the answer to the next question."""
         request = pb.GenerateRequest(
             model=self.model,
             instructions=[_text(self.system)] if self.system else [],
@@ -107,8 +107,9 @@ class Conversation:
         return pb.StreamGenerateRequest(request=request)
 
     def keep(self, question: str, answer: str) -> None:
-        """Add a question and its answer. A question with an empty answer is dropped: some models reject two user turns
-        in a row.
+        """Add a question and its answer to the conversation.
+
+        A question with an empty answer is left out, since some models reject two consecutive user messages.
         """
         if answer:
             self.turns.append(pb.Message(role=pb.ROLE_USER, parts=[_text(question)]))
@@ -117,7 +118,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Piece:
-    """Piece of an answer or of its reasoning."""
+    """Piece of text of an answer or of its reasoning, as it is streamed."""
 
     text: str
     thought: bool = False
@@ -125,14 +126,16 @@ class Piece:
 
 @dataclass
 class Answer:
-    """Part of an answer that was streamed so far."""
+    """Answer that is being streamed: the text received so far, usage and finish reason."""
 
     text: str = ""
     usage: pb.Usage | None = None
     finish_reason: "pb.FinishReason.ValueType" = pb.FINISH_REASON_UNSPECIFIED
 
     def feed(self, message: pb.StreamGenerateResponse) -> Iterator[Piece]:
-        """Yield the new pieces of text and reasoning. Images, audio and the provider's own tools are not shown."""
+        """Yield the text and reasoning in the next message of the stream. Images, audio and the provider's own tools
+        are left out.
+        """
         for event in message.events:
             match event.WhichOneof("kind"):
                 case "text_delta":
@@ -159,7 +162,9 @@ class Answer:
                     assert_never(unhandled)
 
     def summary(self, seconds: float) -> str:
-        """Return one line with the tokens, their speed over the whole call, and an unusual finish reason."""
+        """Return one line with the number of tokens, tokens per second of the whole call, and an unusual finish
+        reason.
+        """
         facts: list[str] = []
         if self.usage is not None:
             about = "about " if self.usage.estimated else ""
@@ -172,14 +177,14 @@ class Answer:
 
 
 class Screen:
-    """Terminal output: answers on standard output, notes on standard error, never on the same line."""
+    """Terminal output: answers on standard output, and notes on standard error, each on its own lines."""
 
     def __init__(self) -> None:
         self._notes = Console(stderr=True, highlight=False)
         self._unfinished: str = ""  # the output with an unfinished line: answers, notes or none
 
     def piece(self, piece: Piece) -> None:
-        """Print a piece: answers unchanged, reasoning dimmed."""
+        """Print a piece of an answer unchanged, or dimmed if it is reasoning."""
         shown = piece.text.translate(CONTROL_CHARACTERS)
         if not shown:
             return
@@ -194,7 +199,7 @@ class Screen:
         self._unfinished = "" if shown.endswith("\n") else where
 
     def line(self, text: str) -> None:
-        """Print a line of a command's output."""
+        """Print a line of output of a command, for example of `/help`."""
         self.piece(Piece(f"{text}\n"))
 
     def note(self, text: str, style: str = "dim") -> None:
@@ -207,7 +212,7 @@ class Screen:
         self.note(f"error: {' '.join(message.split())}", style="red")
 
     def end_line(self) -> None:
-        """End an unfinished line."""
+        """End the current line if it is not empty."""
         if self._unfinished == "answers":
             sys.stdout.write("\n")
             sys.stdout.flush()
@@ -217,7 +222,7 @@ class Screen:
 
 
 class Chat:
-    """Loop that reads lines and answers each as a question or runs it as a command."""
+    """Input loop that answers each line as a question, or runs it as a command if it begins with `/`."""
 
     def __init__(self, channel: grpc.aio.Channel, key: str, conversation: Conversation, screen: Screen) -> None:
         self._generation = rpc.GenerationServiceStub(channel)
@@ -241,7 +246,7 @@ class Chat:
 
     @contextmanager
     def _interrupts(self) -> Iterator[None]:
-        """Return a context in which Ctrl-C stops only the current work, and not the program."""
+        """Return a context manager in which Ctrl-C stops the current answer, not the program."""
 
         def interrupt() -> None:
             if self._work is not None:
@@ -257,7 +262,7 @@ class Chat:
             signal.signal(signal.SIGINT, before)
 
     async def _until_stopped(self, work: Coroutine[None, None, None]) -> bool:
-        """Run the work. Return whether it completed; False if Ctrl-C stopped it."""
+        """Run a coroutine. Return True if it completed, False if Ctrl-C stopped it."""
         self._stopped = False
         self._work = asyncio.create_task(work)
         try:
@@ -271,7 +276,7 @@ class Chat:
         return True
 
     def _read(self) -> str | None:
-        """Return the next line; None at the end of input and on Ctrl-C.
+        """Return the next line of input; None at its end and after Ctrl-C.
 
         Blocks the event loop, which has no other work: gRPC keeps the connection alive in its own threads. In another
         thread `input` could not be interrupted, and would leave the terminal in the mode of the line editor.
@@ -317,7 +322,9 @@ class Chat:
                 self._screen.error(f"there is no command {unknown}; /help lists them")
 
     async def _answer(self, question: str) -> None:
-        """Print the streamed answer. An answer stopped by Ctrl-C is kept in the conversation, a failed one is not."""
+        """Stream and print the answer to a question. An answer stopped by Ctrl-C is kept in the conversation, a failed
+        one is not.
+        """
         answer, began = Answer(), time.perf_counter()
         call = self._generation.StreamGenerate(self._conversation.request(question), metadata=self._credentials)
         try:

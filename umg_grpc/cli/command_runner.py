@@ -1,4 +1,4 @@
-"""Runner of commands that wait for a database or a gateway."""
+"""Runner of asynchronous commands, which prints a failure and sets the exit code."""
 
 import sys
 from collections.abc import Coroutine
@@ -7,7 +7,7 @@ import typer
 
 
 def run_async(work: Coroutine[None, None, None]) -> None:
-    """Run a command to its end. Print a failure to standard error and exit with 1."""
+    """Run a command's coroutine. Print a failure to standard error and exit with 1."""
     # imported here: help texts need neither the event loop nor the schema
     import uvloop
 

@@ -1,6 +1,6 @@
-"""Commands of `umg` with their flags. The docstrings of the command functions are their help texts.
+"""Commands of `umg` and their flags. The docstrings of the command functions are the help texts that users see.
 
-A command imports its implementation in its body, so that a start loads the needed modules alone.
+A command imports its implementation in its body, so that a start loads only the needed modules.
 """
 
 import os
@@ -218,7 +218,9 @@ def check(
 
 
 def _certificate_problem(files: "Tls") -> str:
-    """Return why clients refuse the certificate; "" for a valid one. Raise UmgError for files that cannot be used."""
+    """Return the reason why clients would reject the configured certificate; "" if it is valid. Raise UmgError for
+    unusable files.
+    """
     from umg_grpc.tls import load as load_certificate
 
     return load_certificate(files).problem
@@ -306,7 +308,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def main() -> None:
-    """Run the command line, and exit with its exit code."""
+    """Run the command in the program's arguments, and exit with its exit code."""
     for descriptor in range(3):  # a socket or a pipe would get the number of a closed descriptor
         try:
             os.fstat(descriptor)

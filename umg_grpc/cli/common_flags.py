@@ -1,4 +1,4 @@
-"""Flags that several commands have, and the values that they accept."""
+"""Flags that several commands share, and parsers of their values."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ DATA = Path(".umg")
 
 @dataclass(frozen=True)
 class AdminTarget:
-    """The database or the gateway that a command works on."""
+    """Target of an administration command: the database of a config, or a running gateway."""
 
     config: Path | None
     """File of the config; None for the built-in one."""
@@ -42,7 +42,7 @@ class AdminTarget:
 
 
 def time_of(text: str, flag: str) -> datetime:
-    """Return the time of an ISO 8601 text, in UTC without a zone."""
+    """Parse an ISO 8601 time. Return it in UTC without a time zone."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -52,12 +52,12 @@ def time_of(text: str, flag: str) -> datetime:
 
 
 def time_or_age(text: str, flag: str) -> datetime:
-    """Return the time of an ISO 8601 text, or the time before now by a span, for example `12h`."""
+    """Parse an ISO 8601 time, or a span, for example `12h` for the time that long ago."""
     if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
         return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
     return time_of(text, flag)
 
 
 def names(text: str) -> list[str]:
-    """Return the names of a comma-separated flag."""
+    """Split the value of a comma-separated flag into names."""
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,4 +1,7 @@
-"""Config of a command: a given file, or the built-in config. YAML and its schema are imported for a file alone."""
+"""Config of a command: read from a given file or from the environment, or the built-in one.
+
+YAML and the schema of the file are imported only if a file is given.
+"""
 
 import os
 import sys
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FromEnvironment:
-    """Source of a config: the providers whose keys are in the environment, in place of a file."""
+    """Marker for a config without a file that has each provider whose key is in the environment."""
 
     def __str__(self) -> str:
         return "environment"
@@ -26,7 +29,7 @@ ConfigSource = Path | FromEnvironment | None
 
 
 def read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
-    """Return the config. Raises ConfigError, and OSError for a file that cannot be read."""
+    """Return the config from a source. Raises ConfigError, and OSError for a file that cannot be read."""
     from umg_grpc.config import ConfigError, Problem, built_in, parse
     from umg_grpc.config.from_environment import config_text, found_providers
 
@@ -41,20 +44,21 @@ def read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
 
 
 def flags(source: ConfigSource) -> tuple[str, ...]:
-    """Return the flags of `umg serve` for the config."""
+    """Return the flags of `umg serve` that select the same config."""
     if isinstance(source, FromEnvironment):
         return ("--from-env",)
     return ("--config", str(source)) if source is not None else ()
 
 
 def load(source: ConfigSource) -> "Config":
-    """Return the config. If it is unusable, print the problems to standard error and exit with 2."""
+    """Return the config from a source. If it is invalid, print its problems to standard error and exit with 2."""
     return _usable(source, lambda: read(source, os.environ))
 
 
 def load_storage(file: Path | None) -> "Storage":
-    """Return the places where gateways with the config store keys, usage and tasks. If they are unusable, print the
-    problems to standard error and exit with 2.
+    """Return the storage settings of a config: where gateways store keys, usage and tasks.
+
+    If they are invalid, print the problems to standard error and exit with 2.
     """
     if file is None:
         from umg_grpc.config.values import Storage

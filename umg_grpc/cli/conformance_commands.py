@@ -1,4 +1,4 @@
-"""Command `umg conformance` with its flags. The docstring of the function is its help text."""
+"""Command `umg conformance` and its flags. The docstring of the function is the help text that users see."""
 
 import sys
 from pathlib import Path
@@ -69,7 +69,7 @@ def conformance(
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file. End the command if that fails."""
+    """Write bytes to a file. If that fails, print the error and exit."""
     try:
         path.write_bytes(content)
     except OSError as error:

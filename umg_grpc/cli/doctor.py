@@ -1,4 +1,4 @@
-"""Command `umg doctor`: whether this machine and its services are fit for a gateway."""
+"""Command `umg doctor`: checks whether a gateway can run on this machine with its database, Redis, ports and files."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
 
 
 class State(StrEnum):
-    """State of a check. Only `fail` keeps a gateway from its work."""
+    """Result class of a check: ok, a warning, or a failure, which alone prevents a gateway from running."""
 
     OK = "ok"
     WARN = "warn"
@@ -36,7 +36,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check."""
+    """Result of one check: its name, state, findings and remedy."""
 
     name: str
     state: State
@@ -46,7 +46,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Machine:
-    """Config and addresses of the gateway that is to run here."""
+    """Gateway to be checked: the config, data directory and addresses with which it would run here."""
 
     config: Config
     data: Path
@@ -55,12 +55,12 @@ class Machine:
 
     @property
     def has_local_model(self) -> bool:
-        """Whether the config serves a local model."""
+        """Whether the config has a model that runs on this machine."""
         return any("local" in channel.protocols for channel in self.config.channels)
 
 
 async def examine(machine: Machine, *, as_json: bool) -> int:
-    """Print a line for each check. Return the exit code: 1 if one failed."""
+    """Run all checks, and print a line for each. Return the exit code: 1 if a check failed."""
     checks = [check async for check in _checks(machine)]
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
@@ -88,7 +88,7 @@ async def _checks(machine: Machine) -> AsyncIterator[Check]:
 
 
 def interpreter() -> Check:
-    """Check the build of Python."""
+    """Check whether the Python interpreter was built with optimizations."""
     name = f"{platform.python_implementation()} {platform.python_version()}"
     if missing := missing_optimizations():
         found = f"{name} was built without {' and '.join(missing)}, which makes calls up to 1.9 times slower"
@@ -104,7 +104,7 @@ def event_loop() -> Check:
 
 
 def port(address: Address, machine: Machine, purpose: str) -> Check:
-    """Check that an address is free, or a gateway's own."""
+    """Check that an address is free, or that a gateway listens on it."""
     name = f"{purpose} port"
     if address.port == 0:
         return Check(name, State.OK, "any free one")
@@ -131,7 +131,7 @@ def _is_gateway(address: Address, *, tls: bool) -> bool:
 
 
 def data_folder(data: Path) -> Check:
-    """Check that files can be written to the data folder, or that the start can create it."""
+    """Check that files can be written to the data directory, or that a start can create it."""
     existing = data
     while not existing.exists() and existing != existing.parent:
         existing = existing.absolute().parent
@@ -146,7 +146,7 @@ def data_folder(data: Path) -> Check:
 
 
 async def database(machine: Machine) -> list[Check]:
-    """Check the database, its schema and its clock."""
+    """Check that the database can be reached, has the expected schema, and has the right time."""
     from umg_grpc.store import StoreError
     from umg_grpc.store.database_state import database_state
     from umg_grpc.store.schema_version import HEAD
@@ -205,7 +205,9 @@ def local_models(machine: Machine) -> Iterator[Check]:
 
 
 def open_files(connections: int, soft: int, hard: int) -> Check:
-    """Check that the limit of open files, which a start raises to the hard limit, suffices for `connections`."""
+    """Check that the limit of open files, which a start raises up to the hard limit, suffices for `connections`
+    clients.
+    """
     limit = MAX_FILES if hard == resource.RLIM_INFINITY else max(soft, hard)
     remedy = "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker"
     if limit < LEAST:
@@ -217,7 +219,7 @@ def open_files(connections: int, soft: int, hard: int) -> Check:
 
 
 def free_memory() -> int | None:
-    """Return the free bytes of the machine, or of the container where it has a limit; None if they are unknown."""
+    """Return the free memory in bytes of the machine, or of the container if that is limited; None if unknown."""
     try:
         pages: int | None = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
@@ -233,7 +235,7 @@ def free_memory() -> int | None:
 
 
 def memory(needed: int, free: int | None) -> Check:
-    """Check that enough memory is free."""
+    """Check that the free memory suffices for the models that run here."""
     if free is None:
         return Check("memory", State.OK, "unknown on this system")
     found = f"{free >> 20} MiB free"

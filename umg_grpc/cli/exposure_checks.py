@@ -1,4 +1,4 @@
-"""Checks of a start whose callers or providers are on other machines."""
+"""Security checks at the start of a gateway that other machines can reach, or whose providers are on other machines."""
 
 import re
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re
 
 
 def check_exposure(options: Options, config: Config, environment: Mapping[str, str]) -> None:
-    """Log a warning for each way on which keys are sent unencrypted to other machines, and for settings that other
-    machines need.
+    """Log warnings for API keys that are sent unencrypted to other machines, and for missing settings for remote
+    access.
 
-    Raise UmgError(INVALID_FIELD) for a short first key if a face is bound to more than loopback.
+    Raise UmgError(INVALID_FIELD) for a short bootstrap key if an address other than loopback is bound.
     """
     from umg_grpc.access.bootstrap import VARIABLE  # here: `umg check` needs no database
 
@@ -48,7 +48,7 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
 
 
 def unencrypted_host(channel: Channel) -> str | None:
-    """Return the host on another machine to which the key of a channel is sent without TLS; None if there is none."""
+    """Return the host on another machine to which a channel sends a key without TLS; None if there is none."""
     parts = urlsplit(channel.base_url)
     if parts.scheme != "http" or parts.hostname is None or Address(parts.hostname, 0).is_loopback:
         return None
@@ -58,7 +58,7 @@ def unencrypted_host(channel: Channel) -> str | None:
 
 
 def replica_warnings(config: Config) -> list[str]:
-    """Return a warning for each setting that breaks a gateway of several replicas on one database."""
+    """Return a warning for each setting that does not work with several replicas on one database."""
     if config.database == SQLITE:
         return []
     warnings = []

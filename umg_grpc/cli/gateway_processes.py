@@ -1,4 +1,4 @@
-"""Processes of the gateway: one, or a parent and its workers."""
+"""Processes of `umg serve`: one that serves, or a parent and several workers that share its ports."""
 
 import asyncio
 import gc
@@ -48,7 +48,7 @@ SWITCH_SECONDS = 0.0005
 
 
 def run(options: Options, config: Config) -> int:
-    """Serve until a stop signal. Return the exit code: 0 after the drain, 1 if the start failed."""
+    """Run the gateway until a stop signal. Return the exit code: 0 after a regular shutdown, 1 if the start failed."""
     logs.configure(config.log.level, config.log.format)
     alone = _serve if options.workers == 1 else _serve_workers
     serve = _serve_worker if WORKER in os.environ else alone
@@ -67,7 +67,7 @@ def run(options: Options, config: Config) -> int:
 
 
 async def _serve(options: Options, config: Config) -> None:
-    """Serve the whole gateway in this process."""
+    """Serve HTTP and gRPC in this process, until a stop signal."""
     signals = Signals()
     async with local_model(options, config) as local, AsyncExitStack() as stack:
         # an HTTP face without its service serves no models itself
@@ -87,7 +87,7 @@ async def _serve(options: Options, config: Config) -> None:
 
 
 async def _serve_workers(options: Options, config: Config) -> None:
-    """Run the parent process, which starts the workers and serves no calls itself."""
+    """Run the parent process, which starts and supervises the workers and serves no calls itself."""
     signals = Signals()
     async with local_model(options, config) as local, AsyncExitStack() as stack:
         served = served_part(config, local=local is not None)
@@ -113,8 +113,9 @@ async def _serve_workers(options: Options, config: Config) -> None:
 
 
 async def _first_key(options: Options, config: Config) -> Bootstrap:
-    """Return the first key of the database, created if it has none. Raise UmgError(INVALID_FIELD) for keys with limits
-    that the workers cannot count together.
+    """Return the bootstrap key of the database; create it if there is none.
+
+    Raise UmgError(INVALID_FIELD) if keys have limits that several workers cannot count together.
     """
     store = await open_store(config.database, options.data)
     try:
@@ -128,7 +129,7 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
 
 
 async def _serve_worker(options: Options, config: Config) -> None:
-    """Run one worker until a stop signal or the end of its parent."""
+    """Serve in this worker process, until a stop signal or the end of its parent."""
     signals = Signals()
     model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)
@@ -146,7 +147,7 @@ async def _serve_worker(options: Options, config: Config) -> None:
 
 
 async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None:
-    """Announce the shutdown, and go on for `seconds` or until another signal, so that load balancers notice it."""
+    """Announce the shutdown, and wait `seconds` or for another signal, so that load balancers stop to send calls."""
     await state.announce_drain()
     if seconds > 0:
         logger.info("shutdown announced; calls are still accepted", seconds=seconds)
@@ -154,13 +155,13 @@ async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None
 
 
 def tune() -> None:
-    """Set the garbage collector and the thread switching of the interpreter for serving.
+    """Set the interpreter's garbage collector and thread switching for serving.
 
-    The objects of the start are exempt from garbage collection, and young objects are collected less often: a call
-    leaves a few cycles among hundreds of young objects, and with the default thresholds their collection takes a tenth
-    of the time of a call. The oldest generation is collected more often: it contains the rest of calls that were in
-    flight during a collection. Threads switch sooner: a database row passes between threads a dozen times, and under
-    load would wait each time for the default of 5 ms.
+    Objects of the start are exempt from garbage collection, and young objects are collected less often: a call leaves a
+    few cycles among hundreds of young objects, and with the default thresholds their collection takes a tenth of the
+    time of a call. The oldest generation is collected more often: it contains the remains of calls that were in flight
+    during a collection. Threads switch sooner: a database row passes between threads a dozen times, and under load
+    would wait each time for the default of 5 ms.
     """
     gc.collect()
     gc.freeze()
@@ -169,7 +170,7 @@ def tune() -> None:
 
 
 async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
-    """Wait until the local model is ready or `stop` is set, so that the example call that is printed next succeeds."""
+    """Wait until the local model is ready or `stop` is set, so that the printed example call can succeed."""
     if local is None:
         return
     print("loading the local model ...", flush=True)
@@ -186,10 +187,9 @@ async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
 def _make_reload(
     options: Options, service: Service | None, local: LocalSource | None, certificates: Certificates | None
 ) -> Callable[[], Outcome] | None:
-    """Return a function that reloads the certificate, and the channels and models from the config file; None without a
-    service.
+    """Return the function that reloads TLS certificate, channels and models from their files; None without a service.
 
-    If the new file has problems, it logs them and keeps the old config. It returns the outcome.
+    It returns the outcome. If the new config has problems, it logs them and keeps the old one.
     """
     if service is None:
         return None
@@ -226,9 +226,9 @@ async def _reload_alone(reload: Callable[[], Outcome]) -> Sequence[Outcome]:
 
 
 def _print_start(state: Gateway, config: Config) -> None:
-    """Print the addresses, the models and an example call; the bootstrap key only if this start made it on a terminal.
+    """Print the addresses, the models and an example call; the bootstrap key only on a terminal and if it is new.
 
-    Standard output of a service is stored with its log, so that a key in it would be known to all readers of the log.
+    The standard output of a service is stored with its log, so that all readers of the log would get a key in it.
     """
     grpc, bootstrap = state.grpc, state.bootstrap
     scheme = "http" if config.tls is None else "https"
@@ -270,8 +270,8 @@ def _print_start(state: Gateway, config: Config) -> None:
 
 
 def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: str | None) -> str:
-    """Return an example call for a shell. `http`: URL of the HTTP face. `model` generates text; None if
-    no model does.
+    """Return an example call for a shell: of a model, or of the model list if `model` is None; over gRPC if `http` is
+    None.
     """
     if http is None:
         return f"umg chat --grpc {grpc}"
@@ -284,7 +284,7 @@ def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: 
 
 
 def _shell_word(bootstrap: Bootstrap) -> str:
-    """Return the expression by which a shell reads the key, without the key itself."""
+    """Return the shell expression that reads the bootstrap key from its file or variable, without the key itself."""
     if bootstrap.file is not None:
         return f"$(cat {shlex.quote(str(bootstrap.file))})"
     return "YOUR_KEY" if bootstrap.secret is None else f"${VARIABLE}"

@@ -1,4 +1,4 @@
-"""gRPC face of a gateway that a command calls, with the key of a caller."""
+"""gRPC connection of a command to a running gateway, with a caller's API key."""
 
 import shlex
 from collections.abc import AsyncGenerator
@@ -28,7 +28,7 @@ CaFlag = Annotated[
 
 @dataclass(frozen=True)
 class GrpcTarget:
-    """Address and key of a command."""
+    """Address, TLS settings and API key with which a command calls a gateway."""
 
     address: str
     key: str
@@ -40,12 +40,12 @@ class GrpcTarget:
 
     @property
     def credentials(self) -> tuple[tuple[str, str], ...]:
-        """Metadata of a call."""
+        """Metadata of gRPC calls, which contains the API key."""
         return (("authorization", f"Bearer {self.key}"),)
 
     @asynccontextmanager
     async def opened(self) -> "AsyncGenerator[grpc.aio.Channel, None]":
-        """Yield a connection, on which answers of any size are received."""
+        """Yield a channel to the gateway, on which answers of any size can be received."""
         from grpc import ssl_channel_credentials
         from grpc.aio import insecure_channel, secure_channel
 
@@ -59,7 +59,7 @@ class GrpcTarget:
                 yield channel
 
     async def _connect(self, channel: "grpc.aio.Channel") -> None:
-        """Wait until the gateway answers. Raise UmgError(UNAVAILABLE), which names the remedy."""
+        """Wait until the gateway is connected. Raise UmgError(UNAVAILABLE), which states the remedy."""
         import asyncio
 
         from grpc import ChannelConnectivity
@@ -83,7 +83,7 @@ class GrpcTarget:
 
 
 def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Path) -> GrpcTarget:
-    """Return the target of the flags. Raise BadParameter for a key or a file that cannot be used."""
+    """Return the target that the command's flags describe. Raise BadParameter for an unusable key or file."""
     key_file = data / BOOTSTRAP_FILE
     if not key and not key_file.is_file():
         raise typer.BadParameter(

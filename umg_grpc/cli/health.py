@@ -1,4 +1,4 @@
-"""Command `umg health` for the health checks of containers: whether a gateway on this machine is alive or ready."""
+"""Command `umg health`, for health checks of containers: whether a gateway on this machine is alive or ready."""
 
 import json
 import ssl
@@ -13,10 +13,10 @@ OK = 200
 
 
 def check_health(address: Address, *, ready: bool, tls: bool) -> int:
-    """Print the state of the gateway. Return the exit code: 0 if it is alive, or ready where `ready` is set, else 1.
+    """Print the state of the gateway. Return the exit code: 0 if it is alive, or with `ready` if it accepts calls, else
+    1.
 
-    With TLS the certificate is not verified: it is for another name than that of this machine, and nothing secret is
-    sent.
+    The TLS certificate is not verified: it is for another name than this machine's, and nothing secret is sent.
     """
     connection = connection_to(address, tls=tls)
     try:
@@ -33,7 +33,7 @@ def check_health(address: Address, *, ready: bool, tls: bool) -> int:
 
 
 def connection_to(address: Address, *, tls: bool) -> HTTPConnection:
-    """Return a connection to a gateway of this machine, whose certificate is not verified."""
+    """Return an HTTP connection to a gateway on this machine; its TLS certificate is not verified."""
     if not tls:
         return HTTPConnection(address.host, address.port, timeout=WAIT_SECONDS)
     context = ssl.create_default_context()
@@ -43,7 +43,7 @@ def connection_to(address: Address, *, tls: bool) -> HTTPConnection:
 
 
 def _summary(body: str) -> str:
-    """Return the status of a body and its reasons in one line."""
+    """Return the status and the reasons in a health check's JSON body on one line."""
     try:
         found = json.loads(body)
     except ValueError:

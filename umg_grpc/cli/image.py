@@ -1,6 +1,6 @@
-"""Command `umg image`: makes images, saves them, and shows them in terminals that can.
+"""Command `umg image`: generates images, saves them, and shows them in terminals that support it.
 
-The paths of the files go to standard output, all notes to standard error, so that `umg image ... | xargs open` works.
+File paths are printed to standard output, all else to standard error, so that `umg image ... | xargs open` works.
 """
 
 import os
@@ -29,7 +29,7 @@ MAKES, EDITS = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
 
 @dataclass
 class ImageCommand:
-    """Request of the command, and the place of its images."""
+    """Run of `umg image`: the request, and how to save and show its images."""
 
     request: pb.GenerateImageRequest
     output: Path | None
@@ -40,7 +40,7 @@ class ImageCommand:
 
 
 def input_image(text: str) -> pb.ImageInput:
-    """Return the input image of a flag: an address, or the bytes of a file. Raise OSError."""
+    """Return the input image that a flag names: a URL, or the content of a file. Raise OSError."""
     if "://" in text:
         return pb.ImageInput(url=text)
     path = Path(text)
@@ -48,8 +48,8 @@ def input_image(text: str) -> pb.ImageInput:
 
 
 async def make(target: GrpcTarget, command: ImageCommand, console: Console) -> None:
-    """Make the images and save each as soon as it is finished. Raise UmgError, and OSError for a file that cannot be
-    written.
+    """Generate the images, and save each as soon as it is finished. Raise UmgError, and OSError for a file that cannot
+    be written.
     """
     async with target.opened() as channel:
         try:
@@ -61,7 +61,7 @@ async def make(target: GrpcTarget, command: ImageCommand, console: Console) -> N
 
 
 async def _first_model(channel: grpc.aio.Channel, target: GrpcTarget, *, edits: bool) -> str:
-    """Return the first listed model that makes images, or that edits them."""
+    """Return the id of the first listed model that generates images, or with `edits` edits them."""
     stub: rpc.ModelServiceAsyncStub = rpc.ModelServiceStub(channel)
     listed = await stub.ListModels(pb.ListModelsRequest(page_size=1000), metadata=target.credentials)
     wanted = EDITS if edits else MAKES
@@ -97,7 +97,7 @@ async def _stream(channel: grpc.aio.Channel, target: GrpcTarget, command: ImageC
 
 
 def _save(command: ImageCommand, image: pb.Image, console: Console) -> None:
-    """Write an image to its file, print the path, and show the image. Note a file name of another type."""
+    """Save an image, print its path, and show it. Warn if the file name has the extension of another type."""
     if command.output is not None and str(command.output) == STANDARD_OUTPUT:
         output: BinaryIO = sys.stdout.buffer
         output.write(image.data)
@@ -116,8 +116,9 @@ def _save(command: ImageCommand, image: pb.Image, console: Console) -> None:
 
 
 def _path(command: ImageCommand, extension: str) -> Path:
-    """Return the file of the next image: the named one, for further ones with a number after its name. Without a named
-    one the first of `image.png`, `image-2.png` that does not exist.
+    """Return the file name for the next image: the given one, for further images with a number appended.
+
+    Without a given name it is the first of `image.png`, `image-2.png` and so forth that does not exist.
     """
     number = len(command.saved) + 1
     if command.output is not None:
@@ -131,7 +132,7 @@ def _path(command: ImageCommand, extension: str) -> Path:
 
 
 def _report(result: pb.ImageResult, seconds: float, console: Console) -> None:
-    """Print number, size and quality of the images, and the time that they took."""
+    """Print the number, size and quality of the images, and the duration of the call."""
     count = result.usage.image_count
     parts: Sequence[str] = (
         f"{count} image{'s' if count != 1 else ''}",

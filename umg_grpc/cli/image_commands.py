@@ -1,4 +1,4 @@
-"""Command `umg image` with its flags. The docstring of the function is its help text."""
+"""Command `umg image` and its flags. The docstring of the function is the help text that users see."""
 
 import sys
 from enum import StrEnum
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FileType(StrEnum):
-    """Type of the files."""
+    """Image file type that `--type` accepts."""
 
     PNG = "png"
     JPEG = "jpeg"
@@ -85,7 +85,7 @@ def image(
 
 
 def _input_image(flag: str, text: str) -> "pb.ImageInput":
-    """Return the image of a flag. Raise typer.BadParameter for a file that cannot be read."""
+    """Return the input image that a flag names. Raise typer.BadParameter for a file that cannot be read."""
     from umg_grpc.cli.image import input_image
 
     try:

@@ -1,4 +1,4 @@
-"""Commands `umg import`: configs of other gateways as configs of this one."""
+"""Commands `umg import`: convert configs of other gateways (LiteLLM, new-api) into a config of this one."""
 
 import os
 import sys
@@ -36,8 +36,9 @@ def new_api(file: SourceArgument, *, output: OutputFlag = None) -> None:
 
 
 def _convert(file: Path, output: Path | None, convert: "Callable[[str], ImportedConfig]") -> None:
-    """Print or write the converted config, and list the lost settings on standard error. Exit with 2 for an unusable
-    file.
+    """Convert a file by `convert`, write or print the config, and list lost settings on standard error.
+
+    Exit with 2 for an unusable file.
     """
     try:
         made = convert(file.read_text(encoding="utf-8"))

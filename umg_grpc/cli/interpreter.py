@@ -1,4 +1,4 @@
-"""Check of the Python interpreter's build: one without optimizations runs the gateway 1.4 to 1.9 times slower."""
+"""Check how the Python interpreter was built: without optimizations the gateway is 1.4 to 1.9 times slower."""
 
 import platform
 import sysconfig
@@ -9,7 +9,7 @@ REMEDY = "use one of an official image (python:3.14-slim), Debian or `uv python 
 
 
 def missing_optimizations() -> list[str]:
-    """Return the optimizations with which this interpreter was not built; none where its build is unknown."""
+    """Return the names of optimizations that this interpreter was built without; empty if its build is unknown."""
     options = sysconfig.get_config_var("CONFIG_ARGS")
     if platform.python_implementation() != "CPython" or not isinstance(options, str) or not options:
         return []

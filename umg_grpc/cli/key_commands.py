@@ -1,4 +1,4 @@
-"""Commands of `umg keys` with their flags. The docstrings of the command functions are their help texts."""
+"""Commands of `umg keys` and their flags. The docstrings of the command functions are the help texts that users see."""
 
 import re
 from datetime import timedelta
@@ -209,7 +209,9 @@ def revoke_key(
 
 
 def _patterns(text: str | None, noun: str, flag: str) -> list[str]:
-    """Return the patterns of a comma-separated flag; empty if the flag is absent."""
+    """Split a comma-separated flag into patterns; empty if the flag is absent. Raise typer.BadParameter if it has no
+    pattern.
+    """
     patterns = names(text or "")
     if text is not None and not patterns:
         raise typer.BadParameter(
@@ -225,7 +227,7 @@ def _limit(text: str, flag: str) -> int:
 
 
 def _budget(text: str) -> int:
-    """Return the micro-credits of `--budget`."""
+    """Parse the value of `--budget`, in credits. Return micro-credits."""
     from umg_grpc.config.model_settings import micro_credits_of
 
     if (micro_credits := micro_credits_of(text)) is None:

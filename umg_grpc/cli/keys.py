@@ -1,4 +1,4 @@
-"""Commands of `umg keys`, on the database of a config or at a gateway."""
+"""Implementation of `umg keys`: create, list, change, rotate and revoke API keys, in a database or at a gateway."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ Fields = Mapping[str, object]
 
 
 async def create(target: AdminTarget, fields: Fields) -> None:
-    """Create a key. Print it, and its secret alone on the last line."""
+    """Create a key. Print its settings, and its secret alone on the last line."""
     async with opened(target) as admin:
         made = await admin.call(bodies.decode_create(_body(fields)), pb.CreateKeyResponse)
     _warn_of_per_worker_limits(target, made.key)
@@ -35,7 +35,7 @@ async def create(target: AdminTarget, fields: Fields) -> None:
 
 
 async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapping[str, str]) -> None:
-    """Change settings of a key, and set tags, of which an empty one is removed. Print the key with all its fields."""
+    """Change settings of a key, and set tags (an empty value removes a tag). Print all settings of the key."""
     async with opened(target) as admin:
         if tags:
             known = (await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)).key.settings.tags
@@ -48,7 +48,10 @@ async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapp
 
 
 def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
-    """Warn of limits if several processes serve the data directory without Redis. A gateway refuses them itself."""
+    """Print a warning if a key gets limits while several processes serve the data directory without Redis.
+
+    Only for changes in the database: a gateway rejects the limits itself.
+    """
     if target.gateway:
         return
     # imported here: slow to import, and needed on a database alone
@@ -73,7 +76,7 @@ async def list_all(target: AdminTarget) -> None:
 
 
 async def all_keys(admin: AdminClient) -> list[pb.Key]:
-    """Return all keys, also revoked ones, oldest first."""
+    """Return all keys, including revoked ones, oldest first."""
     found, token = list[pb.Key](), ""
     while True:
         request = pb.ListKeysRequest(page_size=PAGE_SIZE, page_token=token, include_ended=True)
@@ -84,14 +87,14 @@ async def all_keys(admin: AdminClient) -> list[pb.Key]:
 
 
 async def show(target: AdminTarget, reference: str) -> None:
-    """Print all fields of one key."""
+    """Print all settings of one key."""
     async with opened(target) as admin:
         found = await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)
     _print_lines(found.key)
 
 
 async def rotate(target: AdminTarget, reference: str, overlap: timedelta) -> None:
-    """Give one key a new secret. Print the key, and the new secret alone on the last line."""
+    """Replace the secret of a key. Print the key, and the new secret alone on the last line."""
     duration = Duration()
     duration.FromTimedelta(overlap)
     async with opened(target) as admin:
@@ -122,7 +125,7 @@ async def revoke(target: AdminTarget, reference: str) -> None:
 
 
 def time_text(time: Timestamp) -> str:
-    """Return a time with its zone, accurate to a second."""
+    """Return a time as text, in seconds and with its time zone."""
     return time.ToDatetime(UTC).isoformat(timespec="seconds")
 
 
@@ -153,7 +156,7 @@ def _print_lines(key: pb.Key) -> None:
 
 
 def _lines(key: pb.Key) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a key, each with its title."""
+    """Yield the settings of a key as pairs of title and text."""
     settings = key.settings
     operations = [OPERATION_NAMES[operation] for operation in settings.operations]
     scopes = [*(operations or ["all"]), *(["admin"] if settings.administrator else [])]

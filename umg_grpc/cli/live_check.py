@@ -1,4 +1,4 @@
-"""Check of the channels of a config by a call to each provider: `umg check --live`."""
+"""Live check of a config, `umg check --live`: calls each provider once."""
 
 import logging
 from contextlib import AsyncExitStack
@@ -20,13 +20,13 @@ SECONDS = 20.0
 
 
 def run(config: Config) -> int:
-    """Check the channels as `check_live`, whose table has all that the log would repeat."""
+    """Run `check_live` with a quiet log, since its table contains everything that would be logged."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return uvloop.run(check_live(config))
 
 
 async def check_live(config: Config) -> int:
-    """Call each channel, and print a table with a line for each. Return the exit code."""
+    """Call each channel of a config once, and print a table of the results. Return the exit code."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.opened())
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))

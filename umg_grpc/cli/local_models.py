@@ -1,4 +1,4 @@
-"""Check of the local models of a config, without the modules that run them."""
+"""Check that the local models in a config exist, without loading the modules that run them."""
 
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 
 
 def check_local_models(config: Config) -> None:
-    """Raise UmgError(INVALID_FIELD) for an unknown local model."""
+    """Raise UmgError(INVALID_FIELD) if a channel of the config names an unknown local model."""
     known = [*(model.model for model in TEXT_MODELS), EMBEDDING_MODEL, RERANK_MODEL]
     for channel in config.channels:
         for wanted in channel.models if "local" in channel.protocols else ():

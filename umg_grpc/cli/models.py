@@ -1,4 +1,4 @@
-"""Command `umg models`: the models of a config, and the order of the channels for the next call of a model."""
+"""Command `umg models`: lists the models and their channels, and explains which channels the next call would try."""
 
 import sys
 import time
@@ -52,7 +52,7 @@ HEALTHY = STATE_NAMES[State.CLOSED]
 
 
 async def list_models(config: Config, states: States, data: Path) -> None:
-    """Print all models, then all aliases, then the last failures of the channels of the gateway with this data
+    """Print the models and aliases of a config, and the last failures of its channels in the gateway with this data
     directory.
     """
     report = ChannelReport(Channels(_router(config, data)), list, lambda: _failures(data))
@@ -61,14 +61,18 @@ async def list_models(config: Config, states: States, data: Path) -> None:
 
 
 def _router(config: Config, data: Path) -> Router:
-    """Return the router of a config, with the models that the gateway with this data directory has discovered."""
+    """Return the router of a config, including models that the gateway with this data directory discovered at
+    providers.
+    """
     files = ModelListFiles(data)
     stored = {channel.name: files.read(channel.name, channel.base_url) for channel in config.channels}
     return Router(with_discovered(config, {name: models for name, models in stored.items() if models is not None}))
 
 
 async def list_remote(target: AdminTarget) -> None:
-    """Print the same of a gateway, with the states in the process that answers."""
+    """Print the models of a running gateway as `list_models` does, with the channel states of the process that
+    answers.
+    """
     async with opened(target) as admin:
         found = await admin.call(pb.ListChannelsRequest(), pb.ListChannelsResponse)
     seconds = {_pair(each): each.open_duration.ToTimedelta().total_seconds() for each in found.channels}
@@ -92,8 +96,8 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
 
 
 def _price(model: pb.ModelChannels) -> str:
-    """Return the prices of a million tokens of input and of output in credits, and those of one of other units, for
-    example `2.5 / 10` and `0.01-0.2 an image`; `none` for a model without a price.
+    """Return the prices of a model as text, for example `2.5 / 10` (a million input and output tokens, in credits) or
+    `0.01-0.2 an image`; `none` without prices.
     """
     prices = {price.unit: price.micro_credits_per_million for price in model.prices}
     texts = [_price_of_one(model, unit, name) for unit, name in EACH.items() if unit in prices]
@@ -109,7 +113,7 @@ def _price_of_one(model: pb.ModelChannels, unit: Unit, name: str) -> str:
 
 
 def _credits(micro_credits: int, units: int = 1) -> str:
-    """Return the credits of one of the units, as a decimal number."""
+    """Return an amount for `units` units as the amount for one of them, in credits, as a decimal number."""
     return f"{Decimal(micro_credits) / units / MICRO_CREDITS:f}"
 
 
@@ -118,10 +122,10 @@ def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
 
 
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
-    """Print the channels in the order in which the next call of the model tries them, with reasons.
+    """Print the channels in the order in which the next call of a model would try them, with the reasons.
 
-    `face`: format of the caller, or ""; `key`: id, name or prefix of the caller's key, or "". If the gateway would
-    reject the call, print the error to standard error and exit with 1.
+    `face`: request format, or ""; `key`: id, name or prefix of the caller's key, or "". If the gateway would reject the
+    call, the error is printed to standard error, and the exit code is 1.
     """
     try:
         caller = await _find_caller(config, data, key) if key else None
@@ -132,7 +136,7 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
 
 
 async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
-    """Return the caller with the key of an id, name or prefix. Raise UmgError or CommandError."""
+    """Return the caller whose key has this id, name or prefix. Raise UmgError or CommandError."""
     # imported here: the database is slow to import, and the other commands on models do not use it
     from umg_grpc.access.authentication import caller_of
     from umg_grpc.access.keys import Keys
@@ -184,7 +188,9 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
 def _rows(
     router: Router, model: str, operation: Operation, preferences: RoutePreferences, states: States
 ) -> list[tuple[str, str, str, str]]:
-    """Return rows of the channels in their order, then of the unused ones. Raises UmgError if none is used."""
+    """Return a table row for each channel in the order of use, then for the unused channels. Raises UmgError if none is
+    usable.
+    """
     explained = [(target, ", ".join(reasons)) for target, reasons in router.explain(model, operation, preferences)]
     used = {target.channel.name for target, _ in explained}
     for target in router.targets(model):
@@ -199,12 +205,12 @@ def _rows(
 
 
 def _state(states: States, pair: Pair) -> str:
-    """Return the state of a channel at a model. A channel that the gateway has not called yet is healthy."""
+    """Return the circuit breaker state of a channel for a model; `healthy` if the gateway has not called it yet."""
     return states.get(pair, HEALTHY if states else "-")
 
 
 def _state_and_kind(states: States, failures: Mapping[Pair, pb.ChannelFailure], pair: Pair) -> str:
-    """Return the state of a channel; with the kind of its last failure unless it is healthy."""
+    """Return the state of a channel, with the kind of its last failure unless it is healthy."""
     state = _state(states, pair)
     failure = failures.get(pair) if states and state != HEALTHY else None
     return state if failure is None else f"{state} ({failure.kind})"
@@ -219,7 +225,7 @@ def _failures(data: Path) -> list[LastFailure]:
 
 
 def _describe(channel: str, model: str, failure: pb.ChannelFailure) -> str:
-    """Return a failure on one line."""
+    """Return a text line about a channel's last failure."""
     age = max(1, int(time.time() - failure.time.ToNanoseconds() / 1e9))
     seconds, unit = next((seconds, unit) for seconds, unit in AGES if age >= seconds)
     text = f"{channel}: {failure.kind}, {age // seconds} {unit} ago: {_details(model, failure)}"
@@ -227,7 +233,7 @@ def _describe(channel: str, model: str, failure: pb.ChannelFailure) -> str:
 
 
 def _details(model: str, failure: pb.ChannelFailure) -> str:
-    """Return the facts that are known, and the message."""
+    """Return the known facts about a failure and its message, separated by commas."""
     known = {
         "status": str(failure.upstream_status_code or ""),
         "code": failure.code,

@@ -1,4 +1,4 @@
-"""Limit of open files of the process, which limits its connections."""
+"""Limit of open files of this process, which limits the number of its connections."""
 
 import resource
 from contextlib import suppress
@@ -11,9 +11,7 @@ LEAST = 1024
 
 
 def raise_file_limit() -> int:
-    """Raise the limit of open files as far as the hard limit allows. Return the new limit. Raises OSError if it is too
-    low to serve with.
-    """
+    """Raise the soft limit of open files up to the hard limit. Return it. Raises OSError if it is too low to serve."""
     allowed, possible = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FILES if possible == resource.RLIM_INFINITY else min(MAX_FILES, possible)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
@@ -29,5 +27,5 @@ def raise_file_limit() -> int:
 
 
 def max_clients(files: int) -> int:
-    """Return the most clients that may be connected. Each may need a connection to a provider, too."""
+    """Return how many clients may be connected with this limit of open files, each with a connection to a provider."""
     return (files - OTHERS) // 2

@@ -1,4 +1,6 @@
-"""Listening ports: exclusive use by one gateway, and the name of the process that has a taken port."""
+"""Port checks of `umg serve`: exclusive use of a port by one gateway, and errors that name the process which occupies
+it.
+"""
 
 import os
 import socket
@@ -18,10 +20,10 @@ OPTIONS = {HTTP: "--http HOST:PORT", GRPC: "--grpc HOST:PORT", METRICS: "metrics
 
 
 def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
-    """Claim an address that worker processes share, until the context ends. Raise OSError if another process has it.
+    """Return a context in which no other gateway can use the address. Raise OSError if another process uses it.
 
-    Workers bind with SO_REUSEPORT, which lets a second gateway bind the same port at any time in which no worker
-    listens. The claim is the name of an abstract Unix socket, which has the scope of a port and ends with the process.
+    Workers bind with SO_REUSEPORT, by which a second gateway could bind the same port while no worker listens. The
+    claim is the name of an abstract Unix socket, which exists on this machine once, and ends with the process.
     """
     if sys.platform != "linux":
         return nullcontext()
@@ -35,7 +37,7 @@ def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
 
 
 def check_free(address: Address, purpose: str) -> None:
-    """Raise OSError if a process listens on the address, also one that shares its ports."""
+    """Raise OSError if a process listens on the address, even one that shares its ports."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family, backlog=1).close()
@@ -44,8 +46,8 @@ def check_free(address: Address, purpose: str) -> None:
 
 
 def taken(address: Address, error: OSError, purpose: str) -> OSError:
-    """Return the error for an address that cannot be bound, with the process that has it if the system names it, and
-    the option that sets another address.
+    """Return the error for an occupied address: it names the process, if the system reveals it, and the option to
+    change.
     """
     reason = (error.strerror or str(error)).partition(" (while")[0]
     return OSError(
@@ -54,9 +56,7 @@ def taken(address: Address, error: OSError, purpose: str) -> OSError:
 
 
 def holder(address: Address) -> str:
-    """Return ` (process 123, umg)` for the other process that claimed the address or listens on its port; "" if
-    unknown.
-    """
+    """Return the text ` (process 123, umg)` for the other process that uses the address; "" if it is unknown."""
     for inodes in (_claim_inodes(address), _listening_inodes(address.port)):
         if inodes and (process := _process_with(inodes)):
             return f" ({process})"
@@ -78,7 +78,7 @@ def _listening_inodes(port: int) -> set[str]:
 
 
 def _rows(name: str) -> Iterator[list[str]]:
-    """Yield the rows of a table of sockets without its head; none on systems without the table."""
+    """Yield the rows, without the header, of a socket table in /proc/net; none on systems without it."""
     try:
         lines = (PROC / "net" / name).read_text(errors="replace").splitlines()[1:]
     except OSError:
@@ -87,9 +87,9 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 
 def _process_with(inodes: set[str]) -> str:
-    """Return number and name of the first process that has one of these sockets open; "" if none is visible.
+    """Return the id and name of the first other process that has one of these sockets open; "" if none is visible.
 
-    This process is left out: it claims an address before it checks whether another process listens there.
+    This process is left out, since it claims an address before it checks whether another one listens there.
     """
     wanted = {f"socket:[{inode}]" for inode in inodes}
     others = {int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()} - {os.getpid()}

@@ -1,4 +1,4 @@
-"""Commands `umg providers` and `umg init`."""
+"""Commands `umg providers` (lists the provider presets) and `umg init` (writes a first config)."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Texts of `umg providers`."""
+"""Texts that `umg providers` prints about the provider presets."""
 
 import msgspec
 
@@ -7,14 +7,14 @@ from umg_grpc.providers import PROVIDERS, Provider
 
 
 def table() -> str:
-    """Return a line for each provider: name, variables of the key, protocols."""
+    """Return a text table of all providers: name, environment variables of the key, protocols."""
     rows = [(name, _credentials(preset), ", ".join(preset.protocols)) for name, preset in PROVIDERS.items()]
     name, key = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{row[0]:{name}}  {row[1]:{key}}  {row[2]}" for row in rows)
 
 
 def details(name: str) -> str:
-    """Return all values of a preset, as the channel that it stands for."""
+    """Return a provider's preset in the notation of the config: as the channel that it produces."""
     preset = PROVIDERS[name]
     lines = [
         f"# {preset.title}: {preset.docs}",

@@ -1,7 +1,7 @@
-"""Command `umg reload`, and the sockets in the data directory by which it reaches the running gateways.
+"""Command `umg reload`, and the sockets by which it makes running gateways read their configs again.
 
-A gateway listens at `DATA/reload-ID.sock`, and answers the line `reload` with a line of JSON: the outcome of each
-process.
+A gateway listens on the Unix socket `DATA/reload-ID.sock`. It answers the line `reload` with one line of JSON, the
+outcome in each of its processes.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ logger = LazyLogger(__name__)
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Outcome of a reload in one process."""
+    """Outcome of a reload in one process: the changes, or the problem because of which the old config stays."""
 
     process: int
     problem: str = ""
@@ -37,7 +37,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Line for the operator."""
+        """Text line about the outcome for the operator."""
         if self.problem:
             return f"process {self.process}: not reloaded, the old config stays: {self.problem}"
         changed = ", ".join(self.changed) or "nothing"
@@ -47,8 +47,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outcome]]]) -> AsyncGenerator[None, None]:
-    """Serve `umg reload` for the duration of the block. Without a data directory that can be written, log that it does
-    not work.
+    """Serve `umg reload` on a socket for the duration of the block; `reload` runs the reload.
+
+    If the data directory cannot be written, log that `umg reload` does not work.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,7 +74,7 @@ async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outc
 
 
 def _listen(path: Path) -> socket.socket:
-    """Return a socket that listens at the path, for this user alone. Remove the sockets of gateways that ended."""
+    """Return a socket that listens at the path for this user only. Remove the sockets of gateways that have ended."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for other in path.parent.glob(PATTERN):
         if (connection := _connect(other)) is None:
@@ -95,7 +96,7 @@ def _listen(path: Path) -> socket.socket:
 
 
 def _connect(path: Path) -> socket.socket | None:
-    """Return a connection to a gateway, None if it has ended."""
+    """Return a connection to the gateway that listens at the path; None if it has ended."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(ANSWER_SECONDS)
     try:
@@ -109,7 +110,7 @@ def _connect(path: Path) -> socket.socket | None:
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """Yield another name of a path, since the address of a socket has at most 107 bytes."""
+    """Yield a short alias of a path, since a socket address has at most 107 bytes."""
     descriptors = Path("/proc/self/fd")
     if not descriptors.exists():
         yield str(path)
@@ -122,7 +123,7 @@ def _short(path: Path) -> Iterator[str]:
 
 
 def reload_all(data: Path) -> int:
-    """Reload every gateway with this data directory, and print the outcomes. Return the exit code."""
+    """Reload all gateways with this data directory, and print the outcomes. Return the exit code."""
     outcomes = list[Outcome]()
     for path in sorted(data.glob(PATTERN)):
         try:

@@ -1,4 +1,4 @@
-"""Commands of `umg requests`: the records of calls, on the database of a config or at a gateway."""
+"""Implementation of `umg requests`: prints the records of past calls, from a database or a gateway."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: Format, *, failed: bool) -> None:
-    """Print the newest records of calls, at most `limit`. `failed`: only of failed calls."""
+    """Print the newest records of the selected calls, at most `limit`; with `failed` only of failed calls."""
     async with opened(target) as admin:
         request = pb.ListRequestRecordsRequest(
             start_time=time_message(calls.since),
@@ -59,7 +59,7 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: 
 
 
 async def show_request(target: AdminTarget, request_id: str) -> None:
-    """Print the records of the calls with a request id, oldest first, each with its attempts."""
+    """Print all records with a request id, oldest first, each with its attempts at channels."""
     async with opened(target) as admin:
         found = await admin.call(pb.GetRequestRecordRequest(request_id=request_id), pb.GetRequestRecordResponse)
         records = [*found.earlier_records[::-1], found.record]
@@ -84,7 +84,7 @@ async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, li
 
 
 async def _key_text(admin: AdminClient, key_id: str) -> str:
-    """Return the name, the prefix and the id of a key; the id of one that is not stored any more."""
+    """Return the name, prefix and id of a key; only the id if the key was deleted."""
     with suppress(UmgError, CommandError):
         key = (await admin.call(pb.GetKeyRequest(key_id=key_id), pb.GetKeyResponse)).key
         return f"{key.settings.name} ({key.prefix}…, {key.key_id})"
@@ -92,7 +92,7 @@ async def _key_text(admin: AdminClient, key_id: str) -> str:
 
 
 def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a record, each with its title, without counts of zero."""
+    """Yield the fields of a record as pairs of title and text, without counts of zero."""
     yield "request", record.request_id
     yield "time", _time(record.start_time)
     yield "outcome", _outcome(record)
@@ -163,5 +163,5 @@ def _ms(duration: Duration) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text on one line, without characters that control the terminal."""
+    """Return the text on one line, without control characters, which could change the terminal."""
     return "".join(character if character.isprintable() else " " for character in text)

@@ -1,4 +1,4 @@
-"""Command `umg serve`: the whole gateway in one process, or only one of its faces."""
+"""Implementation of `umg serve`: builds the HTTP and gRPC servers of one process from the config, and runs them."""
 
 import asyncio
 import ssl
@@ -49,7 +49,7 @@ METRICS_CONNECTIONS = 64
 
 @dataclass
 class Gateway:
-    """Listening gateway."""
+    """Running gateway in this process: its addresses, services and certificates."""
 
     http: Address | None
     grpc: Address
@@ -63,7 +63,7 @@ class Gateway:
     drain: Drain = field(default_factory=Drain)
 
     async def announce_drain(self) -> None:
-        """Report over both faces that this process ends, while calls and connections are still accepted."""
+        """Report to health checks over HTTP and gRPC that this process will end, while calls are still accepted."""
         self.drain.is_announced = True
         if self.face is not None:
             await self.face.announce_drain()
@@ -73,11 +73,11 @@ class Gateway:
 async def gateway(
     options: Options, config: Config, environment: Mapping[str, str], local: LocalSource | None
 ) -> AsyncGenerator[Gateway, None]:
-    """Yield the listening gateway. At the end, stop accepting calls and wait `config.drain` seconds for those in
-    flight.
+    """Yield a running gateway. At the end of the block, stop accepting calls and wait `config.drain` seconds for the
+    rest.
 
     Raises OSError if an address cannot be bound, a file of the config cannot be read, or too few files can be open;
-    UmgError(INVALID_FIELD) for TLS files that cannot be used.
+    UmgError(INVALID_FIELD) for unusable TLS files.
     """
     files = raise_file_limit()
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
@@ -133,7 +133,7 @@ async def gateway(
 
 
 async def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack) -> Certificates | None:
-    """Open the certificates of the faces, with their gauges; None without TLS."""
+    """Load the TLS certificate, and register its metrics; None without TLS."""
     if config.tls is None:
         return None
     certificates = Certificates(config.tls)
@@ -145,8 +145,9 @@ async def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack)
 
 
 def _public_url(options: Options, config: Config, http: Address | None) -> str:
-    """Return the URL of the gateway for callers: that of the config, or that of the HTTP face. `--http` names the HTTP
-    face even if another process serves it.
+    """Return the URL at which callers reach the gateway: that in the config, or that of the HTTP address.
+
+    `--http` names the HTTP address even if another process serves it.
     """
     if config.public_url is not None:
         return config.public_url
@@ -164,8 +165,9 @@ def _load_shedder(config: Config, metrics: Metrics) -> LoadShedder:
 
 
 async def _learn_first_key(service: Service, options: Options, variable: str | None) -> Bootstrap | None:
-    """Look the first key up, so that it stays valid if the database becomes unavailable. Return it, which only the
-    process that is no worker may create or replace; None for a worker.
+    """Load the bootstrap key into memory, so that it stays valid if the database becomes unavailable.
+
+    Return the key, which this process creates or replaces if necessary; None in a worker, which may do neither.
     """
     bootstrap = None
     if options.share_ports:
@@ -218,7 +220,7 @@ def _app(
 
 
 def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) -> App:
-    """Return the application of the listener that serves `/metrics` alone."""
+    """Return the HTTP application for the separate address that serves only `/metrics`."""
     settings = Settings(
         ready=Readiness,
         metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
@@ -232,14 +234,16 @@ def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) ->
 
 
 def drain_delay(options: Options, config: Config) -> float:
-    """Return the seconds between the announcement of a shutdown and the end of the listeners."""
+    """Return the seconds between the announcement of a shutdown and the moment when no new calls are accepted."""
     if config.drain_delay is not None:
         return config.drain_delay
     return DRAIN_DELAY_SECONDS if options.exposed else 0.0
 
 
 def _connections(config: Config, files: int) -> int:
-    """Return the connection limit: that of the config, or less if `files`, the limit of open files, is too low."""
+    """Return the connection limit: the configured one, or less if `files`, the limit of open files, is too low for
+    it.
+    """
     wanted, possible = config.overload.connections, max_clients(files)
     if possible < wanted:
         logger.warning("fewer connections than the config allows: raise the limit of open files", maximum=possible)
@@ -276,9 +280,9 @@ async def _bind(
 
 
 def served_part(config: Config, *, local: bool) -> Config:
-    """Return the config without the local models that cannot run here, and log these.
+    """Return the config without local models that cannot run on this machine, which are logged.
 
-    `local`: whether the local text model runs. Raises UmgError(INVALID_FIELD) for an unknown local model.
+    `local`: whether the local text model can run. Raises UmgError(INVALID_FIELD) for an unknown local model.
     """
     check_local_models(config)
     channels = [_without_unavailable(channel, local=local) for channel in config.channels]
@@ -286,7 +290,7 @@ def served_part(config: Config, *, local: bool) -> Config:
 
 
 def _without_unavailable(channel: Channel, *, local: bool) -> Channel:
-    """Return the channel without the local models that cannot run here."""
+    """Return the channel without local models that cannot run on this machine."""
     if "local" not in channel.protocols:
         return channel
     reasons = dict.fromkeys((EMBEDDING_MODEL, RERANK_MODEL), embedding_unavailable())
@@ -299,8 +303,9 @@ def _without_unavailable(channel: Channel, *, local: bool) -> Channel:
 
 @asynccontextmanager
 async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalModel | None, None]:
-    """Yield the local text model of the config, which starts to load. None if the config has none, if it cannot run on
-    this machine, or if only the HTTP face is served here.
+    """Yield the local text model of the config, which starts to load in the background.
+
+    None if the config has none, if it cannot run on this machine, or if this process serves only HTTP.
     """
     text_model = TEXT_MODELS[0]
     wanted = {model.upstream for channel in config.channels if "local" in channel.protocols for model in channel.models}

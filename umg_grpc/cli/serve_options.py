@@ -1,4 +1,4 @@
-"""Options of `umg serve`, without the modules that serve."""
+"""Options of `umg serve` as data, importable without the modules that serve."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ FACES = (HTTP, GRPC)
 
 @dataclass(frozen=True)
 class Options:
-    """Options of `umg serve`."""
+    """Options of `umg serve`: addresses, data directory, number of workers, served protocols."""
 
     config: ConfigSource
     http: Address
@@ -27,6 +27,6 @@ class Options:
 
     @property
     def exposed(self) -> tuple[Address, ...]:
-        """Addresses of the faces to which other machines can connect."""
+        """HTTP and gRPC addresses to which other machines can connect."""
         bound = ((HTTP, self.http), (GRPC, self.grpc))
         return tuple(address for face, address in bound if face in self.faces and not address.is_loopback)

@@ -1,4 +1,4 @@
-"""Signals of the operator: stop and reload."""
+"""Signal handlers of the gateway: stop (SIGTERM, SIGINT) and reload (SIGHUP)."""
 
 import asyncio
 import os
@@ -11,9 +11,9 @@ logger = structlog.get_logger()
 
 
 class Signals:
-    """Handler of SIGTERM, SIGINT and SIGHUP, from its creation on, so that they do not kill a starting process.
+    """Handler of SIGTERM, SIGINT and SIGHUP, installed at its creation, so that they do not kill a starting process.
 
-    A second SIGTERM or SIGINT ends the wait of `delay`, or otherwise the process at once.
+    A second SIGTERM or SIGINT ends the wait in `delay` or, outside of it, kills the process at once.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Printed tables, for terminals and for pipes."""
+"""Text tables and bar charts for terminals and pipes."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def bars(values: Sequence[int]) -> list[str]:
-    """Return a horizontal bar for each value, the longest for the largest one."""
+    """Return a horizontal text bar for each value; the largest value has the longest bar."""
     largest = max([*values, 1])
     return [_bar(BAR_WIDTH * 8 * value // largest) for value in values]
 
@@ -24,7 +24,7 @@ def _bar(eighths: int) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table to standard output. Cells are plain text, not markup."""
+    """Print a table to standard output. Cells are printed as they are, without markup."""
     table = Table(*columns)
     for row in rows:
         table.add_row(*map(Text, row))

@@ -1,4 +1,4 @@
-"""Command `umg tasks callbacks`: the outbox of notifications in the database of a config."""
+"""Implementation of `umg tasks callbacks`: prints the notifications to callers that are not delivered yet."""
 
 import sys
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ DEAD = "given up"
 
 
 async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
-    """Print the newest notifications that are not delivered. Print a failure to standard error and exit with 1."""
+    """Print the newest undelivered notifications in the database of a config. Print a failure and exit with 1."""
     try:
         store = await open_store(load_storage(config).database, data, create=False)
     except StoreError as error:

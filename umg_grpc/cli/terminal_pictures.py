@@ -1,4 +1,4 @@
-"""Pictures in terminals that show them: by the protocol of kitty, or by that of iTerm2."""
+"""Display of images in terminals that support it, by the protocol of kitty or that of iTerm2."""
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +16,9 @@ PNG_START = b"\x89PNG"
 
 
 def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
-    """Return the encoder for the terminal that the environment describes; None if it is not known to show pictures. A
-    multiplexer (tmux, screen) passes none of them on.
+    """Return the function that encodes images for the terminal that the environment variables describe.
+
+    None if the terminal is not known to show images, also within a multiplexer (tmux, screen), which passes none on.
     """
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if "TMUX" in environment or term.startswith("screen"):
@@ -30,12 +31,12 @@ def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
 
 
 def kitty(picture: bytes, columns: int) -> str:
-    """Return the commands of kitty's protocol, which takes PNG only: other pictures are converted."""
+    """Return the escape sequences of kitty's protocol for an image; other formats than PNG are converted to it."""
     return "".join(_kitty_commands(_as_png(picture), columns)) + "\n"
 
 
 def iterm(picture: bytes, columns: int) -> str:
-    """Return the command of iTerm2's protocol."""
+    """Return the escape sequence of iTerm2's protocol for an image."""
     encoded = base64.b64encode(picture).decode()
     return f"\x1b]1337;File=inline=1;size={len(picture)};width={columns};preserveAspectRatio=1:{encoded}\a\n"
 

@@ -1,4 +1,4 @@
-"""Command `umg usage`: calls, tokens and cost of the past, on the database of a config or at a gateway."""
+"""Implementation of `umg usage`: prints calls, tokens and cost by time, key, model or channel."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_ou
 
 
 class Format(StrEnum):
-    """Format of printed usage and records."""
+    """Output format of printed usage and records: a table, JSON lines or CSV."""
 
     TABLE = "table"
     CSV = "csv"
@@ -59,7 +59,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Calls:
-    """Selection of calls."""
+    """Selection of past calls by time, keys, models and channels."""
 
     since: datetime
     until: datetime | None = None
@@ -69,14 +69,14 @@ class Calls:
     channels: Sequence[str] = ()
 
     async def key_ids(self, admin: AdminClient) -> list[str]:
-        """Return the ids of the keys. Raise UmgError or CommandError for an unknown one."""
+        """Return the ids of the selected keys. Raise UmgError or CommandError for an unknown key."""
         found = [await admin.call(pb.GetKeyRequest(key_id=each), pb.GetKeyResponse) for each in self.keys]
         return [each.key.key_id for each in found]
 
 
 @dataclass(frozen=True)
 class Row:
-    """Row of the usage report: the usage of one group of calls."""
+    """Row of the usage table: the usage of one group of calls."""
 
     group: Mapping[str, str]
     """Texts of the dimensions, in the order of the command."""
@@ -86,14 +86,16 @@ class Row:
     micro_credits: int
 
     def sum(self, names: Iterable[str]) -> int:
-        """Return the sum of several counts."""
+        """Return the sum of the counts with these names."""
         return sum(self.counts[name] for name in names)
 
 
 async def usage(
     target: AdminTarget, by: Sequence[str], calls: Calls, printed: Format, *, chart: bool | None = None
 ) -> None:
-    """Print the usage of groups of calls. `chart`: whether a table has bars; None for a terminal only."""
+    """Print the usage of the selected calls, grouped by `by`. `chart`: whether the table has bars; None only on a
+    terminal.
+    """
     async with opened(target) as admin:
         request = pb.ListUsageRequest(
             start_time=time_message(calls.since),
@@ -118,7 +120,7 @@ async def usage(
 
 
 def print_records(records: Iterable[Mapping[str, object]], columns: Sequence[str], printed: Format) -> None:
-    """Print one JSON object per line, or CSV with a header."""
+    """Print records as one JSON object per line, or as CSV with a header."""
     if printed is Format.JSONL:
         for record in records:
             print(json.dumps(record, ensure_ascii=False))
@@ -129,7 +131,7 @@ def print_records(records: Iterable[Mapping[str, object]], columns: Sequence[str
 
 
 def time_message(time: datetime | None) -> Timestamp | None:
-    """Return the message of a time; None for no time."""
+    """Return a time as a protobuf Timestamp; None for None."""
     if time is None:
         return None
     message = Timestamp()
@@ -138,7 +140,7 @@ def time_message(time: datetime | None) -> Timestamp | None:
 
 
 def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
-    """Return the counts of all units by their names."""
+    """Return quantities as a count for each unit's name, 0 for missing units."""
     found = dict.fromkeys(UNITS.values(), 0)
     for quantity in quantities:
         if (name := UNITS.get(quantity.unit)) is not None:
@@ -147,7 +149,7 @@ def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
 
 
 async def _entries(admin: AdminClient, request: pb.ListUsageRequest) -> list[pb.UsageEntry]:
-    """Return the entries of all pages."""
+    """Return the usage entries of all pages of the answer."""
     found = list[pb.UsageEntry]()
     while True:
         page = await admin.call(request, pb.ListUsageResponse)
@@ -164,7 +166,7 @@ def _row(by: Sequence[str], entry: pb.UsageEntry) -> Row:
 
 
 def _with_gaps(name: str, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of time buckets with a row for each bucket without calls between them, up to `MAX_GAPS`."""
+    """Return the rows with an empty row added for each time span without calls, up to `MAX_GAPS` in all."""
     if name not in BUCKETS or not rows:
         return [*rows]
     known = {row.group[name]: row for row in rows}
@@ -196,7 +198,9 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
 
 
 def _print_table(by: Sequence[str], rows: Sequence[Row], names: Mapping[str, str], *, has_bars: bool) -> None:
-    """Print the rows, with their sum if they are several. Bars show the cost, or the calls if nothing had a cost."""
+    """Print the rows, and their total if there are several. Bars show the cost, or the number of calls if nothing had a
+    cost.
+    """
     columns = [*by, "requests", "failed", "input", "cached", "output", "reasoning", "credits"]
     cells = [[*_cells(row, names), *_figures([row])] for row in rows]
     if has_bars:

@@ -1,4 +1,4 @@
-"""Commands `umg usage` and `umg requests` with their flags. The docstrings of the functions are their help texts."""
+"""Commands `umg usage` and `umg requests` and their flags. The docstrings of the functions are the help texts."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,5 +1,6 @@
-"""Commands on video tasks at the gRPC face of a gateway. The names of saved files go to standard output, the progress
-to standard error.
+"""Implementation of `umg video` and `umg tasks`: makes videos and manages video tasks at a gateway, over gRPC.
+
+Names of saved files are printed to standard output, the progress to standard error.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ ENUM = re.compile(r"^VIDEO_(?:TASK_STATE|TASK_KIND|ENTRY|VARIANT|MEDIA_KIND|MEDI
 
 @dataclass
 class VideoOptions:
-    """Request of a video, before the model is known."""
+    """Options of a video request, independent of the model, which may not be known yet."""
 
     prompt: str
     model: str | None
@@ -45,13 +46,15 @@ class VideoOptions:
     given: pb.VideoParameters = field(default_factory=pb.VideoParameters)
 
     def parameters(self, **values: str | int | bool | None) -> None:
-        """Set parameters; None leaves one unset."""
+        """Set video parameters by name; None leaves a parameter unset."""
         for name, value in values.items():
             if value is not None:
                 setattr(self.given, name, value)
 
     def request(self, model: pb.Model) -> pb.CreateVideoTaskRequest:
-        """Return the request for a model, in an entry that has it, with a value for each parameter that it requires."""
+        """Return the request for a model, to an API (entry) that serves it, with values for all parameters that it
+        requires.
+        """
         entry, rules = _entry(model)
         request = pb.CreateVideoTaskRequest(model=model.id, entry=entry, parameters=self.given)
         wanted = request.parameters
@@ -73,7 +76,7 @@ class VideoOptions:
 
 
 def _entry(model: pb.Model) -> "tuple[pb.VideoEntry.ValueType, Rules | None]":
-    """Return the first entry that has the model, or its family, and its rules there."""
+    """Return the first API (entry) that serves the model or its family, and the model's rules there."""
     for name in (model.id, model.family):
         for entry, rows in RULES.items():
             if name in rows:
@@ -82,14 +85,14 @@ def _entry(model: pb.Model) -> "tuple[pb.VideoEntry.ValueType, Rules | None]":
 
 
 def medium(place: str) -> pb.VideoMedia:
-    """Return an image by its address or file. Raise OSError."""
+    """Return an input image from a URL or a file. Raise OSError."""
     if place.startswith(("http://", "https://", "asset://")):
         return pb.VideoMedia(kind=pb.VIDEO_MEDIA_KIND_IMAGE, url=place)
     return pb.VideoMedia(kind=pb.VIDEO_MEDIA_KIND_IMAGE, data=Path(place).read_bytes())
 
 
 class VideoClient:
-    """Client of the tasks of one key."""
+    """Client for the video tasks of one API key."""
 
     def __init__(self, channel: grpc.aio.Channel, target: GrpcTarget) -> None:
         self.stub = rpc.VideoServiceStub(channel)
@@ -98,7 +101,7 @@ class VideoClient:
         self.flags = target.flags
 
     async def model(self, name: str | None) -> pb.Model:
-        """Return a model, without a name the first that makes videos. Raise UmgError."""
+        """Return the model with this id; without one, the first model that makes videos. Raise UmgError."""
         if name is not None:
             found = await self.models.GetModel(pb.GetModelRequest(model=name), metadata=self.metadata)
             return found.model
@@ -111,12 +114,12 @@ class VideoClient:
         return next(real, able[0])
 
     async def task(self, task_id: str) -> pb.VideoTask:
-        """Return a task. Raise AioRpcError."""
+        """Return a task by its id. Raise AioRpcError."""
         found = await self.stub.GetVideoTask(pb.GetVideoTaskRequest(task_id=task_id), metadata=self.metadata)
         return found.task
 
     async def changes(self, task_id: str) -> AsyncGenerator[pb.VideoTask, None]:
-        """Yield the task after each change until it ends. A broken stream is opened again. Raise AioRpcError."""
+        """Yield the task after each change until it ends; a broken stream is opened again. Raise AioRpcError."""
         failures = 0
         while True:
             call = self.stub.WatchVideoTask(pb.WatchVideoTaskRequest(task_id=task_id), metadata=self.metadata)
@@ -134,7 +137,7 @@ class VideoClient:
                 call.cancel()
 
     async def save(self, task: pb.VideoTask, output: Path) -> list[Path]:
-        """Save the videos of a task, under the name and `-2` and so forth. Return their files."""
+        """Save the videos of a task to `output`, further ones with `-2` and so forth appended. Return the files."""
         videos = sum(result.variant == pb.VIDEO_VARIANT_VIDEO for result in task.results)
         files = [output, *(output.with_stem(f"{output.stem}-{number}") for number in range(2, videos + 1))]
         for index, file in enumerate(files):
@@ -149,7 +152,7 @@ class VideoClient:
 
 @asynccontextmanager
 async def _opened(target: GrpcTarget) -> AsyncGenerator[VideoClient, None]:
-    """Yield a client. Raise UmgError for a call that fails."""
+    """Yield a client of the gateway. Calls that fail in the block raise UmgError."""
     try:
         async with target.opened() as channel:
             yield VideoClient(channel, target)
@@ -192,7 +195,9 @@ async def _follow(client: VideoClient, task: pb.VideoTask, output: Path | None) 
 
 
 async def _progress(client: VideoClient, task: pb.VideoTask, console: Console) -> pb.VideoTask:
-    """Show a progress bar until the task ends, a line for each state where there is no terminal. Return the task."""
+    """Show a progress bar until the task ends; without a terminal print a line for each state. Return the ended
+    task.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     shown = ""
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as bar:
@@ -207,7 +212,7 @@ async def _progress(client: VideoClient, task: pb.VideoTask, console: Console) -
 
 
 async def list_tasks(target: GrpcTarget, states: Sequence[str], model: str | None, *, every: bool, limit: int) -> None:
-    """Print the newest tasks."""
+    """Print the newest video tasks that match the filters; with `every` those of all keys."""
     request = pb.ListVideoTasksRequest(
         page_size=limit,
         states=[pb.VideoTaskState.Value(f"VIDEO_TASK_STATE_{name.upper()}") for name in states],
@@ -244,7 +249,7 @@ async def show(target: GrpcTarget, task_id: str) -> None:
 
 
 def _rows(value: object, path: str = "") -> list[tuple[str, str]]:
-    """Return the fields of a JSON value with their paths."""
+    """Return the values in a nested JSON value with their paths, for a table."""
     if isinstance(value, dict):
         return [row for name, each in value.items() for row in _rows(each, f"{path}.{name}" if path else name)]
     if isinstance(value, list):
@@ -268,7 +273,7 @@ def _state(task: pb.VideoTask) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in one line without control characters."""
+    """Return a text on one line without control characters."""
     return " ".join(text.translate(CONTROL_CHARACTERS).split())
 
 

@@ -1,4 +1,4 @@
-"""Commands `umg video` and `umg tasks` with their flags. The docstrings of the functions are their help texts."""
+"""Commands `umg video` and `umg tasks` and their flags. The docstrings of the functions are the help texts."""
 
 from collections.abc import Coroutine
 from pathlib import Path
@@ -168,7 +168,7 @@ def callbacks(
 
 
 def _run(work: Coroutine[None, None, None]) -> None:
-    """Run a command. Print a failure to standard error and exit with 1; with 130 after Ctrl-C."""
+    """Run a command's coroutine. Print a failure to standard error and exit with 1; exit with 130 after Ctrl-C."""
     try:
         run_async(work)
     except KeyboardInterrupt:

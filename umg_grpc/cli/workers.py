@@ -1,7 +1,7 @@
-"""Worker processes of `umg serve --workers N`: a parent holds the ports and the local model, N gateways share them.
+"""Worker processes of `umg serve --workers N`: a parent holds the ports and the local model, which N workers share.
 
-The parent writes the endpoint of the local model to the standard input of its workers, one line of JSON at each change.
-The end of that input means that the parent has ended.
+The parent writes the address of the local model to the standard input of its workers, as one line of JSON at each
+change. The end of that input means that the parent has ended.
 """
 
 import asyncio
@@ -47,29 +47,29 @@ MAX_WAIT_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class RelayedEndpoint:
-    """Endpoint of the parent's local model."""
+    """Address of the local model's server, which the parent process runs, with the headers for its calls."""
 
     base_url: str
     headers: Mapping[str, str]
 
 
 class RelayedModel:
-    """Local model of the parent process, as seen by a worker."""
+    """Local model of the parent process, as a worker sees it: its current address."""
 
     def __init__(self) -> None:
         self._latest = AsyncValue[RelayedEndpoint]("the local model")
 
     def learn(self, line: bytes) -> None:
-        """Set the endpoint from a line of the parent."""
+        """Set the current address from a line that the parent wrote."""
         self._latest.publish(msgspec.json.decode(line, type=RelayedEndpoint))
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> RelayedEndpoint:
-        """Wait for an endpoint other than `after`, as `LocalModel.wait_ready` does."""
+        """Wait for an address other than `after`, as `LocalModel.wait_ready` does."""
         return await self._latest.wait(seconds, after=after)
 
 
 async def follow_parent(model: RelayedModel | None) -> None:
-    """Read the lines of the parent until the parent ends."""
+    """Read lines from the parent, and update the local model's address, until the parent ends."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -79,7 +79,9 @@ async def follow_parent(model: RelayedModel | None) -> None:
 
 
 class Workers:
-    """Supervisor of the worker processes: restarts each that ends; `close` drains them all."""
+    """Supervisor of the worker processes, in the parent: restarts any that ends; `close` lets all finish their
+    calls.
+    """
 
     def __init__(self, options: Options, config: Config, local: LocalModel | None) -> None:
         self._options = options
@@ -100,7 +102,9 @@ class Workers:
         self.metrics: Address | None = None
 
     def bind(self) -> None:
-        """Bind the ports, on which the parent does not listen. Raises OSError if an address cannot be bound."""
+        """Reserve the ports for the workers; the parent does not listen on them. Raises OSError if an address cannot be
+        bound.
+        """
         options = self._options
         if HTTP in options.faces:
             self.http = self._hold(options.http, ports.HTTP)
@@ -110,7 +114,7 @@ class Workers:
             self.metrics = self._hold(self._config.metrics.address, ports.METRICS)
 
     async def start(self) -> None:
-        """Start the workers."""
+        """Start the worker processes."""
         metrics_folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="umg-metrics-"))
         for number in range(self._options.workers):
             self._owners.append(asyncio.create_task(self._keep_alive(number, metrics_folder), name=f"worker {number}"))
@@ -118,7 +122,7 @@ class Workers:
             self._relay = asyncio.create_task(self._relay_endpoint(self._local), name="local model's address")
 
     async def wait_serving(self, stop: asyncio.Event) -> None:
-        """Wait until every worker listens, or for `stop`. Raises OSError after `START_SECONDS`."""
+        """Wait until every worker serves, or until `stop` is set. Raises OSError after `START_SECONDS`."""
         waits = [asyncio.create_task(event.wait()) for event in (self._all_serving, stop)]
         done, _ = await asyncio.wait(waits, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
@@ -128,12 +132,14 @@ class Workers:
             raise OSError(f"the workers do not serve within {START_SECONDS:g} s; the log above says why")
 
     def signal_reload(self) -> None:
-        """Make the workers reload the config. A worker that does not serve yet reads the new file anyway."""
+        """Make the workers reload the config, without waiting. A worker that is still starting reads the new config
+        anyway.
+        """
         for number in self._serving:
             self._signal(self._processes[number], signal.SIGHUP)
 
     async def reload(self) -> list[Outcome]:
-        """Make the workers reload the config. Return the outcome of each."""
+        """Make the workers reload the config, and wait. Return the outcome of each."""
         async with self._reloading:  # signals that arrive together may be delivered as one
             loop = asyncio.get_running_loop()
             self._outcomes = {number: loop.create_future() for number in sorted(self._serving)}
@@ -148,13 +154,13 @@ class Workers:
             ]
 
     def stop(self) -> None:
-        """Signal the workers to stop, and start none again."""
+        """Signal the workers to stop, and restart none."""
         self._closed.set()
         for process in self._processes.values():
             self._signal(process, signal.SIGTERM)
 
     async def close(self) -> None:
-        """Stop the workers unless `stop` did, and wait until all have drained and ended."""
+        """Stop the workers, and wait until all have finished their calls and ended."""
         if not self._closed.is_set():
             self.stop()
         if self._owners:
@@ -169,9 +175,10 @@ class Workers:
         await self._stack.aclose()
 
     def _hold(self, address: Address, purpose: str) -> Address:
-        """Bind a shared address, so that port 0 becomes the same port for all workers and no other program takes it.
+        """Bind an address that the workers share. Return it with its actual port, if port 0 was given.
 
-        Raises OSError if another process has the address, also a gateway with workers, which shares its ports.
+        So all workers get the same port, and no other program takes it. Raises OSError if another process has the
+        address, even a gateway with workers, which shares its ports.
         """
         if address.port:
             self._stack.enter_context(claim(address, purpose))
@@ -207,7 +214,7 @@ class Workers:
             delay = min(2 * delay, MAX_DELAY_SECONDS)
 
     async def _run_worker(self, number: int, metrics_folder: str) -> int:
-        """Run a worker process until it ends. Return its exit code."""
+        """Run one worker process until it ends. Return its exit code."""
         options = self._options
         arguments = [
             *("serve", "--http", str(self.http or options.http), "--grpc", str(self.grpc)),
@@ -242,12 +249,12 @@ class Workers:
             mark_process_dead(process.pid, metrics_folder)  # removes the gauges of the ended process
 
     def _finish_reload(self, number: int, outcome: Outcome) -> None:
-        """Record the outcome of a worker, if `reload` waits for it."""
+        """Record the outcome of a reload in one worker, for `reload`, which waits for it."""
         if (waiting := self._outcomes.pop(number, None)) is not None and not waiting.done():
             waiting.set_result(outcome)
 
     async def _relay_endpoint(self, local: LocalModel) -> None:
-        """Send each new endpoint of the local model to the workers."""
+        """Send each new address of the local model to the workers."""
         known = None
         while True:
             with suppress(UmgError):  # it is still down: wait again
