@@ -1,1 +1,1 @@
-"""gRPC services of the gateway, which call any provider by one protobuf schema, `umg.v1`."""
+"""Services of the gateway in gRPC, which make every provider callable by one protobuf schema, `umg.v1`."""

@@ -1,6 +1,7 @@
-"""Config of the gateway: one YAML file, read strictly. Pure: `parse` takes the text and the environment.
+"""Config of the gateway: parses and checks its YAML file, with the line of each problem, into immutable values.
 
-The names of this package are loaded by the first use of one: a command that parses an address reads no YAML.
+Pure: `parse` takes the text and the environment variables. The names of this package are loaded at their first use: a
+command that only parses an address reads no YAML.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Addresses of the form HOST:PORT."""
+"""Network addresses of the form HOST:PORT."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -7,14 +7,14 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Address:
-    """Address to listen on or of a server to call."""
+    """Host and port to listen on or to connect to."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the address that `HOST:PORT` names; an IPv6 host is in brackets. Raises ValueError."""
+        """Parse `HOST:PORT`; an IPv6 host is in brackets. Raises ValueError."""
         host, separator, port = text.rpartition(":")
         if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise ValueError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:8080 or [::1]:0")
@@ -22,7 +22,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only programs on this machine can connect to it."""
+        """Whether the address can be reached only from this machine."""
         host = self.host.partition("%")[0]
         try:
             return ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""Additional names of models: the section `aliases` of the config."""
+"""Aliases, additional names of models: reads and checks the config section `aliases`."""
 
 from collections.abc import Mapping
 
@@ -12,8 +12,10 @@ from umg_grpc.families import family_of, split_suffix
 def aliases(
     document: Document, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: ModelIndex | None
 ) -> dict[str, str]:
-    """Return the model id of each alias, and report problems. `models`: config entries of ids; `served`: None if a
-    channel could not be read.
+    """Return the model id of each alias, and report invalid aliases to the document.
+
+    `models`: properties by model id from the section `models`; `served`: index of the channels' models, None if a
+    channel is unreadable, so that ids cannot be checked.
     """
     ids = set() if served is None else {*served.exact(), *models}
     for name, model in written.items():
@@ -30,9 +32,7 @@ def aliases(
 
 
 def _is_served(served: ModelIndex, models: Mapping[str, ModelInfo], model: str) -> bool:
-    """Return whether a call for the id finds a model: by the id itself or, for famG, by the id without its suffix (for
-    example `-thinking`).
-    """
+    """Return whether a channel serves the model id, or for famG the id without its suffix (for example `-thinking`)."""
     if served.find(model) is not None:
         return True
     found = served.find(split[0]) if (split := split_suffix(model)) is not None else None

@@ -1,4 +1,4 @@
-"""Config that is used without a config file."""
+"""Text of the built-in config, which is used without a config file."""
 
 BUILT_IN = """\
 channels:

@@ -1,4 +1,4 @@
-"""Differences between two configs: the parts that a reload applies, and the parts that need a restart."""
+"""Comparison of two configs: the changes that a reload applies, and the changes that need a restart."""
 
 from dataclasses import dataclass, fields, is_dataclass
 
@@ -14,16 +14,18 @@ RELOADED_OF_CHANNELS = frozenset({"overload.queue", "overload.wait"})
 
 @dataclass(frozen=True)
 class Changes:
-    """Changed keys, each as `key` or `section.key`."""
+    """Changed settings after a reload, each as `key` or `section.key`: the applied ones, and the ones that need a
+    restart.
+    """
 
     applied: tuple[str, ...]
     need_restart: tuple[str, ...]
 
 
 def changes(started: Config, current: Config, new: Config) -> Changes:
-    """Return the changes of a reload.
+    """Return the settings that a reload changes.
 
-    `started`: config of the start of the process. `current`: config of the last reload, or of the start.
+    `started`: config at the start of the process; `current`: config in effect; `new`: config to apply.
     """
     reloaded = RELOADED | RELOADED_OF_CHANNELS
     return Changes(
@@ -47,7 +49,7 @@ def _changed(old: Config, new: Config) -> list[str]:
 
 
 def _names(section: object) -> list[str]:
-    """Return the keys of a section; none for a plain value."""
+    """Return the keys of a config section; empty for a plain value."""
     if isinstance(section, msgspec.Struct):
         return [field.name for field in msgspec.structs.fields(section)]
     return [field.name for field in fields(section)] if is_dataclass(section) else []

@@ -1,4 +1,4 @@
-"""Credentials of channels in the config: `api_key`, `auth`, `headers` and `query`."""
+"""Credentials of channels in the config: reads and checks `api_key`, `auth`, `headers` and `query`."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -37,15 +37,16 @@ FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"
 
 
 def auth_of(written: Auth | None, api_key: str | list[str] | None) -> Auth:
-    """Return the configured `auth`, else bearer if there is a key. Without `auth`, the format may name another header
-    for the key.
+    """Return the configured `auth`; without one a bearer token if there is a key, else no authentication.
+
+    Without a configured `auth`, the wire format may name another header for the key.
     """
     return written or (NoAuth() if api_key is None else BearerAuth())
 
 
 def located(auth: Auth, directory: PurePath) -> Auth:
-    """Return the auth with its paths, which are relative to the directory of the config. A program without a slash is
-    searched for as in a shell.
+    """Return the auth with its file paths resolved from the directory of the config file. A program name without a
+    slash is unchanged, since it is searched for as in a shell.
     """
     if isinstance(auth, ServiceAccountAuth):
         return msgspec.structs.replace(auth, file=str(directory / auth.file))
@@ -55,7 +56,9 @@ def located(auth: Auth, directory: PurePath) -> Auth:
 
 
 def signature_scope(auth: AccessKeyAuth, base_url: str) -> tuple[str, str] | None:
-    """Return region and service of the signatures of a channel; None if they are neither configured nor in the host."""
+    """Return the region and service for the request signatures of a channel; None if neither config nor host states
+    them.
+    """
     region, service = VOLCENGINE_SCOPE if auth.scheme == "volcengine" else ("", "")
     if auth.scheme == "aws" and (match := AWS_HOST.fullmatch(urlsplit(base_url).hostname or "")) is not None:
         region, service = match["region"], AWS_SIGNED_NAMES.get(match["service"], match["service"])
@@ -64,7 +67,7 @@ def signature_scope(auth: AccessKeyAuth, base_url: str) -> tuple[str, str] | Non
 
 
 def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> None:
-    """Report the values of an `auth` at the path that cannot be used."""
+    """Report unusable values of the `auth` at `path` as problems of the document."""
     header = auth.header if isinstance(auth, HeaderAuth | CommandAuth) else None
     if header is not None and (not HEADER_NAME.fullmatch(header) or header.lower() in FRAMING_HEADERS):
         document.problem((*path, "header"), "expected the name of a header, e.g. x-api-key")
@@ -80,7 +83,7 @@ def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> Non
 
 
 def api_keys(document: Document, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:
-    """Return the keys of the channel at the path. Report missing, superfluous and malformed ones."""
+    """Return the API keys of the channel at `path`. Report missing, superfluous and malformed keys to the document."""
     keys = (api_key,) if isinstance(api_key, str) else tuple(api_key or ())
     wants_key = not isinstance(auth, KEYLESS_AUTH)
     if wants_key and not keys:
@@ -101,8 +104,9 @@ def api_keys(document: Document, path: Path, api_key: str | list[str] | None, au
 def check_headers(
     document: Document, path: Path, headers: Mapping[str, str], auth: Auth, format_headers: Collection[str]
 ) -> None:
-    """Report headers at the path that cannot be sent, or that carry the key. `format_headers`: headers in which the
-    formats of a channel without `auth` send the key.
+    """Report configured headers that cannot be sent, or that would contain the key.
+
+    `format_headers`: headers in which the channel's formats send the key if it has no `auth`.
     """
     match auth:
         case HeaderAuth(header=header) | CommandAuth(header=str(header)):
@@ -121,7 +125,7 @@ def check_headers(
 
 
 def check_query(document: Document, path: Path, query: Mapping[str, str], auth: Auth) -> None:
-    """Report parameters at the path that cannot be sent, or that carry the key."""
+    """Report configured query parameters that cannot be sent, or that would contain the key."""
     taken = auth.parameter if isinstance(auth, QueryAuth) else None
     for name, value in query.items():
         if not PARAMETER_NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Channels of the config: the keys of each kind of channel, and the checks between them."""
+"""Channels in the config: reads the section `channels`, fills in presets of providers, and checks all keys."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -58,7 +58,7 @@ PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
 
 
 def served_protocols() -> tuple[str, ...]:
-    """Return the names of the protocols that the config of a channel may contain."""
+    """Return the names of all protocols that a channel may list in the config."""
     texts = (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS)
     return (*texts, *IMAGE_PROTOCOLS, *VIDEO_PROTOCOLS, *OWN_PROTOCOLS)
 
@@ -133,7 +133,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
 
 
 def channels(document: Document, values: Value, directory: PurePath) -> Iterator[Channel]:
-    """Yield the channels, except unreadable ones; report problems to the document."""
+    """Yield the readable channels of the config; report problems to the document. `values`: content of the section."""
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
         path: Path = ("channels", position)
@@ -168,7 +168,9 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
 def _check_keys(
     document: Document, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...], own: str | None
 ) -> None:
-    """Report keys that none of the protocols has. `own`: protocol inside the gateway; None for one on the network."""
+    """Report keys that none of the channel's protocols uses. `own`: the channel's protocol without a network, or
+    None.
+    """
     if entry.pace is not None and own != "sandbox":
         document.problem((*path, "pace"), "expected only of a `sandbox` channel")
     if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
@@ -183,8 +185,10 @@ def _check_keys(
 def _discovery(
     document: Document, path: Path, channel: Channel, wanted: bool | None, *, only: bool
 ) -> Literal["off", "beside", "only"]:
-    """Return which models of the provider's list a channel serves: by default those of a channel for every model.
-    `only`: `models` is `discover`. Report a channel without a list or without a pattern.
+    """Return which discovered models the channel serves: none (`off`), those beside its listed ones, or `only` these.
+
+    The default is `beside` for a channel whose pattern matches every model, else `off`. `only`: `models` is `discover`.
+    Report a protocol without a model list, and missing patterns.
     """
     if wanted is None and not only:
         has_all = any(model.id == model.upstream == ANY_MODEL for model in channel.models)
@@ -202,8 +206,9 @@ def _discovery(
 
 
 def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
-    """Return the entry with the keys that its `provider` fills in. Report unknown providers, and keys that are then
-    missing: None.
+    """Return the channel's entry with the keys that its `provider` fills in.
+
+    None, with a report, if the provider is unknown or a required key is missing without a provider.
     """
     if entry.provider is None:
         for key in ("name", "protocols", "models"):
@@ -236,7 +241,9 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
 
 
 def _key_of_environment(document: Document, path: Path, preset: Provider, auth: Auth | None) -> str | None:
-    """Return the key in an environment variable of the provider. Report that none is set, if the provider needs one."""
+    """Return the API key from an environment variable of the provider. Report if none is set but the provider needs
+    one.
+    """
     if isinstance(auth, KEYLESS_AUTH):
         return None
     key = next((value for name in preset.keys if (value := document.variable(name))), None)
@@ -246,7 +253,9 @@ def _key_of_environment(document: Document, path: Path, preset: Provider, auth: 
 
 
 def _service_account(document: Document, path: Path) -> ServiceAccountAuth | None:
-    """Return the auth with the service account of the environment. Report a missing service account."""
+    """Return the authentication by the service account that an environment variable names. Report a missing
+    variable.
+    """
     if file := document.variable(SERVICE_ACCOUNT_FILE):
         return ServiceAccountAuth(file)
     document.problem((*path, "auth"), f"expected {{kind: service_account, file: FILE}}, or {SERVICE_ACCOUNT_FILE} set")
@@ -254,7 +263,7 @@ def _service_account(document: Document, path: Path) -> ServiceAccountAuth | Non
 
 
 def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[str, ...]:
-    """Return the protocols, and report problems."""
+    """Return the valid protocols among those listed. Report unknown, repeated and incompatible ones."""
     served = tuple(protocol for protocol in protocols if protocol in served_protocols())
     for position, protocol in enumerate(protocols):
         if protocol not in served_protocols():
@@ -268,7 +277,7 @@ def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[st
 
 
 def _no_protocol(written: str) -> str:
-    """Return the reason why a word is not a protocol, with the word that is probably meant."""
+    """Return the message that a word is not a protocol, with a suggestion if the word is similar to one."""
     if (provider := written.lower()) in PROVIDERS:
         return f"`{written}` is a provider: set `provider: {provider}` in place of `protocols`"
     if (meant := OTHER_NAMES.get(written.lower()) or similar(written, served_protocols())) is not None:
@@ -354,8 +363,8 @@ def _http_channel(
 
 
 def _base_url(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
-    """Return the URL, "" if the entry has no URL. Report a URL that ends in a path of its protocols, since each call
-    adds that path.
+    """Return the checked base URL; "" if there is none. Report a URL that already ends in the path of a call, which
+    would be appended again.
     """
     if written is None:
         return ""

@@ -1,4 +1,4 @@
-"""Schema of the config file: its keys and their values."""
+"""Schema of the config file: all its keys and values, and the functions that parse a file."""
 
 import re
 from collections.abc import Mapping
@@ -112,10 +112,10 @@ def built_in() -> Config:
 
 
 def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
-    """Return the config in the text. `${NAME}` in a value is replaced by an environment variable, `$${` by `${`.
+    """Parse the text of a config file. `${NAME}` in a value is replaced by an environment variable, `$${` by `${`.
 
-    Relative paths are relative to the directory of the file. Raises ConfigError with all problems that are
-    not hidden by other problems.
+    Relative paths are relative to the directory of the file. Raises ConfigError with all problems, except problems that
+    become visible only after others are solved.
     """
     document = Document(text, filename, environment)
     config = _config(document, PurePath(filename).parent)
@@ -125,8 +125,10 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
 
 
 def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> Storage:
-    """Return the part of a config that commands on the database need. Raise ConfigError as `parse` does, except for
-    problems in channels, models and aliases.
+    """Return only the storage settings of a config file, for commands on the database. Raise ConfigError as `parse`
+    does.
+
+    Problems in channels, models and aliases are ignored.
     """
     document = Document(text, filename, environment)
     file = read_entry(document, (), document.value, _File)
@@ -140,8 +142,8 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
 
 
 def _config(document: Document, directory: PurePath) -> Config | None:
-    """Return the config, None if it cannot be read. Reads all parts even after a problem, so that all problems are
-    found.
+    """Return the config, or None if it is invalid. All parts are read even after a problem, so that all problems are
+    reported.
     """
     # imported here: their names of protocols come from the wire formats, which are slow to import
     from umg_grpc.config.aliases import aliases
@@ -204,7 +206,9 @@ def _check_database(document: Document, database: str) -> None:
 
 
 def _check_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
-    """Report a value above its bound. The message states the value of a key that is absent from the file."""
+    """Report a value that exceeds its bound, another setting. The message states the default of a setting that is not
+    in the file.
+    """
     (name, value), (bound_name, maximum) = first, bound
     if value <= maximum:
         return

@@ -1,4 +1,6 @@
-"""Config of the providers whose keys are in the environment, as the text of a config file. Pure."""
+"""Config from environment variables: a channel for each provider whose API key is set, as the text of a config file.
+Pure.
+"""
 
 import json
 import re
@@ -27,7 +29,7 @@ OLLAMA_PORT = 11434
 
 @dataclass(frozen=True)
 class Found:
-    """Provider that can be used with the variables of the environment."""
+    """Provider whose key or address is in the environment."""
 
     name: str
     variable: str
@@ -37,7 +39,7 @@ class Found:
 
 
 def found_providers(environment: Mapping[str, str]) -> list[Found]:
-    """Return the providers whose key and address are known from the environment, in the order of the presets."""
+    """Return the providers that the environment variables suffice for, in the order of the presets."""
     found = list[Found]()
     for name, preset in PROVIDERS.items():
         variable = _variable(name, preset, environment)
@@ -50,17 +52,19 @@ def found_providers(environment: Mapping[str, str]) -> list[Found]:
 
 
 def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Found]:
-    """Return the providers of the environment that a config without any provider on the network leaves unused."""
+    """Return the providers in the environment, if the config has no channel to any provider on the network; else
+    none.
+    """
     if any(channel.base_url for channel in config.channels):
         return []
     return found_providers(environment)
 
 
 def config_text(environment: Mapping[str, str]) -> str:
-    """Return a config with a channel for each provider in the environment, and comments on all others.
+    """Return the text of a config with a channel for each provider in the environment, and comments on all others.
 
-    It refers to the keys by their variables, and contains none of them. Without any provider it serves the local
-    models.
+    It refers to the keys by the names of their variables, and does not contain them. Without any provider it serves the
+    local models.
     """
     found = {provider.name: provider for provider in found_providers(environment)}
     lines = [HEAD, *(_channel(provider) for provider in found.values())]
@@ -72,7 +76,7 @@ def config_text(environment: Mapping[str, str]) -> str:
 
 
 def _variable(name: str, preset: Provider, environment: Mapping[str, str]) -> str | None:
-    """Return the variable whose presence shows that the provider is used; None if none is set."""
+    """Return the environment variable that is set and shows that the provider is used; None if there is none."""
     address = ADDRESS_VARIABLES.get(name, "")
     wanted = preset.variables if preset.needs_key or preset.uses_service_account else (address,)
     return next((variable for variable in wanted if environment.get(variable)), None)
@@ -84,7 +88,9 @@ def _base_url(name: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _ollama(environment: Mapping[str, str]) -> str | None:
-    """Return the address in `OLLAMA_HOST`, which may be only a host or a port, or the address that a server binds."""
+    """Return the base URL from `OLLAMA_HOST`, which may be only a host or port, or an address to listen on
+    (0.0.0.0).
+    """
     match = re.fullmatch(r"(?:(https?)://)?([^:/]*|\[[^\]]*\])(?::(\d+))?/*", environment.get("OLLAMA_HOST", ""))
     if match is None or not match[0]:
         return None

@@ -1,4 +1,6 @@
-"""Conversion of a config of LiteLLM's proxy (https://docs.litellm.ai/docs/proxy/configs). Pure."""
+"""Conversion of a LiteLLM proxy config into a config of this gateway (https://docs.litellm.ai/docs/proxy/configs).
+Pure.
+"""
 
 import re
 from collections.abc import Mapping
@@ -83,7 +85,9 @@ DEFAULTS = frozenset({"drop_params", "set_verbose", "json_logs", "modify_params"
 
 @dataclass(frozen=True)
 class Deployment:
-    """Deployment of a model: where and how it is called."""
+    """Target of an entry of LiteLLM's `model_list`: the provider preset, the model id there, and the channel's other
+    keys.
+    """
 
     provider: str
     model: str
@@ -92,7 +96,7 @@ class Deployment:
 
 
 def from_litellm(text: str) -> ImportedConfig:
-    """Return the converted config. Raise ValueError for a text that is no config of LiteLLM."""
+    """Convert the text of a LiteLLM config. Raise ValueError for any other text."""
     try:
         decoded = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -127,7 +131,7 @@ def _add(
     limits: dict[str, list[tuple[float | None, float | None]]],
     settings: Mapping[str, object],
 ) -> None:
-    """Add one entry of `model_list`."""
+    """Add one entry of LiteLLM's `model_list` to the converted config: its channel, model, limits and properties."""
     params, info = mapping(entry.get("litellm_params")), mapping(entry.get("model_info"))
     public, mode = str(entry.get("model_name", "")), str(info.get("mode", "chat"))
     if not public or not isinstance(params.get("model"), str):
@@ -163,7 +167,7 @@ def _add(
 
 
 def _describe(info: dict[str, object], written: Mapping[str, object]) -> None:
-    """Add price, limits and capabilities of a model."""
+    """Add the price, limits and capabilities in an entry to `info`, the properties of its model."""
     price = {
         name: str(Decimal(str(cost)) * 1_000_000)
         for name, key in (("input", "input_cost_per_token"), ("output", "output_cost_per_token"))
@@ -180,7 +184,7 @@ def _describe(info: dict[str, object], written: Mapping[str, object]) -> None:
 
 
 def _deployment(params: Mapping[str, object], mode: str) -> Deployment | str:
-    """Return the deployment of an entry; the reason if it has no counterpart."""
+    """Return the deployment of an entry's parameters, or the reason why this gateway has no counterpart."""
     written, base = str(params["model"]), _text(params.get("api_base", params.get("base_url")))
     prefix, slash, rest = written.partition("/")
     provider = str(params.get("custom_llm_provider", "")) or (prefix if slash else "")
@@ -217,7 +221,7 @@ def _deployment(params: Mapping[str, object], mode: str) -> Deployment | str:
 
 
 def _guessed(model: str, base: str) -> str:
-    """Return the provider of a model without a known prefix: `openai` for its own and for compatible addresses."""
+    """Return the provider preset for a model id without a known prefix: `openai`, also for compatible addresses."""
     if ANTHROPIC_NAMES.match(model):
         return "anthropic"
     if GEMINI_NAMES.match(model):
@@ -229,7 +233,9 @@ def _guessed(model: str, base: str) -> str:
 
 
 def _cloud(preset: str, model: str, params: Mapping[str, object], base: str) -> Deployment | str:
-    """Return the deployment at a cloud vendor, whose address differs for each account."""
+    """Return the deployment of a model at a cloud vendor, whose address depends on the account; or why there is
+    none.
+    """
     keys: dict[str, object] = {"provider": preset}
     if preset == "azure":
         if not base:
@@ -268,14 +274,14 @@ def _cloud(preset: str, model: str, params: Mapping[str, object], base: str) -> 
 
 
 def _base_url(written: str, protocol: str) -> str:
-    """Return an address without the path of a call, which other gateways accept behind it."""
+    """Return the base URL without the path of a call, which LiteLLM accepts at its end."""
     base = written.rstrip("/")
     added = call_path(protocol, base)
     return base.removesuffix(added) if added is not None else base
 
 
 def _text(value: object) -> str:
-    """Return a value as text, with `os.environ/NAME` as a variable of ours; "" for none."""
+    """Return a value as text, with `os.environ/NAME` changed to `${NAME}`; "" for no value."""
     if value is None:
         return ""
     text = str(value)
@@ -285,7 +291,7 @@ def _text(value: object) -> str:
 
 
 def _settings(made: ImportedConfig, written: Mapping[str, object]) -> None:
-    """Convert the settings of the proxy and of its router."""
+    """Convert the settings of LiteLLM's proxy and router."""
     settings, router, general = (
         dict(mapping(written.get(key))) for key in ("litellm_settings", "router_settings", "general_settings")
     )
@@ -333,7 +339,7 @@ REMEDIES: Mapping[str, str] = {
 
 
 def _fall_back(made: ImportedConfig, name: str, others: list[str]) -> None:
-    """Add channels of lower priorities for a model: those of its fallbacks."""
+    """Add channels with lower priorities for a model: one for each of its fallback models."""
     for position, other in enumerate(others):
         sources = [
             (channel, model.get("upstream", other))

@@ -1,4 +1,4 @@
-"""Conversion of the channels of new-api, as its admin API lists them (`GET /api/channel/`). Pure."""
+"""Conversion of new-api's channels, as its admin API lists them (`GET /api/channel/`), into a config. Pure."""
 
 from collections.abc import Mapping
 
@@ -39,9 +39,7 @@ NOTED = {"param_override": "callers send these fields", "header_override": "set 
 
 
 def from_new_api(text: str) -> ImportedConfig:
-    """Return the converted config: of a list of channels, or of the answer that contains one. Raise ValueError for any
-    other text.
-    """
+    """Convert the JSON list of channels, or the API answer that contains it. Raise ValueError for any other text."""
     try:
         decoded = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -80,7 +78,7 @@ def _add(made: ImportedConfig, row: Mapping[str, object]) -> None:
 
 
 def _keys(kind: int, row: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the keys of a channel besides its models; None for a type that has no counterpart."""
+    """Return the config keys, other than `models`, for a channel of new-api; None if its type has no counterpart."""
     base = str(row.get("base_url") or "").rstrip("/")
     keys: dict[str, object] = {}
     if kind in PRESETS and (kind != OPENAI or not base or base == "https://api.openai.com"):
@@ -109,7 +107,7 @@ def _needs_key(kind: int) -> bool:
 
 
 def _base_url(kind: int, base: str) -> str:
-    """Return the address with the version that the other gateway adds, without the path of a call."""
+    """Return the base URL with the version that new-api appends, and without the path of a call."""
     added = call_path("chat", base)
     base = base.removesuffix(added) if added is not None else base
     if kind == AZURE:
@@ -119,7 +117,7 @@ def _base_url(kind: int, base: str) -> str:
 
 
 def _json(value: object) -> object:
-    """Decode a text as JSON; None if it is not JSON."""
+    """Return the value of a JSON text; None if it is not JSON."""
     if not isinstance(value, str) or not value.strip():
         return value
     try:

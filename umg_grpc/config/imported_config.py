@@ -1,4 +1,4 @@
-"""Builder of a config file from the config of another gateway. Pure."""
+"""Builder of a config file's text, for the conversion of another gateway's config. Pure."""
 
 import json
 import re
@@ -15,7 +15,7 @@ MAX_NAME_CHARACTERS = 60
 
 @dataclass
 class ImportedChannel:
-    """Channel of the converted config."""
+    """Channel of the converted config: its keys, models and comments."""
 
     name: str
     keys: dict[str, object]
@@ -25,7 +25,9 @@ class ImportedChannel:
     comments: list[str] = field(default_factory=list)
 
     def add(self, public: str, upstream: str) -> bool:
-        """Add a model. Return False if the channel has one with this id already."""
+        """Add a model by its public and upstream id. Return False if the channel already has a model with this public
+        id.
+        """
         if any(model["id"] == public for model in self.models):
             return False
         self.models.append({"id": public} if public == upstream else {"id": public, "upstream": upstream})
@@ -34,7 +36,9 @@ class ImportedChannel:
 
 @dataclass
 class ImportedConfig:
-    """Converted config, with the settings that have no counterpart."""
+    """Config that is being built from another gateway's config, with a list of the settings that could not be
+    converted.
+    """
 
     source: str
     """Name of the other gateway."""
@@ -45,7 +49,7 @@ class ImportedConfig:
     """Settings without a counterpart, each with the remedy."""
 
     def new_channel(self, name: str, keys: dict[str, object]) -> ImportedChannel:
-        """Add a channel, whose name is changed as needed: valid, and different from the others."""
+        """Add a channel, and return it. Its name is changed if it is invalid or already used."""
         valid = NAME_CHARACTERS.sub("-", name).strip("-._")[:MAX_NAME_CHARACTERS] or "channel"
         names, number, free = {channel.name for channel in self.channels}, 1, valid
         while free in names:
@@ -56,13 +60,13 @@ class ImportedConfig:
         return channel
 
     def lose(self, setting: str, remedy: str = "") -> None:
-        """Record a setting without a counterpart, once."""
+        """Record, once, a setting that could not be converted, and the remedy."""
         note = f"{setting}: {remedy}" if remedy else setting
         if note not in self.lost:
             self.lost.append(note)
 
     def text(self) -> str:
-        """Return the config file."""
+        """Return the text of the config file, which lists the lost settings in comments."""
         lines = [f"# Converted from a config of {self.source}. Check this file with `umg check FILE`."]
         if self.lost:
             lines += ["#", "# Not converted, since there is no counterpart:", *(f"# - {note}" for note in self.lost)]
@@ -104,22 +108,22 @@ def written(value: object) -> str:
 
 
 def literal(text: str) -> str:
-    """Return text of another config, in which `${` is no variable."""
+    """Return text of another config escaped, so that `${` in it is not read as a variable."""
     return text.replace("${", "$${")
 
 
 def mapping(value: object) -> Mapping[str, object]:
-    """Return a mapping of another config; an empty one for any other value."""
+    """Return the value if it is a mapping; otherwise an empty mapping."""
     return {str(key): each for key, each in value.items()} if isinstance(value, dict) else {}
 
 
 def sequence(value: object) -> Sequence[object]:
-    """Return a list of another config; an empty one for any other value."""
+    """Return the value if it is a list; otherwise an empty list."""
     return value if isinstance(value, list) else ()
 
 
 def number(value: object) -> float | None:
-    """Return a number of another config, also one in text; None for any other value."""
+    """Return the value as a number, also if it is text; None if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -129,5 +133,5 @@ def number(value: object) -> float | None:
 
 
 def compact(value: float) -> int | float:
-    """Return a number without a fraction of zero."""
+    """Return a float without a fraction as an int."""
     return int(value) if value == int(value) else value

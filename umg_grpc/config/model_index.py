@@ -1,4 +1,4 @@
-"""Index of the channels by model id: channels with the exact id, else those with the best matching pattern."""
+"""Index from model ids to channels: channels with the exact id, else those with the best matching pattern."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from umg_grpc.config.values import Channel, ChannelModel
 
 
 class ModelMatch(NamedTuple):
-    """Channels that serve a model id, the result of a look-up."""
+    """Result of a look-up: the channels that serve a model id, and the id or pattern in the config that matched."""
 
     written: str
     """Id or pattern of the model in the config of the channels."""
@@ -17,12 +17,12 @@ class ModelMatch(NamedTuple):
 
     @property
     def protocols(self) -> set[str]:
-        """Protocols of all the channels."""
+        """Protocols of all these channels."""
         return {protocol for channel, _ in self.ways for protocol in channel.protocols}
 
 
 class ModelIndex:
-    """Index of the model ids and patterns of channels."""
+    """Index of all model ids and patterns in the config's channels."""
 
     def __init__(self, channels: Iterable[Channel]) -> None:
         self._written: dict[str, list[tuple[Channel, ChannelModel]]] = {}
@@ -33,12 +33,13 @@ class ModelIndex:
         self._patterns = sorted((written for written in self._written if "*" in written), key=len, reverse=True)
 
     def exact(self) -> Iterator[str]:
-        """Return the ids without the patterns, in the order of the file."""
+        """Return the ids that are not patterns, in the order of the config."""
         return (written for written in self._written if "*" not in written)
 
     def find(self, model: str) -> ModelMatch | None:
-        """Return the channels of a model id; None if it is not served. Channels with the exact id exclude all patterns,
-        and only the best matching pattern counts.
+        """Return the channels that serve a model id; None if no channel does.
+
+        Channels that list the exact id exclude those with patterns; among patterns only the best match counts.
         """
         if "*" in model:
             return None
@@ -55,7 +56,7 @@ class ModelIndex:
 
 
 def _match_wildcard(pattern: str, model: str) -> str | None:
-    """Return the part of the id that matches the `*` of the pattern; None if the pattern does not match."""
+    """Return the part of the model id that `*` in the pattern stands for; None if the pattern does not match."""
     prefix, _, suffix = pattern.partition("*")
     if len(model) < len(prefix) + len(suffix) or not (model.startswith(prefix) and model.endswith(suffix)):
         return None

@@ -1,4 +1,4 @@
-"""Properties of public model ids: the section `models` of the config."""
+"""Properties of public models in the config: reads and checks the section `models` (prices, limits, capabilities)."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ ANY = "any"
 
 
 def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
-    """Return the values of an enum by their names in lower case without the prefix, for example `input_token`."""
+    """Return the enum values by their names in lower case without the prefix, for example `input_token`."""
     return {name.removeprefix(prefix).lower(): value for name, value in values if value}
 
 
@@ -120,7 +120,10 @@ class _ModelEntry(ConfigEntry, frozen=True):
 
 
 def models(document: Document, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
-    """Yield each model id with its properties, and report problems. `served`: None if a channel could not be read."""
+    """Yield each model id in the section with its properties; report problems to the document.
+
+    `served`: index of the channels' models; None if a channel is unreadable.
+    """
     for model, value in values.items() if isinstance(values, dict) else ():
         path: Path = ("models", model)
         entry = read_entry(document, path, {} if value is None else value, _ModelEntry)
@@ -145,7 +148,7 @@ def models(document: Document, values: Value, served: ModelIndex | None) -> Iter
 
 
 def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols: Collection[str]) -> pb.Model:
-    """Return the properties that callers get unchanged: prices, capabilities, limits, lifecycle."""
+    """Return the properties that callers see in the model list: prices, capabilities, limits, lifecycle."""
     model = pb.Model(description=entry.description)
     if (lifecycle := _one_of(document, (*path, "lifecycle"), entry.lifecycle, tuple(_LIFECYCLES))) in _LIFECYCLES:
         model.lifecycle = _LIFECYCLES[lifecycle]
@@ -160,7 +163,7 @@ def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols:
 
 
 def _prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
-    """Yield the prices in the order of the file. Each is checked here, so that a problem has the line of its price."""
+    """Yield the prices of a model in the order of the file. Each is checked here, so that a report has its line."""
     priced = set[int]()
     for name, price in written.items():
         at = (*path, name)
@@ -179,7 +182,7 @@ def _prices(document: Document, path: Path, written: Mapping[str, object]) -> It
 
 
 def _amount(document: Document, at: Path, name: str, price: object) -> int | None:
-    """Return the micro-credits of a million tokens, or of a million of any other unit. Report a malformed price."""
+    """Return the price of a million tokens or other units in micro-credits. Report a malformed price."""
     if name.endswith(_SUFFIX):
         if (amount := _whole(price)) is None:
             document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
@@ -192,7 +195,7 @@ def _amount(document: Document, at: Path, name: str, price: object) -> int | Non
 
 
 def _prices_of_variants(document: Document, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
-    """Yield the prices of images or videos: one for all, or by size, and there by quality."""
+    """Yield the prices of images or videos, whose config is one price, or a mapping by size and then by quality."""
     priced = set[Item]()
     for size, of_size, at in _by_word(path, price):
         for quality, credits_, place in _by_word(at, of_size):
@@ -207,8 +210,8 @@ def _prices_of_variants(document: Document, path: Path, unit: Unit, price: objec
 
 
 def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
-    """Yield the words of a mapping, "" for `any`, each with its value and its place. A value that is no mapping applies
-    to any word.
+    """Yield each key of a mapping ("" for `any`) with its value and the value's path; for a plain value only "" with
+    it.
     """
     if not isinstance(price, dict) or not price:
         yield "", price, path
@@ -218,13 +221,13 @@ def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
 
 
 def micro_credits_of(credits_: object) -> int | None:
-    """Return a decimal number of credits as micro-credits, exactly; None if it is not one."""
+    """Return a decimal number of credits in micro-credits, exactly; None if it is not a number."""
     match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
     return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
 
 
 def _each(credits_: object) -> int | None:
-    """Return the credits of one unit as micro-credits of a million; None if it is not a price."""
+    """Return a price of one unit as the micro-credits for a million units; None if it is not a price."""
     amount = micro_credits_of(credits_)
     return None if amount is None or amount > MAX_CREDITS * MICRO_CREDITS else amount * PRICED_UNITS
 
@@ -236,8 +239,9 @@ def _whole(price: object) -> int | None:
 def _operations(
     document: Document, path: Path, words: list[str] | None, protocols: Collection[str]
 ) -> "Iterator[pb.ModelOperation.ValueType]":
-    """Yield the operations that the config lists. `protocols`: the protocols of all channels of the model; empty if
-    unknown.
+    """Yield the model operations that the config names; report unknown ones and ones that no protocol supports.
+
+    `protocols`: protocols of the model's channels; empty if unknown.
     """
     for position, word in enumerate(words or ()):
         if word not in _OPERATIONS:

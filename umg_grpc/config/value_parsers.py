@@ -1,4 +1,4 @@
-"""Parsers of values that are text: sizes, durations, times, URLs, short names. They report problems to the document."""
+"""Parsers of text values in the config: sizes, durations, times, URLs, addresses. They report invalid values."""
 
 import re
 from datetime import UTC, datetime
@@ -39,14 +39,14 @@ FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
 def body_size(document: Document, path: Path, text: str) -> int:
-    """Return a body size in bytes, from text like `64MiB` or a plain number."""
+    """Parse a body size, for example `64MiB` or a plain number of bytes. Return bytes."""
     if not 1 <= (size := _size(text)) <= LARGEST_BODY:
         document.problem(path, "expected a number of bytes or a size like 64MiB, at most 1023MiB")
     return size
 
 
 def store_size(document: Document, path: Path, text: str) -> int:
-    """Return a storage size in bytes, from text like `1GiB` or a plain number."""
+    """Parse a storage size, for example `1GiB` or a plain number of bytes. Return bytes."""
     if not 1 <= (size := _size(text)) <= LARGEST_STORE:
         document.problem(path, "expected a number of bytes or a size like 1GiB, at most 1024TiB")
     return size
@@ -58,7 +58,7 @@ def _size(text: str) -> int:
 
 
 def duration(document: Document, path: Path, text: str) -> int:
-    """Return a duration in seconds, from text like `30d`, `12h`, `15m`, `45s` or a plain number."""
+    """Parse a duration, for example `30d`, `12h`, `15m`, `45s` or a plain number of seconds. Return seconds."""
     match = re.fullmatch(r"([0-9]{1,10})\s*([smhd]?)", text)
     seconds = int(match[1]) * SECONDS[match[2]] if match else 0
     if not 1 <= seconds <= MAX_SECONDS:
@@ -67,8 +67,10 @@ def duration(document: Document, path: Path, text: str) -> int:
 
 
 def family(document: Document, path: Path, text: str | None) -> str | None:
-    """Return the name of a family of models unchanged; None if absent. Add a problem to the document for a known family
-    in another letter case, like `famo`, and for invalid characters. Unknown families are valid.
+    """Return the name of a model family unchanged; None if absent.
+
+    Report invalid characters, and a known family in another letter case, for example `famo`. Unknown families are
+    valid.
     """
     families = (*FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES)
     spelling = next((known for known in families if text is not None and text.lower() == known.lower()), text)
@@ -80,8 +82,8 @@ def family(document: Document, path: Path, text: str | None) -> str | None:
 
 
 def time(document: Document, path: Path, text: str | None) -> datetime | None:
-    """Return a time in UTC, from a date, an ISO 8601 time (UTC without an offset) or Unix seconds; None if absent or
-    invalid.
+    """Parse a date, an ISO 8601 time (in UTC without an offset) or Unix seconds. Return the time in UTC; None if absent
+    or invalid.
     """
     if text is None:
         return None
@@ -94,7 +96,7 @@ def time(document: Document, path: Path, text: str | None) -> datetime | None:
 
 
 def url(document: Document, path: Path, text: str, *, user: bool = False) -> str:
-    """Return the URL without trailing slashes. `user` allows credentials in it."""
+    """Return a checked URL without trailing slashes. `user` permits credentials in it."""
     try:
         parts = urlsplit(text)
         is_valid = (
@@ -110,7 +112,7 @@ def url(document: Document, path: Path, text: str, *, user: bool = False) -> str
 
 
 def address(document: Document, path: Path, text: str) -> Address | None:
-    """Return the address that `HOST:PORT` names; None if it is invalid."""
+    """Parse `HOST:PORT`; None, with a report, if it is invalid."""
     try:
         return Address.parse(text)
     except ValueError:
@@ -119,14 +121,14 @@ def address(document: Document, path: Path, text: str) -> Address | None:
 
 
 def token(document: Document, path: Path, text: str) -> str:
-    """Return a secret that is sent as `authorization: Bearer SECRET`."""
+    """Return a checked secret that clients send as `authorization: Bearer SECRET`."""
     if PRINTABLE.fullmatch(text) is None:
         document.problem(path, "expected ASCII characters without spaces, since it is sent in a header")
     return text
 
 
 def scheme(text: str) -> str:
-    """Return the scheme of a URL; empty if the URL is invalid."""
+    """Return the scheme of a URL; "" for an invalid URL."""
     try:
         return urlsplit(text).scheme
     except ValueError:
@@ -134,7 +136,7 @@ def scheme(text: str) -> str:
 
 
 def redis_url(document: Document, path: Path, text: str) -> str:
-    """Return the URL of a Redis server, with checked query parameters."""
+    """Return a checked URL of a Redis server, including its query parameters."""
     try:
         parts = urlsplit(text)
         is_valid = "#" not in text and PRINTABLE.fullmatch(text) and _is_redis_address(parts)
@@ -153,7 +155,9 @@ def redis_url(document: Document, path: Path, text: str) -> str:
 
 
 def _is_redis_address(parts: SplitResult) -> bool:
-    """Return whether scheme, host, port and path are valid for Redis. Raises ValueError for an invalid port."""
+    """Return whether the scheme, host, port and path of a URL are valid for Redis. Raises ValueError for an invalid
+    port.
+    """
     if parts.scheme == "unix":
         return not parts.hostname and parts.port is None and parts.path not in {"", "/"}
     is_valid = parts.scheme in {"redis", "rediss"} and parts.hostname and parts.port != 0

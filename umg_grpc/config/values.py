@@ -1,4 +1,6 @@
-"""Config values: complete, checked and immutable. Secrets are excluded from every `repr`."""
+"""Config values: the complete, checked and immutable settings of the gateway. Secrets are excluded from every
+`repr`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,11 +20,11 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
 class ConfigEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of the sections of the config file, which reject unknown keys."""
+    """Base class of the sections of the config file, which reject unknown keys."""
 
 
 class Cors(ConfigEntry, frozen=True):
-    """Web pages that may call the gateway from a browser."""
+    """Origins of web pages that may call the gateway from a browser."""
 
     origins: tuple[str, ...] = ()
     """Origins like `https://app.example`, or `*` for all."""
@@ -53,7 +55,7 @@ class Timeout(ConfigEntry, frozen=True):
 
 
 class Retries(ConfigEntry, frozen=True):
-    """Repeated attempts on channels that failed, after each channel of a call was tried once, and their back-off."""
+    """Repeated attempts, with back-off, after every channel that can serve a call was tried once and failed."""
 
     repeats: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
     """Most repeated attempts of one call, on all its channels together."""
@@ -70,7 +72,7 @@ class Retries(ConfigEntry, frozen=True):
 
 
 class Breaker(ConfigEntry, frozen=True):
-    """Circuit breaker of each channel and model: when it opens, and for how long."""
+    """Circuit breaker of each channel and model: when it opens, so that the channel is not called, and for how long."""
 
     failures: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 5
     """Number of consecutive failures that opens it."""
@@ -110,7 +112,7 @@ class BearerAuth(ConfigEntry, frozen=True, tag="bearer", tag_field="kind"):
 
 
 class HeaderAuth(ConfigEntry, frozen=True, tag="header", tag_field="kind"):
-    """Authentication by a header whose value is the bare key."""
+    """Authentication by a header whose whole value is the key."""
 
     header: str
     """Name of the header."""
@@ -121,7 +123,7 @@ class NoAuth(ConfigEntry, frozen=True, tag="none", tag_field="kind"):
 
 
 class JwtAuth(ConfigEntry, frozen=True, tag="jwt", tag_field="kind"):
-    """Authentication by a short-lived token, made for each request. A key is `ACCESS_KEY:SECRET_KEY`."""
+    """Authentication by a short-lived token, which is signed for each request. A key is `ACCESS_KEY:SECRET_KEY`."""
 
 
 class AccessKeyAuth(ConfigEntry, frozen=True, tag="access_key", tag_field="kind"):
@@ -138,7 +140,7 @@ class AccessKeyAuth(ConfigEntry, frozen=True, tag="access_key", tag_field="kind"
 
 
 class ServiceAccountAuth(ConfigEntry, frozen=True, tag="service_account", tag_field="kind"):
-    """Authentication by the OAuth token of a service account."""
+    """Authentication by an OAuth token, which is obtained with the file of a service account."""
 
     file: str
     """JSON file with the key of the account."""
@@ -154,7 +156,7 @@ class QueryAuth(ConfigEntry, frozen=True, tag="query", tag_field="kind"):
 
 
 class CommandAuth(ConfigEntry, frozen=True, tag="command", tag_field="kind"):
-    """Authentication by a token that a program prints, which runs without a shell."""
+    """Authentication by a token that a program prints. The program runs without a shell."""
 
     command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     """Program and its arguments."""
@@ -173,7 +175,7 @@ KEYLESS_AUTH = (NoAuth, ServiceAccountAuth, CommandAuth)
 
 @dataclass(frozen=True)
 class ChannelModel:
-    """Model of a channel, or a pattern of models."""
+    """Model, or pattern of models, that a channel serves, by its public id and the provider's id."""
 
     id: str
     """Public id, which callers send; one `*` in it matches any characters."""
@@ -185,7 +187,7 @@ class ChannelModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Channel:
-    """Configured connection to an upstream. The network settings of a `local` or `sandbox` channel are empty."""
+    """Configured connection to a provider. The network settings of a `local` or `sandbox` channel are empty."""
 
     name: str
     protocols: tuple[str, ...]
@@ -237,7 +239,7 @@ class Channel:
 
 
 class ModelLimits(ConfigEntry, frozen=True):
-    """Limits of the calls of a model, of all keys together; None is unlimited."""
+    """Limits for the calls of a model, shared by all API keys; None is unlimited."""
 
     rpm: Limit | None = None
     """Calls in any 60 seconds."""
@@ -249,7 +251,7 @@ class ModelLimits(ConfigEntry, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """Configured properties of a public model id; None if not configured."""
+    """Configured properties of a public model id; None for a property that is not configured."""
 
     owned_by: str | None = None
     display_name: str | None = None
@@ -270,7 +272,7 @@ class ModelInfo:
 
 
 class Tls(ConfigEntry, frozen=True):
-    """PEM files of the TLS listeners of both faces, which are loaded again when they change."""
+    """PEM files for TLS of the HTTP and gRPC ports, which are loaded again when they change."""
 
     certificate: str
     """Certificate of the gateway, followed by its intermediate certificates."""
@@ -291,7 +293,7 @@ class Limits(ConfigEntry, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """Retention of data of the callers: time and size."""
+    """Time and total size for which data of callers is stored."""
 
     ttl: int
     """Seconds for which an entry is kept after its last change."""
@@ -303,7 +305,7 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True)
 class BlobStorage(Retention):
-    """Place and retention of result files."""
+    """Location of result files, and the time and total size for which they are stored."""
 
     url: str | None = None
     """Bucket, for example `s3://bucket/prefix`; None is a folder in the data directory."""
@@ -313,7 +315,7 @@ class BlobStorage(Retention):
 
 @dataclass(frozen=True, kw_only=True)
 class VideoTaskConfig:
-    """Retention and polls of video tasks."""
+    """Settings of video tasks: how long they are stored, and how often their providers are polled."""
 
     ttl: int
     """Seconds for which a task is kept after its end."""
@@ -327,7 +329,7 @@ class VideoTaskConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Discovery:
-    """Refreshes of the model lists of providers."""
+    """Settings of the discovery of models: how often the model lists of providers are read."""
 
     interval: int = 3600
     """Seconds between two refreshes, up to a tenth shorter at random."""
@@ -337,7 +339,9 @@ class Discovery:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsAccess:
-    """Address of `/metrics` and key of the scrapers. Without either the HTTP face serves it without a key."""
+    """Separate address of `/metrics`, and the key that it requires. Without either, the HTTP port serves it without a
+    key.
+    """
 
     address: Address | None = None
     """Address of a listener for `/metrics` only; the HTTP face then answers 404 for that path."""
@@ -349,7 +353,7 @@ class MetricsAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Places of a config where gateways store keys, usage and tasks, see the fields of `Config`."""
+    """Storage settings of a config: where gateways store keys, usage and tasks; see the fields of `Config`."""
 
     database: str = field(default="sqlite", repr=False)
     redis: str | None = field(default=None, repr=False)
@@ -358,7 +362,7 @@ class Storage:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Complete config of the gateway."""
+    """Complete config of the gateway, as parsed from its file or built in."""
 
     channels: tuple[Channel, ...]
     models: Mapping[str, ModelInfo] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,4 +1,4 @@
-"""Conversion of a YAML mapping to a typed config entry, with msgspec's errors translated into the terms of the config
+"""Conversion of a YAML mapping to a typed section of the config, with error messages in the terms of the config
 file.
 """
 
@@ -47,7 +47,10 @@ Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
 def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
-    """Return the mapping at the path as `kind`; None if it has problems. A key without a value counts as absent."""
+    """Convert the mapping at `path` to the type `kind`; None if it has problems, which are reported to the document.
+
+    A key without a value counts as absent.
+    """
     if not isinstance(value, dict):
         document.problem(path, "expected a mapping of keys to values")
         return None
@@ -73,13 +76,14 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
 
 @cache
 def _fields(kind: type[ConfigEntry]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Return the fields by their names. Reading the annotations takes as long as the rest of an entry, hence once."""
+    """Return the fields of a type by name, cached, since reading annotations is as slow as the rest of a conversion."""
     return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _parts(value: Value, kind: object) -> Sequence[Value]:
-    """Split a mapping whose keys are free into mappings of one key each, to convert one by one: msgspec's errors do not
-    name the key. Return any other value as the only part.
+    """Split a mapping with arbitrary keys into mappings of one key each; return any other value as the only part.
+
+    Parts are converted one by one, because msgspec's errors do not name the key.
     """
     if get_origin(kind) is dict and isinstance(value, dict):
         return [{key: child} for key, child in value.items()]
@@ -93,8 +97,9 @@ def _unknown_key(key: str, known: Mapping[str, object]) -> str:
 
 
 def _report_mismatch(document: Document, path: Path, value: Value, kind: object, message: str) -> None:
-    """Report an error message of msgspec to the document, worded in the terms of the file, at the path of the wrong
-    value. `kind`: type that the value at `path` should have.
+    """Report a conversion error of msgspec at the path of the wrong value, in the terms of the config file.
+
+    `kind`: type that the value at `path` should have.
     """
     text, _, place = message.partition(" - at `$")
     for step in STEP.finditer(place):
@@ -115,14 +120,14 @@ def _report_mismatch(document: Document, path: Path, value: Value, kind: object,
 
 
 def _keys_of(kind: object) -> Mapping[str, object]:
-    """Return the keys of the mapping that a value may be, by the structs of its type."""
+    """Return the keys and fields of the mapping types among the possible types of a value."""
     structs = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, ConfigEntry)]
     return {name: field for struct in structs for name, field in _fields(struct).items()}
 
 
 def _number_mismatch(text: str, value: str) -> str:
-    """Return the message with the problem of a number, which msgspec sees as text. It must not contain the value, which
-    may be a secret.
+    """Return the message for an invalid number, without the value, which may be a secret; msgspec only reports it as
+    text.
     """
     if text == "Number out of range":
         return "Expected a number nearer to 0"
@@ -143,12 +148,12 @@ def _type_words(match: re.Match[str]) -> str:
 
 
 def similar(written: str, names: Collection[str]) -> str | None:
-    """Return the name that `written` most probably means; None if none is similar."""
+    """Return the name that is most similar to `written`; None if none is similar."""
     spellings = {name.lower(): name for name in names}
     found = get_close_matches(written.lower(), spellings, n=1, cutoff=SIMILARITY)
     return spellings[found[0]] if found else None
 
 
 def any_of(names: Collection[str]) -> str:
-    """Return the names as a phrase: `a or b`, or `one of a, b, c`."""
+    """Return names as a phrase: `a or b`, or `one of a, b, c`."""
     return f"one of {', '.join(names)}" if len(names) > 2 else " or ".join(names)

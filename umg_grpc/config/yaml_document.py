@@ -1,6 +1,6 @@
-"""YAML document with the line of each value, by the value's path.
+"""YAML document with the line of each value, so that a problem can be reported at its place in the file.
 
-Scalars stay text until the field converts them: `api_key: 0123` is a key and `weight: "2"` a number. So a variable
+Scalars stay text until the conversion of the field: `api_key: 0123` is a key and `weight: "2"` a number. So a variable
 (`weight: ${WEIGHT}`) can be used for any value.
 """
 
@@ -35,7 +35,7 @@ HINTS = (
 
 @dataclass(frozen=True)
 class Problem:
-    """Problem of the config: its position in the file, and the expected value."""
+    """Problem in a config file: its line, its path, and the expected value."""
 
     filename: str
     line: int
@@ -49,7 +49,7 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """Error of a config with problems. Its text has one line for each of the first problems, in the order of the file.
+    """Error for an invalid config. Its text has one line for each of the first problems, in the order of the file.
 
     It never contains the value of an environment variable.
     """
@@ -63,10 +63,12 @@ class ConfigError(Exception):
 
 
 class Document:
-    """Values of a YAML file, with the problems found so far."""
+    """Parsed YAML file: its values, their lines, and the problems reported so far."""
 
     def __init__(self, text: str, filename: str, environment: Mapping[str, str]) -> None:
-        """Parse the text. Raises ConfigError if it is not YAML; anything else is reported as a problem."""
+        """Parse the text of the file `filename`. Raises ConfigError if it is not YAML; other problems are only
+        recorded.
+        """
         self._filename = filename
         self._environment = environment
         self._lines: dict[Path, int] = {}
@@ -87,9 +89,9 @@ class Document:
         self.value: Value = self._read(root, (), ()) if root is not None else None
 
     def problem(self, path: Path, expected: str) -> None:
-        """Record a problem of the value at the path, or of its absence.
+        """Record a problem of the value at `path`, or of its absence. `expected` describes a valid value.
 
-        Further problems of the same value are left out, since they mostly follow from the first.
+        Further problems of the same value are ignored, since they mostly follow from the first.
         """
         problem = Problem(self._filename, self._line(path), _format_path(path), expected)
         if problem.path not in self._reported or not problem.path:
@@ -97,7 +99,7 @@ class Document:
             self.problems.append(problem)
 
     def has(self, path: Path) -> bool:
-        """Return whether the file has a value at the path."""
+        """Return whether the file contains a value at the path."""
         return path in self._lines
 
     def variable(self, name: str) -> str | None:
@@ -105,14 +107,14 @@ class Document:
         return self._environment.get(name)
 
     def _line(self, path: Path) -> int:
-        """Return the line of the path, or of its nearest parent with a line."""
+        """Return the line of the value at the path, or of the nearest containing value."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
 
     def _read(self, node: yaml.Node, path: Path, ancestors: tuple[yaml.Node, ...]) -> Value:
-        """Return the value of a node. `ancestors` are its ancestors, which detect an alias that refers to one
-        of them.
+        """Convert a YAML node to a value. `ancestors`: nodes that contain it, by which a recursive alias is
+        detected.
         """
         self._lines.setdefault(path, node.start_mark.line + 1)
         self._values += 1
@@ -161,7 +163,7 @@ class Document:
             written.add(name)
 
     def _substitute(self, text: str, path: Path) -> str:
-        """Return the text with each `${NAME}` replaced by the environment variable, and `$${` by `${`."""
+        """Replace each `${NAME}` in the text by the environment variable, and `$${` by `${`."""
 
         def replace(match: re.Match[str]) -> str:
             name = match["name"]
@@ -181,11 +183,11 @@ class Document:
 
 
 def _hint(lines: list[str], number: int) -> str:
-    """Return the usual cause of an error of YAML in the line; "" if none is known."""
+    """Return a hint at the usual cause of a YAML error in the line; "" if there is none."""
     line = lines[number] if number < len(lines) else ""
     return next((f"; {hint}" for pattern, hint in HINTS if pattern.search(line)), "")
 
 
 def _format_path(path: Path) -> str:
-    """Return the path as text, for example `channels[0].name`."""
+    """Return a path as text, for example `channels[0].name`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
