@@ -38,15 +38,14 @@ OK = Status()
 class Frames:
     """Encoder of the error envelope that ends a stream when the gateway shuts down."""
 
+    reservation = None
+
     def __init__(self, protocol: EnvelopedProtocol) -> None:
         self._protocol = protocol
 
     def cut(self, error: UmgError) -> bytes:
         """Return the envelope that ends the stream with the error."""
         return self._protocol.end(status_of(error), ())
-
-    def release(self) -> None:
-        """Do nothing: this encoder holds no memory for the answer."""
 
 
 class ConnectHandler:

@@ -13,7 +13,7 @@ from http_facade.connect_protocol import CONNECT
 from http_facade.connections import Connection
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
-from http_facade.exchange import EXCHANGE, Exchange
+from http_facade.exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
 from http_facade.grpc_calls import response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.handlers import MakeHandler, handler
@@ -25,6 +25,7 @@ from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
 from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
+from umg_grpc.request_ids import request_id_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.model_lists import shape_for
@@ -60,7 +61,9 @@ class Dispatcher:
             return web.Response(status=status)  # the client disconnected and reads no response
         if not isinstance(connection := transport.get_protocol(), Connection):
             raise TypeError("only connections of `Runner.listen` are served: no other has limits")
-        exchange = connection.exchange = Exchange(request, connection)
+        request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))
+        exchange = connection.exchange = Exchange(request, connection, request_id, connection.body)
+        connection.body = None
         MEMORY.set(memory := CallMemory())
         route: Route | None = None
         try:

@@ -4,25 +4,29 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from threading import Lock
 
+import msgspec
+
 from umg_grpc.errors import Failure, UmgError, overloaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget, Reservation
 from umg_grpc.wire.text_format import StreamEncoder
 
 
-class EncodedStream:
+class EncodedStream(msgspec.Struct, eq=False):
     """Encoder of one streamed answer, which limits the memory for the text that its last events repeat.
 
     In some formats the last events contain the complete answer again. The bytes kept for them count against the budget
-    until `release`; large last events are encoded in a thread.
+    until the answer ends; large last events are encoded in a thread.
     """
 
-    def __init__(self, encoder: StreamEncoder, budget: Budget) -> None:
-        self._encoder = encoder
-        self._budget = budget
-        self._lock = Lock()  # held by a thread while it encodes the last events
-        self.is_cut = False  # whether a shutdown has ended the answer
-        self._reservation: Reservation | None = None  # once the encoder keeps more than is free
+    encoder: StreamEncoder
+    budget: Budget
+    lock: Lock = msgspec.field(default_factory=Lock)
+    """Held by a thread while it encodes the last events."""
+    is_cut: bool = False
+    """Whether a shutdown has ended the answer."""
+    reservation: Reservation | None = None
+    """Memory of the last events, once it is more than is free."""
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
         """Return the encoded events of one message of the service.
@@ -30,10 +34,10 @@ class EncodedStream:
         Raises UmgError if the text kept for the last events exceeds the memory budget: UPSTREAM_FAILED for the limit of
         one answer, UNAVAILABLE for that of all answers together.
         """
-        frames = self._encoder.feed(message)
-        if (retained := self._encoder.retained_bytes) > FREE_BYTES:
-            self._reservation = self._reservation or Reservation(self._budget)
-            if not self._reservation.hold(retained):
+        frames = self.encoder.feed(message)
+        if (retained := self.encoder.retained_bytes) > FREE_BYTES:
+            self.reservation = self.reservation or Reservation(self.budget)
+            if not self.reservation.hold(retained):
                 raise self._too_large()
         return frames
 
@@ -41,17 +45,17 @@ class EncodedStream:
         """Send the events that end a complete answer. If they are large, each part is encoded after the previous one
         was sent.
         """
-        if self._encoder.retained_bytes <= FREE_BYTES:
-            if frames := self._encoder.close():
+        if self.encoder.retained_bytes <= FREE_BYTES:
+            if frames := self.encoder.close():
                 await send(frames)
             return
-        parts = self._encoder.closing()
+        parts = self.encoder.closing()
         while (part := await asyncio.to_thread(self._next, parts)) is not None:
             await send(part)
 
     async def error(self, error: UmgError) -> bytes:
         """Return the events that end a failed answer; empty if `cut` has already ended it."""
-        is_large = self._encoder.retained_bytes > FREE_BYTES
+        is_large = self.encoder.retained_bytes > FREE_BYTES
         return await asyncio.to_thread(self._error, error) if is_large else self._error(error)
 
     def cut(self, error: UmgError) -> bytes:
@@ -60,25 +64,20 @@ class EncodedStream:
         Blocks for some milliseconds if a thread is encoding a part of the last events.
         """
         self.is_cut = True
-        with self._lock:
-            return self._encoder.error(error)
-
-    def release(self) -> None:
-        """Release the memory that is reserved for the last events."""
-        if self._reservation is not None:
-            self._reservation.release()
+        with self.lock:
+            return self.encoder.error(error)
 
     def _error(self, error: UmgError) -> bytes:
-        with self._lock:
-            return b"" if self.is_cut else self._encoder.error(error)
+        with self.lock:
+            return b"" if self.is_cut else self.encoder.error(error)
 
     def _next(self, parts: Iterator[bytes]) -> bytes | None:
-        with self._lock:
+        with self.lock:
             return None if self.is_cut else next(parts, None)
 
     def _too_large(self) -> UmgError:
-        max_bytes = self._budget.per_answer
-        if self._encoder.retained_bytes <= max_bytes:
+        max_bytes = self.budget.per_answer
+        if self.encoder.retained_bytes <= max_bytes:
             return overloaded("the gateway has as many large answers under way as it takes")
         message = (
             f"the answer has more than {max_bytes >> 20} MiB that this format repeats at its end or shows as a whole; "

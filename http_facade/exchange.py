@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import msgspec
 from aiohttp import web
 from multidict import istr
 
 from http_facade.cors import Cors
-from umg_grpc.request_ids import request_id_of
 from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.headers import TIMEOUT, timeout_seconds
@@ -30,12 +30,17 @@ EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
 """Key of a request whose handler or answer has failed."""
 
 
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """One HTTP request and the state of its handling, from its headers to the end of its response.
 
-    Attributes whose values are not known yet have the defaults of the class.
+    Attributes whose values are not known yet have their defaults.
     """
 
+    request: web.BaseRequest
+    connection: "Connection"
+    request_id: str  # sent with every answer and call
+    body: bytes | None  # if it came with the headers and was not read elsewhere
+    began_at: float = msgspec.field(default_factory=time.monotonic)
     parameters: Mapping[str, str] = MappingProxyType({})  # of its path, by the names in the table of routes
     cors: Cors | None = None  # rules for pages of other origins, where any may call
     cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
@@ -48,13 +53,6 @@ class Exchange:
     may_retry: bool = True  # whether its failure may be followed by the same request, without double costs
     failure: str | None = None  # name of the reason, for the access log
     is_body_unread: bool = False  # whether a part of its body was left unread: its connection is not reused
-
-    def __init__(self, request: web.BaseRequest, connection: "Connection") -> None:
-        self.request = request
-        self.connection = connection
-        self.body, connection.body = connection.body, None  # if it came with the headers and was not read elsewhere
-        self.request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))  # sent with every answer and call
-        self.began_at = time.monotonic()
 
     @property
     def model(self) -> str:

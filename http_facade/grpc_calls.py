@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
 from multidict import istr
@@ -36,6 +36,20 @@ AnswerInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachmen
 """Call of a unary method in this process, which returns the answer and the initial metadata."""
 
 
+class InitialMetadata(Protocol):
+    """Call whose initial metadata is known once its first message came."""
+
+    @property
+    def initial(self) -> Pairs:
+        """Initial metadata of the call."""
+        ...
+
+
+OpenedStream: TypeAlias = tuple[AsyncGenerator[Response, None], InitialMetadata]
+OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment], OpenedStream[Response]]
+"""Call of a streaming method in this process."""
+
+
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
     """Return `method` with calls that hand Python objects to a service in this process, which saves work there.
 
@@ -64,6 +78,41 @@ async def call_unary(
         return answer, response_headers(initial)
     call = attach(method, notes, exchange.known_key)(request, metadata=pairs)
     return await call, await initial_headers(call)
+
+
+def open_stream(
+    method: "grpc.aio.UnaryStreamMultiCallable[Request, Response]",
+    request: Request,
+    exchange: Exchange,
+    face: str,
+    notes: RequestNotes | None,
+) -> OpenedStream[Response]:
+    """Call a streaming method of a service for an HTTP request. Return its messages, which must be closed so that no
+    provider works for a disconnected caller, and its initial metadata.
+
+    Raise UmgError for a header with an invalid value; the messages raise the RPC error of the service.
+    """
+    pairs = metadata(exchange, face)
+    open_in_process: OpenInProcess[Request, Response] | None = getattr(method, "open", None)
+    if open_in_process is not None:
+        return open_in_process(request, pairs, Attachment(notes, exchange.known_key))
+    call = SocketStream(attach(method, notes, exchange.known_key)(request, metadata=pairs))
+    return call.messages(), call
+
+
+class SocketStream(Generic[Response]):
+    """Call of a streaming method of a service in another process."""
+
+    def __init__(self, call: "grpc.aio.UnaryStreamCall[Any, Response]") -> None:
+        self._call = call
+        self.initial: Pairs = ()
+
+    async def messages(self) -> AsyncGenerator[Response, None]:
+        """Yield the messages of the call, and cancel it when the caller stops."""
+        async with opened(self._call):
+            async for message in self._call:
+                self.initial = self.initial or await self._call.initial_metadata() or ()
+                yield message
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:

@@ -7,6 +7,7 @@ of their own. No handler depends on one format: the route names it.
 import hmac
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Literal, TypeAlias, assert_never
 
 import grpc
@@ -19,7 +20,7 @@ from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.file_handlers import FileHandlers
-from http_facade.grpc_calls import attach, call_unary, initial_headers, metadata, opened
+from http_facade.grpc_calls import call_unary, open_stream, response_headers
 from http_facade.image_handler import GenerateImage
 from http_facade.json_response import WholeResponse
 from http_facade.model_handlers import ModelHandlers
@@ -126,18 +127,18 @@ class Generate:
         encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
         if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
             encoder, content_type = self._codec.array_encoder(canonical), JSON
-        generate = attach(self._stub.StreamGenerate, notes, exchange.known_key)
-        call = generate(pb.StreamGenerateRequest(request=canonical), metadata=metadata(exchange, self._face))
+        request = pb.StreamGenerateRequest(request=canonical)
+        messages, call = open_stream(self._stub.StreamGenerate, request, exchange, self._face, notes)
         encoded = EncodedStream(encoder, self._settings.budget)
         events = EventStream(exchange, encoded, content_type, self._codec.heartbeat, self._settings)
-        async with opened(call), events:
+        async with aclosing(messages), events:
             try:
-                async for message in call:
+                async for message in messages:
                     frames = encoded.feed(message)
                     if exchange.is_begun:
                         await events.write(frames)
                     else:
-                        await events.begin(await initial_headers(call), frames)
+                        await events.begin(response_headers(call.initial), frames)
                 if not exchange.is_begun:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
                 await encoded.close(events.write_large)

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import NamedTuple
 
 import grpc
@@ -13,7 +14,7 @@ from http_facade.errors import explain, with_body_paths
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
-from http_facade.grpc_calls import attach, call_unary, initial_headers, metadata, opened
+from http_facade.grpc_calls import call_unary, open_stream, response_headers
 from http_facade.json_response import WholeResponse
 from http_facade.large_response import answer_in_pieces
 from http_facade.request_bodies import BodyReader
@@ -98,16 +99,15 @@ class GenerateImage:
         returned as a JSON error with its own HTTP status.
         """
         encoder = ImageEvents(self._codec.stream_encoder(request.canonical))
-        generate = attach(self._stub.StreamGenerateImage, request.notes, exchange.known_key)
         message = pb.StreamGenerateImageRequest(request=request.canonical)
-        call = generate(message, metadata=metadata(exchange, self._face))
+        parts, call = open_stream(self._stub.StreamGenerateImage, message, exchange, self._face, request.notes)
         events = EventStream(exchange, encoder, EVENTS, self._codec.heartbeat, self._settings)
-        async with opened(call), events:
+        async with aclosing(parts), events:
             try:
-                async for part in call:
+                async for part in parts:
                     frames = await asyncio.to_thread(encoder.feed, part)  # a part is a file of megabytes
                     if not exchange.is_begun:
-                        await events.begin(await initial_headers(call))
+                        await events.begin(response_headers(call.initial))
                     await events.write_large(frames)
                 if not exchange.is_begun:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
@@ -132,6 +132,8 @@ class GenerateImage:
 class ImageEvents:
     """Encoder of one stream of images, which a shutdown can end with an error."""
 
+    reservation = None
+
     def __init__(self, encoder: ImageStreamEncoder) -> None:
         self._encoder = encoder
         self._is_cut = False
@@ -152,6 +154,3 @@ class ImageEvents:
         """Return the events that end the answer at once with a shutdown error."""
         self._is_cut = True
         return self._encoder.error(error)
-
-    def release(self) -> None:
-        """Do nothing: this encoder holds no memory for the answer."""

@@ -84,8 +84,12 @@ class BodyReader:
             await self._keys.check(exchange)
         limit_bytes = self._settings.body_limit_bytes
         limit_bytes = limit_bytes if needs_key else min(limit_bytes, MAX_KEYLESS_BYTES)
-        body = await read_body(exchange, limit_bytes + envelope_bytes, self._settings.upload_seconds, accepted)
-        seconds = exchange.seconds_left() if TIMEOUT_HEADER in exchange.request.headers else inf
+        limit_bytes += envelope_bytes
+        body, headers = exchange.body, exchange.request.headers
+        is_plain = hdrs.CONTENT_ENCODING not in headers and headers.get(hdrs.CONTENT_TYPE, JSON) == JSON
+        if body is None or not is_plain or len(body) > limit_bytes:  # few: most bodies came with their headers
+            body = await read_body(exchange, limit_bytes, self._settings.upload_seconds, accepted)
+        seconds = exchange.seconds_left() if TIMEOUT_HEADER in headers else inf
         try:
             await self._settings.load_shedder.enter(seconds)
         except UmgError:

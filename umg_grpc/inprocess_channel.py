@@ -295,6 +295,15 @@ class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
     def __init__(self, behavior: Stream) -> None:
         self._behavior = behavior
 
+    def open(
+        self, request: object, metadata: Pairs, attachment: object
+    ) -> tuple[AsyncGenerator[Any, None], InProcessContext]:
+        """Call the method with an object passed beside the request, see `InProcessContext`. Return its messages and its
+        context, whose `initial` is the initial metadata once the first message came.
+        """
+        context = InProcessContext(metadata, None, attachment)
+        return self._behavior(request, context), context
+
     def with_attachment(self, attachment: object) -> partial[InProcessStreamCall[Any]]:
         """Return a callable that calls the method with an object passed beside the request, see `InProcessContext`."""
         return partial(self, attachment=attachment)
