@@ -1,1 +1,3 @@
-"""Channels to model providers, including models that run in child processes of the gateway or in the gateway itself."""
+"""Upstream side: calls of model providers over HTTP, of models that run on this machine, and of a simulated
+provider.
+"""

@@ -1,8 +1,8 @@
-"""Budget of the memory of large answers in flight, of all calls of the process together.
+"""Memory budget for the large provider responses of all calls in this process.
 
-A channel calls `hold` once the head of a response states the size of its body, before the body is read: the unread
-bytes stay with the provider by the back pressure of TCP. The HTTP face or the interceptor gives the memory back at the
-end of the call, by `CallMemory.release`, so that an answer counts until its caller has read it.
+A channel calls `hold` after the headers of a response and before its body, so that TCP keeps unread bytes at the
+provider while memory is short. The memory is released at the end of the call by `CallMemory.release`, once the caller
+has read the answer.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ MAX_BYTES = 192 << 20
 
 
 class _Waiting(NamedTuple):
-    """Call that waits for memory."""
+    """Call that waits for memory, and the number of bytes it needs."""
 
     granted: asyncio.Future[None]
     memory: CallMemory
@@ -30,10 +30,10 @@ class _Waiting(NamedTuple):
 
 
 class AnswerBudget:
-    """Memory budget of large answers, granted in the order of arrival.
+    """Memory budget for large provider responses, granted in the order of arrival.
 
-    A call may hold memory for several answers. The call that has held memory for the longest time never waits, so that
-    calls which hold a part of their memory cannot block each other for ever.
+    A call may hold memory for several responses. The call that has held memory for the longest time never waits, so
+    that calls which hold a part of their memory cannot block each other for ever.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -44,20 +44,19 @@ class AnswerBudget:
 
     @property
     def held(self) -> int:
-        """Bytes that all calls hold."""
+        """Number of bytes that all calls hold together."""
         return self._held
 
     @property
     def waiting(self) -> int:
-        """Number of answers that wait for memory."""
+        """Number of responses that wait for memory."""
         return len(self._waiting)
 
     async def hold(self, body_bytes: int, seconds: float = math.inf) -> None:
-        """Wait until there is memory for `body_bytes` more of an answer of the current call, which holds it until its
-        end. A body of unknown size is held part by part, as it grows. Does nothing for a small body, and without a
-        current call.
+        """Wait until `body_bytes` more are free for a response of the current call, which holds them until its end.
 
-        Raise UmgError(UNAVAILABLE) after `seconds`; the provider has not failed then.
+        For a body of unknown length this is called for each part, as it grows. Does nothing for a small body, and
+        outside of a call. Raise UmgError(UNAVAILABLE) after `seconds`; this counts as no failure of the provider.
         """
         memory = MEMORY.get()
         if memory is None or body_bytes <= FREE_BYTES:
@@ -80,7 +79,7 @@ class AnswerBudget:
                 self._grant_waiting()
 
     def release(self, memory: CallMemory) -> None:
-        """Take back all the memory of a call."""
+        """Free all memory that a call holds."""
         self._held -= memory.held
         memory.held, memory.owner = 0, None
         self._holders.pop(memory, None)
@@ -96,8 +95,8 @@ class AnswerBudget:
         self._holders[memory] = None
 
     def _grant_waiting(self) -> None:
-        """Grant the memory that the longest holder waits for; then grant the other calls in their order while there is
-        room.
+        """Grant memory to the longest holder if it waits, and then to the other waiting calls in order while memory is
+        free.
         """
         oldest = next(iter(self._holders), None)
         for waiting in [each for each in self._waiting if each.memory is oldest]:

@@ -1,4 +1,4 @@
-"""DNS look-ups of host names that callers choose."""
+"""DNS look-ups of host names in callers' URLs, in threads of their own."""
 
 import asyncio
 import socket
@@ -11,15 +11,17 @@ MAX_LOOKUPS = 16
 
 
 class Lookups:
-    """DNS look-ups in threads of their own, at most `MAX_LOOKUPS` at once. A name whose servers do not answer occupies
-    a thread for many seconds; it must delay neither other work in threads nor the end of the process.
+    """DNS resolver that uses its own threads, at most `MAX_LOOKUPS` at once.
+
+    A name whose servers do not answer occupies a thread for many seconds, which must delay neither other work in
+    threads nor the end of the process.
     """
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(MAX_LOOKUPS)
 
     async def __call__(self, name: str, port: int) -> Addresses:
-        """Return the addresses of a name. Raise OSError. A look-up that is cancelled keeps its thread to its end."""
+        """Return the addresses of a host name. Raise OSError. A cancelled look-up occupies its thread until it ends."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[Addresses] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Limit of the work that is done in one iteration of the event loop."""
+"""Limit of the work that is done in one iteration of the event loop, so that many streams do not delay other calls."""
 
 import asyncio
 from collections import deque
@@ -8,21 +8,23 @@ ROUND_BYTES = 32 << 10
 
 
 class RoundBudget:
-    """Units of work for each iteration of the event loop, granted in the order of arrival.
+    """Limiter of work units (bytes to process) in each iteration of the event loop, granted in the order of arrival.
 
-    Without a limit, two hundred streams with data to translate would make every other call wait for all of them. With
-    it the other calls run between the iterations.
+    Without it, two hundred streams with data to translate would make every other call wait for all of them. With it,
+    other calls run between the iterations.
     """
 
     def __init__(self, max_bytes: int = ROUND_BYTES) -> None:
-        """Set the maximum units of work in one iteration. Work that is larger gets an iteration of its own."""
+        """Create a limiter of `max_bytes` units in one iteration. A larger unit of work gets an iteration of its
+        own.
+        """
         self._max_bytes = max_bytes
         self._left = max_bytes
         self._waiting = deque[tuple[asyncio.Future[None], int]]()
         self._in_rounds = False  # whether the next iteration is scheduled
 
     async def take(self, size: int) -> None:
-        """Wait for an iteration with room for `size` units of work."""
+        """Wait until the current iteration has room for `size` units of work."""
         if not self._in_rounds:
             self._in_rounds = True
             asyncio.get_running_loop().call_soon(self._next_round)

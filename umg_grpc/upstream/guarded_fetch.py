@@ -1,7 +1,8 @@
-"""Guarded requests to URLs that callers name, or that providers' answers name on their behalf.
+"""HTTP client for URLs that callers send, guarded against access to internal hosts (server-side request forgery).
 
-Every name is looked up once, all of its addresses are checked, and the connection is made to these addresses. Redirects
-are followed here, each checked in the same way. No credentials, cookies, proxies or headers of callers are used.
+URLs in providers' answers are fetched by it too. Each host name is resolved once, all its addresses are checked, and
+the connection is made to these addresses. Redirects are followed here, each checked in the same way. No credentials,
+cookies, proxies or headers of callers are used.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ Lookup: TypeAlias = Callable[[str, int], Awaitable[Addresses]]
 
 
 class FetchedFile(NamedTuple):
-    """File behind a URL."""
+    """Downloaded file: its bytes and its media type."""
 
     body: bytes
     content_type: str
@@ -65,14 +66,14 @@ class FetchedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Download:
-    """Open response with a file or a part of it."""
+    """Open response to a download, with a file or a range of it."""
 
     exchange: Exchange
     field: str | None
 
     @property
     def status(self) -> int:
-        """HTTP status: 200, 206 (a part), 304 or 416, by the headers of the request."""
+        """HTTP status: 200, 206 (a range), 304 or 416, depending on the headers of the request."""
         return self.exchange.response.status
 
     @property
@@ -86,7 +87,7 @@ class Download:
         return self.exchange.response.content_type
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes as they arrive, decompressed. Raise UmgError when the connection breaks or is too slow."""
+        """Yield the bytes as they arrive, decompressed. Raise UmgError if the connection breaks or is too slow."""
         try:
             async with aclosing(self.exchange.chunks()) as chunks:
                 async for chunk in chunks:
@@ -96,19 +97,18 @@ class Download:
 
 
 class Answer(NamedTuple):
-    """Answer to a guarded POST, without its body."""
+    """Status and headers of the response to a guarded POST."""
 
     status: int
     headers: Mapping[str, str]
 
 
 class Fetcher:
-    """Client for URLs that callers name. `field` is the path of the caller's field that has the URL, by which errors
-    name it; None for a URL in a provider's answer.
+    """Guarded HTTP client for URLs of callers. `field` is the path of the caller's field with the URL, for errors.
 
-    A URL that the rules refuse, or whose server fails, raises UmgError(INVALID_FIELD): the request itself is wrong, and
-    no other channel can serve it. Without a field both raise UmgError(UPSTREAM_FAILED). No error contains anything that
-    a server sent, except for its status.
+    A URL that the rules forbid, or whose server fails, raises UmgError(INVALID_FIELD): the request itself is wrong, and
+    no other channel can serve it. `field` is None for a URL in a provider's answer; the error is then UPSTREAM_FAILED.
+    No error contains anything that a server sent, except for its status.
     """
 
     def __init__(
@@ -119,8 +119,9 @@ class Fetcher:
         lookup: Lookup | None = None,
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Create a fetcher. `client`: of this fetcher alone, since a pooled connection is not checked again. `count` is
-        called with the outcome of each request.
+        """Create a guarded client with these rules. `count` is called with the outcome of each request.
+
+        `client` must be used only here, since a pooled connection is not checked again.
         """
         self._client = client
         self._rules = rules
@@ -132,16 +133,16 @@ class Fetcher:
     async def opened(
         cls, rules: EgressRules, *, lookup: Lookup | None = None, count: Callable[[str], None] = lambda _: None
     ) -> AsyncGenerator[Self, None]:
-        """Yield a fetcher with a client of its own; close its connections at the end."""
+        """Yield a guarded client with its own HTTP client, whose connections are closed at the end of the block."""
         async with Client.opened(IDLE_SECONDS) as client:
             yield cls(client, rules, lookup=lookup, count=count)
 
     def configure(self, rules: EgressRules) -> None:
-        """Use other rules for requests that begin later."""
+        """Use other rules for requests that begin from now on."""
         self._rules = rules
 
     def check(self, url: str, *, field: str | None) -> None:
-        """Raise UmgError for a URL that would be refused, as far as its text shows: its name is not looked up."""
+        """Raise UmgError if the rules forbid a URL, as far as its text shows: its host name is not resolved."""
         check_url(url, self._rules, field)
 
     async def fetch(
@@ -155,10 +156,11 @@ class Fetcher:
         reserve: Callable[[int], Awaitable[None]] | None = None,
         exempt: AllowedPlace | None = None,
     ) -> FetchedFile:
-        """Return the whole file. `max_bytes` and `seconds` apply besides those of the rules. `check` is called once,
-        with the beginning of the file, `CHECKED_BYTES` or more of a longer one, and raises UmgError to refuse the rest.
-        `reserve` is awaited before the file is read, with its size if the server states that. `exempt`: place that is
-        exempt from the rules of addresses besides those of the operator.
+        """Download a whole file. `max_bytes` and `seconds` apply besides the limits of the rules.
+
+        `check` is called once with the first `CHECKED_BYTES` or more of the file, and raises UmgError to reject the
+        rest. `reserve` is awaited before the file is read, with its size if the server states it. `exempt`: host or
+        network that is allowed besides those of the operator.
         """
         rules = self._rules
         limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
@@ -192,9 +194,10 @@ class Fetcher:
         seconds: float = MAX_DOWNLOAD_SECONDS,
         exempt: AllowedPlace | None = None,
     ) -> AsyncGenerator[Download, None]:
-        """Open a file, whose bytes are read in constant memory within `seconds`. `headers` select a part of it, by
-        `Range`, `If-Range` and `If-None-Match`: 206, 304 and 416 are answers then. Other statuses are errors.
-        `exempt`: see `fetch`.
+        """Open a download, whose bytes are read in constant memory within `seconds`.
+
+        `headers` may select a range, by `Range`, `If-Range` and `If-None-Match`: then 206, 304 and 416 are answers too.
+        Other statuses are errors. `exempt`: see `fetch`.
         """
         rules = self._rules if exempt is None else replace(self._rules, allow=(*self._rules.allow, exempt))
         expected = SELECTED if headers else WHOLE
@@ -212,7 +215,9 @@ class Fetcher:
     async def post(
         self, url: str, *, field: str | None, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
     ) -> Answer:
-        """Send a body, within `seconds` and the time of the rules. Return the answer, which may have any status.
+        """Send a body by POST, within `seconds` and the time limit of the rules. Return the response, which may have
+        any status.
+
         Redirects are not followed.
         """
         rules = self._rules
@@ -228,7 +233,7 @@ class Fetcher:
     async def _follow(
         self, url: str, field: str | None, headers: Mapping[str, str], deadline: float, rules: EgressRules
     ) -> Exchange:
-        """Return the response at the end of the redirects."""
+        """Send a GET, and follow redirects. Return the last response."""
         for redirects in range(MAX_REDIRECTS + 1):
             try:
                 exchange = await self._send("GET", url, field, headers, b"", deadline, rules)
@@ -261,7 +266,9 @@ class Fetcher:
         deadline: float,
         rules: EgressRules,
     ) -> Exchange:
-        """Check the URL and the addresses of its host, connect to these, and return the response to the request."""
+        """Check the URL, resolve and check its host, connect to the checked addresses, and return the response to the
+        request.
+        """
         target = check_url(url, rules, field)
         loop = asyncio.get_running_loop()
         try:
@@ -290,7 +297,7 @@ class Fetcher:
             raise refused(field, "has characters in it that cannot be sent; encode them") from None
 
     async def _addresses(self, target: Target, deadline: float) -> Addresses:
-        """Return all addresses of the host. Raise OSError if it has none."""
+        """Return all addresses of the target's host. Raise OSError if it has none."""
         if target.address is not None:
             is_v6 = isinstance(target.address, IPv6Address)
             place = (target.host, target.port, 0, 0) if is_v6 else (target.host, target.port)
@@ -303,7 +310,7 @@ class Fetcher:
 
     @contextmanager
     def _counted(self) -> Generator[None, None, None]:
-        """Count the outcome of a request."""
+        """Return a context manager that counts the outcome of the request inside it."""
         try:
             yield
         except UrlRefusedError:
@@ -316,7 +323,9 @@ class Fetcher:
 
 
 def failed(field: str | None, why: str) -> UmgError:
-    """Return the error of a URL whose server failed: INVALID_FIELD, or UPSTREAM_FAILED for a provider's."""
+    """Return the error for a URL whose server failed: INVALID_FIELD for the caller's field, or UPSTREAM_FAILED for a
+    URL in a provider's answer (`field` is None).
+    """
     if field is None:
         message = f"the provider's result could not be fetched: {why}"
         return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
@@ -337,7 +346,7 @@ FAULTS = {
 
 
 def _translated(field: str | None, error: UmgError) -> UmgError:
-    """Convert an error of the HTTP client, which is worded for providers, to the error for a caller's URL."""
+    """Convert an error of the HTTP client, which is worded for providers, into one about the caller's URL."""
     why = FAULTS.get(error.reason)
     if why is None:  # the gateway has no more connections, for example
         return error

@@ -1,1 +1,1 @@
-"""Channels to providers over HTTP."""
+"""Channels that call providers over HTTP, for text, embeddings, rerankings, images and videos."""

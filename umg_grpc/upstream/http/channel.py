@@ -1,5 +1,7 @@
-"""Base of all channels over HTTP: the endpoint of each call (address and key), the request that is sent to it, and the
-record of its outcome. The codecs build and parse the bodies.
+"""Connection of a channel to its provider over HTTP: address, key, headers and time limits of each request.
+
+All operations share it. It also records the outcome of each call, by which keys are rotated. Codecs encode and decode
+the bodies.
 """
 
 import asyncio
@@ -39,7 +41,7 @@ BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTRE
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Address and credentials of a channel."""
+    """Base URL of a provider, with the credentials of one account."""
 
     base_url: str
     headers: Mapping[str, str]
@@ -55,32 +57,32 @@ class Endpoint:
 
     @property
     def secret(self) -> str:
-        """Key of the account, in whichever header it is sent."""
+        """Key of the account, in whichever header it is sent; "" without a key."""
         return self.key or self.key_in_headers
 
     @cached_property
     def key_id(self) -> str:
-        """Fingerprint of the key, which identifies it in records without showing it; "" without a key."""
+        """Fingerprint of the key, which identifies it in records without revealing it; "" without a key."""
         return sha256(self.secret.encode()).hexdigest()[:KEY_ID_CHARACTERS] if self.secret else ""
 
     @cached_property
     def query_string(self) -> str:
-        """`query` as a part of a URL."""
+        """Configured query parameters as a part of a URL."""
         return urlencode(self.query, quote_via=quote)
 
     @cached_property
     def common(self) -> "dict[tuple[object, ...], _Common]":
-        """Cached common parts of requests, at most MAX_COMMON, see `HttpChannel.outgoing`."""
+        """Cache of the URL and headers of earlier requests, at most MAX_COMMON, see `HttpChannel.outgoing`."""
         return {}
 
     def url(self, path: str) -> str:
-        """Return the URL of a request with this path, which may have a query."""
+        """Return the URL of a request with this path, which may contain a query."""
         if not self.query:
             return self.base_url + path
         return f"{self.base_url}{path}{'&' if '?' in path else '?'}{self.query_string}"
 
     def request_headers(self, key_header: str) -> dict[str, str]:
-        """Return the headers of every request, given the header in which the format's providers expect the key."""
+        """Return the headers of a request; `key_header` is the header in which the wire format sends the key."""
         headers = {CONTENT_TYPE: "application/json", **self.headers}
         if self.key and key_header == "authorization":
             headers["Authorization"] = f"Bearer {self.key}"
@@ -90,7 +92,7 @@ class Endpoint:
 
 
 class _Common(NamedTuple):
-    """Common part of the requests to an endpoint with equal paths and headers: URL, headers and encoded head."""
+    """Parts that requests with the same path and headers have in common: URL, headers, and their encoded bytes."""
 
     url: str
     headers: Mapping[str, str]
@@ -99,15 +101,15 @@ class _Common(NamedTuple):
 
 
 class EndpointSource(Protocol):
-    """Function that returns the endpoint for each call."""
+    """Function that returns the endpoint (address and credentials) for a call."""
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
-        """Return the endpoint. `broken` is the endpoint whose connection last broke or could not be made."""
+        """Return the endpoint for a call. `broken`: endpoint whose connection last broke or failed, or None."""
         ...
 
 
 class RotatingEndpoints:
-    """Endpoints of a provider, one for each key of a channel; used in turn, without the keys that are suspended."""
+    """Endpoints of a channel, one for each of its keys, used in turn. Suspended keys are skipped."""
 
     def __init__(self, endpoints: Sequence[Endpoint], now: Callable[[], float] = time.monotonic) -> None:
         self.keys = Keys(len(endpoints), now)
@@ -116,13 +118,11 @@ class RotatingEndpoints:
         self._endpoints = endpoints
 
     def next(self) -> Endpoint:
-        """Return the endpoint to use for the next call."""
+        """Return the endpoint with the next key."""
         return self._endpoints[self.keys.next()]
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
-        """Return the endpoint for a call, see `EndpointSource`. A provider's address never changes, so `broken` is
-        ignored.
-        """
+        """Return the endpoint with the next key. `broken` is ignored, since a provider's address does not change."""
         return self.next()
 
     @property
@@ -131,19 +131,21 @@ class RotatingEndpoints:
         return [endpoint.key_id for endpoint in self._endpoints]
 
     def of_key(self, key_id: str) -> Endpoint:
-        """Return the endpoint with the key of this fingerprint, also while the key is suspended. Without one, the key
-        was replaced by another one of the same account: return the endpoint of the next call.
+        """Return the endpoint whose key has this fingerprint, even if the key is suspended.
+
+        If no key has it, the key was replaced by another one of the same account: the next endpoint is returned.
         """
         return next((endpoint for endpoint in self._endpoints if endpoint.key_id == key_id), None) or self.next()
 
     def record_success(self, endpoint: Endpoint) -> None:
-        """Record a successful response from the endpoint."""
+        """Record a successful response, which ends the suspension of the endpoint's key."""
         self.keys.record_success(self._number(endpoint))
 
     def record_failure(self, endpoint: Endpoint, error: UmgError) -> None:
-        """Record an error of the endpoint. Mark the error as OTHER_KEY if it concerns only this key and another key is
-        free. If it is a rate limit and all keys are suspended, set its `retry_after_seconds` to the time until the
-        first key is free.
+        """Record an error, which may suspend the endpoint's key.
+
+        Mark the error as OTHER_KEY if it concerns only this key and another one is usable. If it is a rate limit and
+        all keys are suspended, set its `retry_after_seconds` to the time until the first key is usable.
         """
         if self.keys.record_failure(self._number(endpoint), error):
             error.with_failure(Failure.OTHER_KEY)
@@ -157,7 +159,9 @@ class RotatingEndpoints:
 
 
 class HttpChannel:
-    """Channel for all operations of its provider. Raises the errors of the client and the codecs."""
+    """Connection of one channel to its provider, shared by all operations. Raises the errors of the HTTP client and
+    codecs.
+    """
 
     def __init__(
         self,
@@ -178,17 +182,17 @@ class HttpChannel:
 
     @property
     def total_seconds(self) -> float:
-        """Deadline of a whole call."""
+        """Time limit of a whole call."""
         return self._deadlines.total
 
     @property
     def suspended_keys(self) -> int:
-        """Number of keys that are suspended."""
+        """Number of keys that are suspended after errors."""
         return 0 if self._in_turn is None else self._in_turn.keys.suspended
 
     @property
     def key_ids(self) -> list[str]:
-        """Fingerprints of the keys; one "" without keys."""
+        """Fingerprints of the channel's keys; one "" if it has none."""
         return [""] if self._in_turn is None else self._in_turn.key_ids
 
     async def outgoing(
@@ -201,8 +205,10 @@ class HttpChannel:
         max_bytes: int = MAX_RESPONSE_BYTES,
         key_id: str = "",
     ) -> tuple[Endpoint, Outgoing]:
-        """Return the endpoint of a call and the request to send. `key_id`: fingerprint of the key to use; "" for the
-        next one. Raise UmgError(DEADLINE_EXCEEDED) if no time is left.
+        """Select the endpoint for a call. Return it and the complete HTTP request.
+
+        `key_id`: fingerprint of the key to use; "" for the next key. Raise UmgError(DEADLINE_EXCEEDED) if no time is
+        left.
         """
         if self._in_turn is None:
             endpoint, seconds = await self._resolve_endpoint(seconds)
@@ -236,8 +242,10 @@ class HttpChannel:
     def _common(
         self, endpoint: Endpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
     ) -> _Common:
-        """Return the common part of the requests of a `kind`. Cache it, except for requests that differ from one
-        another: other methods than POST in the path, forms in the content type, signed requests in the credentials.
+        """Return the parts that requests of this `kind` have in common, from the cache if possible.
+
+        Requests that differ from one another are not cached: methods other than POST, whose paths have ids; forms,
+        whose content types have boundaries; and signed requests.
         """
         url, headers = endpoint.url(encoded.path), endpoint.request_headers(key_header)
         content_type = encoded.headers.get(CONTENT_TYPE)
@@ -254,7 +262,7 @@ class HttpChannel:
         return common
 
     def record_success(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
-        """Record that a successful response arrived or began. `headers`: of the response."""
+        """Record that a successful response arrived or began; `headers` are those of the response."""
         if (answer := ANSWER.get()) is not None:
             answer.status, answer.request_id = 200, request_id_of(headers, endpoint)
         if self._in_turn is not None and not self._in_turn.keys.none_suspended:
@@ -265,9 +273,10 @@ class HttpChannel:
     def record_failure(
         self, error: UmgError, endpoint: Endpoint, path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Record the endpoint where a call broke, and a key that the provider rejected. If another key is free the
-        error becomes OTHER_KEY. Add the facts for operators. `status` and `headers`: from the response, if its head was
-        received.
+        """Record a failed call: the broken connection or the rejected key, and the facts for operators.
+
+        If another key is usable, the error becomes OTHER_KEY. `status` and `headers`: of the response, if there was
+        one.
         """
         add_facts(error, endpoint, path, status, headers)
         if status == UNAUTHORIZED and endpoint.signer is not None and endpoint.signer.discard():
@@ -281,7 +290,7 @@ class HttpChannel:
             self._in_turn.record_failure(endpoint, error)
 
     async def _resolve_endpoint(self, seconds: float) -> tuple[Endpoint, float]:
-        """Return the endpoint of the call and the seconds that are left for it."""
+        """Return the endpoint for a call, and the seconds left after waiting for it."""
         started, total_seconds = time.monotonic(), min(seconds, self._deadlines.total)
         try:
             async with asyncio.timeout(total_seconds):

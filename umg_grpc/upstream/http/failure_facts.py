@@ -1,4 +1,4 @@
-"""Facts of a failed call for operators: the address, the answer and the key, with secrets masked."""
+"""Facts about a failed call for operators (address, status, key), and masking of secrets in error messages."""
 
 import re
 from collections.abc import Mapping
@@ -32,8 +32,9 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 def add_facts(
     error: UmgError, endpoint: "Endpoint", path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
 ) -> None:
-    """Add the facts of a failed call to its error, and mask the channel's secrets in the error's text for the caller.
-    `status` and `headers`: from the response, if its head was received.
+    """Add the facts about a failed call to its error, and mask the channel's secrets in the message for the caller.
+
+    `status` and `headers`: of the response, if there was one.
     """
     if error.failure is None:  # the caller's own deadline, or a limit of the gateway: the provider did not fail
         return
@@ -60,13 +61,13 @@ def add_facts(
 
 
 def _mask(message: str, endpoint: "Endpoint") -> str:
-    """Return the message with the secrets of the channel masked, then without other secrets."""
+    """Return the message with the channel's secrets masked, and then any other text that looks like a secret."""
     return clean(_mask_secrets(message, endpoint), MAX_MESSAGE_CHARACTERS)
 
 
 def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
-    """Return the text with the key, the token, and the values of the configured headers and query masked where a
-    provider repeats them.
+    """Return the text with the channel's key, token and configured header and query values masked, in case the provider
+    repeats them.
     """
     words = (word for value in endpoint.headers.values() for word in value.split())
     token = endpoint.signer.token if endpoint.signer is not None else ""
@@ -79,7 +80,7 @@ def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
 
 
 def request_id_of(headers: Mapping[str, str], endpoint: "Endpoint") -> str:
-    """Return the provider's id of the request; "" if it has none, or not the form of an id."""
+    """Return the request id in the provider's response headers; "" if there is none or it does not look like an id."""
     if isinstance(headers, Headers) and _REQUEST_ID_KEYS.isdisjoint(headers.values_by_name):
         return ""  # five look-ups would take longer
     for name in REQUEST_ID_HEADERS:

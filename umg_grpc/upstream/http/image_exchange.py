@@ -1,4 +1,4 @@
-"""One HTTP exchange of an image call, whose response may be large: it is read as memory for it becomes free."""
+"""HTTP exchanges of image calls, whose large responses are read only as fast as memory becomes free."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -30,8 +30,8 @@ STEP_BYTES = 1 << 20
 
 
 class CallEnd(NamedTuple):
-    """Deadlines of a call for all of its exchanges together: the caller's and the channel's, in seconds on the event
-    loop's clock.
+    """End of a call for all its exchanges together: the caller's deadline and the channel's, on the event loop's
+    clock.
     """
 
     callers: float
@@ -39,18 +39,18 @@ class CallEnd(NamedTuple):
 
     @classmethod
     def of(cls, seconds: float, channel: HttpChannel) -> Self:
-        """Return the end of a call that begins now and has `seconds` by its caller."""
+        """Return the end of a call that begins now and whose caller allows `seconds`."""
         now = asyncio.get_running_loop().time()
         return cls(now + seconds, now + channel.total_seconds)
 
     @property
     def left(self) -> float:
-        """Seconds until the earlier end, at least 0."""
+        """Seconds until the earlier deadline, at least 0."""
         return max(0.0, min(self) - asyncio.get_running_loop().time())
 
     def limit(self, outgoing: Outgoing) -> Outgoing:
-        """Return the exchange with deadlines that end with the channel's time. Raise the UmgError of a deadline if
-        that is over.
+        """Return the request with its time limits reduced to the channel's deadline. Raise UmgError if that has
+        passed.
         """
         deadlines, left = outgoing.deadlines, self.channels - asyncio.get_running_loop().time()
         if left <= 0:
@@ -66,7 +66,7 @@ class CallEnd(NamedTuple):
 
 
 class Held:
-    """Memory that one response holds from the memory budget, as much as is in memory at once."""
+    """Memory that one response holds in the memory budget, which grows with the received bytes."""
 
     def __init__(self, budget: AnswerBudget, end: CallEnd) -> None:
         self._budget = budget
@@ -74,8 +74,9 @@ class Held:
         self._bytes = 0
 
     async def cover(self, size: int, *, ahead: int = 0) -> None:
-        """Wait until there is memory for `size` bytes, or for more, if that is not enough. Raise UmgError(UNAVAILABLE)
-        at the end of the call's time.
+        """Wait until the response holds at least `size` bytes; if it needs more, `ahead` further bytes are taken too.
+
+        Raise UmgError(UNAVAILABLE) at the end of the call's time.
         """
         if size > self._bytes:
             step = size - self._bytes + ahead
@@ -85,7 +86,7 @@ class Held:
 
 @dataclass(frozen=True)
 class ImageExchanges:
-    """Exchanges with one provider. Raises the errors of the client and the codec."""
+    """Sender of image requests to one provider. Raises the errors of the HTTP client and the codec."""
 
     channel: HttpChannel
     protocol: ImageProtocol
@@ -100,8 +101,9 @@ class ImageExchanges:
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> tuple[Decoded, str]:
-        """Return the decoded body of a successful response, and the fingerprint of the used key. `is_expected`: whether
-        an error of the provider is not recorded as a failure.
+        """Send a request. Return the decoded body of the successful response, and the fingerprint of the used key.
+
+        `is_expected`: whether an error of the provider is normal, so that it is not recorded as a failure.
         """
         async with self.opened(encoded, end, key_id=key_id, is_expected=is_expected) as (exchange, used):
             return await self.decoded(exchange, Held(self.budget, end), decode), used
@@ -115,8 +117,10 @@ class ImageExchanges:
         *,
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> pb.GenerateImageResponse:
-        """Return the images of a successful response. Those in base64 are added to `files`, if given, and their data
-        refer to them. `is_expected`: as of `fetch`.
+        """Send a request, and return the images of the successful response.
+
+        If `files` is given, base64 images are stored there unchanged, and the response refers to them. `is_expected`:
+        see `fetch`.
         """
 
         def decode(body: bytes) -> pb.GenerateImageResponse:
@@ -137,7 +141,7 @@ class ImageExchanges:
     async def decoded(
         self, exchange: Exchange, held: Held, decode: Callable[[bytes], Decoded], beginning: bytes = b""
     ) -> Decoded:
-        """Return the decoded body of a response. `beginning`: the part that was read before. Raise
+        """Read the body of a response, and return it decoded; `beginning` was read before. Raise
         UmgError(UPSTREAM_FAILED) if it is too large.
         """
         parts = await self._read(exchange, held, beginning)
@@ -146,7 +150,7 @@ class ImageExchanges:
     async def _read(
         self, exchange: Exchange, held: Held, beginning: bytes, feed: Callable[[bytes], None] | None = None
     ) -> list[bytes]:
-        """Return the parts of a body, see `read_rest`, as memory for them becomes free."""
+        """Read a body in parts, see `read_rest`, as fast as memory becomes free."""
         stated = exchange.response.content_length
         if stated > MAX_RESPONSE_BYTES:
             raise too_large(MAX_RESPONSE_BYTES)
@@ -164,9 +168,10 @@ class ImageExchanges:
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> AsyncGenerator[tuple[Exchange, str], None]:
-        """Yield the exchange of a successful response, and the fingerprint of the key. The outcome of the body is that
-        of the block. A call is sent on a connection of its own: the provider may be closing an idle one, and a second
-        attempt could make, and cost, the images twice.
+        """Send a request. Yield the exchange with the successful response, and the fingerprint of the key.
+
+        The block reads the body, and its outcome is recorded. Unless it is a query, a new connection is used: a pooled
+        one may be closed by the provider, and a repeated request could make, and cost, the images twice.
         """
         is_query = encoded.method == "GET"
         channel, exchange, headers, status = self.channel, None, NO_HEADERS, 0

@@ -1,4 +1,4 @@
-"""Input images of a request, fetched by the guarded client for providers that accept only bytes."""
+"""Input images given as URLs: downloaded by the gateway for providers that accept only bytes."""
 
 import asyncio
 from collections.abc import Iterator
@@ -18,14 +18,16 @@ _TYPES = "PNG, JPEG, GIF or WebP"
 
 
 def addresses(request: pb.GenerateImageRequest) -> Iterator[PlacedImage]:
-    """Yield the input images and the mask that are addresses, with the paths of these."""
+    """Yield the input images and the mask that are given as URLs, with the paths of their fields."""
     for path, image in placed_images(request, with_mask=True):
         if image.HasField("url"):
             yield PlacedImage(f"{path}.url", image)
 
 
 def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageRequest:
-    """Return a copy in which files of some bytes replace the addresses, to encode the request before it is sent."""
+    """Return a copy of the request in which placeholder bytes replace URLs, so that it can be encoded before the
+    downloads.
+    """
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)
     for place in addresses(copied):
@@ -36,10 +38,10 @@ def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageReque
 async def with_inline_images(
     request: pb.GenerateImageRequest, fetcher: Fetcher, max_file_bytes: int, seconds: float
 ) -> pb.GenerateImageRequest:
-    """Return a copy with the bytes of the images at the addresses, fetched within `seconds`.
+    """Return a copy of the request in which downloaded bytes replace URLs; `seconds`: time for the downloads.
 
-    Raise UmgError(INVALID_FIELD) for an address that the guard refuses, or whose file cannot be fetched or is not an
-    image of an accepted type.
+    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, or whose file cannot be downloaded or is not
+    an image of an accepted type.
     """
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)

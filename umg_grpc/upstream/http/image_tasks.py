@@ -1,4 +1,4 @@
-"""Image calls of providers whose model only takes tasks: one call creates the task, others query it until its end."""
+"""Image calls at providers that only offer tasks: one request creates the task, others query it until it ends."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ PERMANENT = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.DOWN})
 
 
 class TaskRunner:
-    """Runner of the tasks of one channel. It remembers the models that only accept tasks."""
+    """Runner of the image tasks of one channel, which remembers the models that only accept tasks."""
 
     def __init__(self, exchanges: ImageExchanges, tasks: ImageTasks) -> None:
         self._exchanges = exchanges
@@ -25,21 +25,21 @@ class TaskRunner:
         self._models: set[str] = set()
 
     def is_required(self, error: UmgError) -> bool:
-        """Return whether the refusal of a synchronous call demands a task."""
+        """Return whether a provider's error means that the model accepts only tasks."""
         return self._tasks.is_required(error)
 
     def is_known(self, model: str) -> bool:
-        """Return whether a synchronous call of the model was refused before."""
+        """Return whether the model is known to accept only tasks."""
         return model in self._models
 
     def encode(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
-        """Return the call that creates a task; None for a request that a task cannot express."""
+        """Return the request that creates a task; None if a task cannot express the caller's request."""
         return self._tasks.encode_create(request, model, notes)
 
     async def run(
         self, request: pb.GenerateImageRequest, model: str, encoded: UpstreamRequest, end: CallEnd
     ) -> pb.GenerateImageResponse:
-        """Create a task and return its result. `encoded`: the call that creates it. Raise UmgError."""
+        """Create a task by the request `encoded`, wait for its end, and return its images. Raise UmgError."""
         task_id, key_id = await self._exchanges.fetch(encoded, self._tasks.decode_created, end)
         if len(self._models) < MAX_MODELS:
             self._models.add(model)
@@ -64,7 +64,9 @@ class TaskRunner:
             failed = 0
 
     def _status(self, body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | UmgError | None:
-        """Return the state of the task; its error as a value, since it is not one of the query. Raise UmgError for a
+        """Decode the state of a task: its images, its error, or None while it runs.
+
+        The task's error is returned and not raised, to distinguish it from an error of the query. Raise UmgError for a
         body that cannot be decoded.
         """
         try:

@@ -1,4 +1,6 @@
-"""Images by a provider over HTTP: combines a codec, the HTTP client, and the guard for URLs of callers."""
+"""Images by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader of callers'
+URLs.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -36,7 +38,7 @@ Outcome = pb.GenerateImageResponse | UmgError
 
 
 class HttpImages:
-    """Channel that makes images. Raises the errors of the client and the codec."""
+    """Channel operation that makes images. Raises the errors of the HTTP client and the codec."""
 
     def __init__(
         self,
@@ -47,22 +49,23 @@ class HttpImages:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a channel.
+        """Create the operation for the provider of `channel`.
 
-        `fetcher`: fetches the callers' image URLs for providers that accept only bytes. `budget`: limits the memory of
-        large responses.
+        `fetcher`: downloads callers' image URLs for providers that accept only bytes. `budget`: memory for large
+        responses.
         """
         exchanges = ImageExchanges(channel, protocol, budget)
         tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
         self._parts = ChannelParts(exchanges, tasks, fetcher, now)
 
     def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> "HttpImageCall":
-        """Return the request encoded for the provider, see `UnaryUpstream`. If image URLs have to be fetched, it is
-        encoded with placeholders now, and again with the images when it is sent.
+        """Encode the request for the provider, see `UnaryUpstream`.
+
+        If image URLs must be downloaded, it is encoded with placeholders, and again with the images when it is sent.
         """
         parts, protocol = self._parts, self._parts.protocol
         urls = list(addresses(request))
@@ -74,7 +77,7 @@ class HttpImages:
 
 
 class ChannelParts(NamedTuple):
-    """Dependencies that all calls of a channel share."""
+    """Objects of a channel that all its image calls share."""
 
     exchanges: ImageExchanges
     tasks: TaskRunner | None
@@ -83,13 +86,13 @@ class ChannelParts(NamedTuple):
 
     @property
     def protocol(self) -> ImageProtocol:
-        """Codec of the provider."""
+        """Codec of the provider's image format."""
         return self.exchanges.protocol
 
 
 @dataclass(frozen=True, slots=True)
 class HttpImageCall:
-    """Image request encoded for one channel and not sent yet."""
+    """Image call that is encoded for one channel and ready to be sent."""
 
     parts: ChannelParts
     request: pb.GenerateImageRequest
@@ -101,12 +104,13 @@ class HttpImageCall:
 
     @property
     def report(self) -> Report:
-        """Parts of the request that the channel does not support."""
+        """Parts of the caller's request that the channel cannot express."""
         return self.encoded.report
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
-        """Return the images, see `PreparedCall`. Of several calls the failed ones are left out; if all fail, the error
-        of the first is raised.
+        """Send the request, and return the images, see `PreparedCall`.
+
+        If several requests are needed, failed ones are left out; if all fail, the error of the first is raised.
         """
         end = CallEnd.of(seconds, self.parts.exchanges.channel)
         outcomes = dict[int, Outcome]()
@@ -124,7 +128,9 @@ class HttpImageCall:
         return response
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the events as the images are made, see `ImageCall`. Closing the generator closes the connections."""
+        """Send the request, and yield events as the images are made, see `ImageCall`. Closing the generator stops the
+        call.
+        """
         end = CallEnd.of(seconds, self.parts.exchanges.channel)
         decoder = self.parts.protocol.stream_decoder
         if decoder is None or self._calls > 1:
@@ -142,7 +148,7 @@ class HttpImageCall:
     # --- whole answers
 
     async def _outcomes(self, end: CallEnd) -> AsyncGenerator[tuple[int, Outcome], None]:
-        """Yield the response or the error of every call as it finishes, with its position."""
+        """Yield the position and the response or error of each request as it finishes."""
         request, encoded = await self._ready(end, stream=False)
         slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
 
@@ -165,7 +171,7 @@ class HttpImageCall:
     async def _call(
         self, request: pb.GenerateImageRequest, encoded: UpstreamRequest, end: CallEnd
     ) -> pb.GenerateImageResponse:
-        """Return the response of one call, or of a task where the model takes nothing else."""
+        """Send one request, or run a task if the model accepts only tasks. Return the response."""
         parts = self.parts
         tasks = parts.tasks
         if tasks is None:
@@ -183,7 +189,7 @@ class HttpImageCall:
         return await tasks.run(request, self.model, create, end)
 
     async def _ready(self, end: CallEnd, *, stream: bool) -> tuple[pb.GenerateImageRequest, UpstreamRequest]:
-        """Return the request with its files, and the call with it."""
+        """Return the caller's request with downloaded images, and its encoding."""
         request = self.request
         if self.fetches:
             request = await with_inline_images(
@@ -197,14 +203,16 @@ class HttpImageCall:
         return request, await asyncio.to_thread(encode, request, self.model, stream, self.notes)
 
     def _complete(self, result: pb.ImageResult) -> None:
-        """Set the time where the provider does not state it."""
+        """Set the creation time of the result if the provider does not state it."""
         if not result.HasField("create_time"):
             result.create_time.FromDatetime(self.parts.now())
 
     # --- streams
 
     async def _stream_whole(self, end: CallEnd) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield each image when its call finishes. Failures before the first image are events only after it."""
+        """Yield each image when its request finishes. The errors of failed requests are yielded only after a first
+        image.
+        """
         total, failures = pb.ImageResult(), dict[int, UmgError]()
         first = True
         async with aclosing(self._outcomes(end)) as finished:
@@ -233,7 +241,7 @@ class HttpImageCall:
     async def _stream_events(
         self, decoder: ImageStreamDecoder, end: CallEnd
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the events of a provider that streams."""
+        """Yield the events of a provider that streams images."""
         exchanges = self.parts.exchanges
         request, encoded = await self._ready(end, stream=True)
         async with exchanges.opened(encoded, end) as (exchange, _):
@@ -255,7 +263,7 @@ class HttpImageCall:
     async def _decoded(
         self, decoder: ImageStreamDecoder, exchange: Exchange, held: Held, chunk: bytes
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the messages of a stream, whose first part is `chunk`."""
+        """Yield the decoded messages of a stream whose first part, `chunk`, was read already."""
         splitter, received = sse.SseSplitter(MAX_EVENT_BYTES), 0
         while chunk and not decoder.done:
             received += len(chunk)
@@ -274,7 +282,7 @@ class HttpImageCall:
         yield last
 
     def _messages(self, response: pb.GenerateImageResponse) -> list[pb.StreamGenerateImageResponse]:
-        """Return the messages of a whole response: one for each image, and the last."""
+        """Return a complete response as messages of a stream: one for each image, and a last one."""
         self._complete(response.result)
         messages = list[pb.StreamGenerateImageResponse]()
         for index, image in enumerate(response.result.images):
@@ -287,7 +295,9 @@ class HttpImageCall:
 
 
 async def _fed(decoder: ImageStreamDecoder, frames: bytes) -> pb.StreamGenerateImageResponse | None:
-    """Return the message of complete frames; large ones are decoded in a thread."""
+    """Decode received bytes of a stream into a message, None if there is none yet; many bytes are decoded in a
+    thread.
+    """
     if len(frames) < BIG_BYTES:
         return guarded(decoder.feed, frames)
     return await asyncio.to_thread(guarded, decoder.feed, frames)

@@ -1,4 +1,4 @@
-"""Keys of a channel: their rotation, and the suspension of keys that the provider rejects."""
+"""Rotation of a channel's provider keys: keys are used in turn, and rejected ones are suspended for a time."""
 
 from collections.abc import Callable
 
@@ -19,8 +19,8 @@ OF_THE_CHANNEL = frozenset({"301", "302", "303", "304", "307", "308", "404", "40
 
 
 class Keys:
-    """Rotation of keys by their numbers. Skips suspended keys, which the provider rejects or which reached their rate
-    limit.
+    """Rotation of the numbered keys of a channel. A key that the provider rejects or that reached its rate limit is
+    suspended.
     """
 
     def __init__(self, count: int, now: Callable[[], float]) -> None:
@@ -36,7 +36,7 @@ class Keys:
         return 0 if self.none_suspended else sum(until > self._now() for until in self._until)
 
     def next(self) -> int:
-        """Return the key to use. If all are suspended, return the one whose suspension ends first."""
+        """Return the number of the next key. If all are suspended, it is the one whose suspension ends first."""
         count, key = len(self._until), self._turn
         if count == 1:
             return 0
@@ -49,8 +49,9 @@ class Keys:
         return key
 
     def record_success(self, key: int) -> None:
-        """Record a successful response with the key, which ends its suspension. Ignored if the key is suspended and
-        other keys are not: the call then began before the suspension.
+        """Record a successful response with a key, which ends its suspension.
+
+        Ignored if the key is suspended and others are not: the call then began before the suspension.
         """
         if self.none_suspended or (self._until[key] > self._now() and self.suspended < len(self._until)):
             return
@@ -59,11 +60,11 @@ class Keys:
 
     @property
     def seconds_to_free(self) -> float:
-        """Seconds until some key is not suspended."""
+        """Seconds until at least one key is not suspended."""
         return max(0.0, min(self._until) - self._now())
 
     def record_failure(self, key: int, error: UmgError) -> bool:
-        """Suspend the key if the error concerns it. Return whether that is so and another key is free."""
+        """Suspend the key if the error concerns it. Return whether it does and another key is usable."""
         now = self._now()
         if (seconds := self._suspension_seconds(key, error, now)) is None:
             return False
@@ -72,7 +73,7 @@ class Keys:
         return any(until <= now for other, until in enumerate(self._until) if other != key)
 
     def _suspension_seconds(self, key: int, error: UmgError, now: float) -> float | None:
-        """Return for how many seconds to suspend the key, or None for an error that does not concern it."""
+        """Return the seconds for which an error suspends the key; None for an error that does not concern the key."""
         if error.failure is Failure.OVERLOADED and error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:
             return min(error.retry_after or RATE_LIMIT_SUSPENSION_SECONDS, MAX_RATE_LIMIT_SUSPENSION_SECONDS)
         if error.failure is not Failure.DOWN or error.metadata.get("upstream_status") in OF_THE_CHANNEL:

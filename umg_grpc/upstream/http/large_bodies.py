@@ -1,4 +1,4 @@
-"""Reading of whole response bodies in parts, so that a large body does not occupy the event loop."""
+"""Reading of large response bodies in parts, with pauses, so that they do not occupy the event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,9 +21,10 @@ async def read_rest(
     hold: Callable[[int], Awaitable[None]] | None = None,
     feed: Callable[[bytes], None] | None = None,
 ) -> list[bytes]:
-    """Return a body in parts, the first of which was read before. `client`: has the turns. `hold`: waits for the
-    memory of a body of a size. `feed`: gets each part when it was read. Raise UmgError(UPSTREAM_FAILED) if it is
-    too large.
+    """Read the rest of a body. Return its parts, of which `beginning` was read before.
+
+    `client` limits how much all calls read in one iteration of the event loop. `hold` waits for memory for the size so
+    far; `feed` receives each part. Raise UmgError(UPSTREAM_FAILED) for too large a body.
     """
     parts, size = [beginning], len(beginning)
     if feed is not None:

@@ -1,4 +1,4 @@
-"""Request encoded for a provider with a format over HTTP, and its response."""
+"""Call of a provider over HTTP: an encoded request, and the decoding of its response."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
 
 class HasSource(Protocol):
-    """Request message that may contain the caller's own body (`source`)."""
+    """Interface of request messages that may contain the caller's original body (`source`)."""
 
     @property
     def source(self) -> pb.SourceDocument: ...
@@ -31,7 +31,7 @@ Response_co = TypeVar("Response_co", covariant=True)
 
 
 class ProviderFormat(Protocol[Request_contra, Response_co]):
-    """The part of a format that decodes the responses of a provider, see `TextFormat` and `UnaryFormat`."""
+    """Interface of a wire format's functions that decode a provider's responses and errors."""
 
     @property
     def key_header(self) -> str: ...
@@ -42,7 +42,7 @@ class ProviderFormat(Protocol[Request_contra, Response_co]):
 
 
 class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
-    """Request encoded for one channel. Raises the errors of the client and the codec."""
+    """Call that is encoded for one channel and ready to be sent. Raises the errors of the HTTP client and the codec."""
 
     channel: HttpChannel
     format: ProviderFormat[Request, Response]
@@ -53,11 +53,11 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
 
     @property
     def report(self) -> Report:
-        """Parts of the request that the channel does not support."""
+        """Parts of the caller's request that the channel cannot express."""
         return self.encoded.report
 
     async def send(self, seconds: float) -> Response:
-        """Return the whole response, see `PreparedCall`."""
+        """Send the request, and return the decoded response, see `PreparedCall`."""
         channel, codec, encoded = self.channel, self.format, self.encoded
         endpoint, outgoing = await channel.outgoing(encoded, codec.key_header, seconds, max_bytes=self.max_bytes)
         status = 0
@@ -74,6 +74,6 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         return response
 
     def _decode(self, body: bytes) -> Response:
-        """Decode a whole response. Raise UmgError."""
+        """Decode the body of a successful response. Raise UmgError."""
         text = replace_invalid_utf8(body.removeprefix(BOM))
         return guarded(self.format.decode_response, text, self.request, self.passes)

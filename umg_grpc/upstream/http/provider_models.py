@@ -1,4 +1,4 @@
-"""List of the models of a provider, read page by page."""
+"""Reader of a provider's model list, page by page."""
 
 import asyncio
 import time
@@ -23,9 +23,9 @@ OK = 200
 
 
 async def fetch_models(channel: HttpChannel, listing: ModelList, seconds: float) -> list[pb.Model]:
-    """Return the models of the provider, at most MAX_MODELS. Raise UmgError, with the facts for operators.
+    """Return the models that the provider lists, at most MAX_MODELS. Raise UmgError, with facts for operators.
 
-    The outcome does not count for the keys of the channel: a key may be allowed to generate and not to list.
+    An error suspends no key of the channel, since a key may be allowed to generate but not to list models.
     """
     no_headers: Mapping[str, str] = NO_HEADERS
     models, query, end = list[pb.Model](), listing.first_query, time.monotonic() + seconds

@@ -1,5 +1,6 @@
-"""Detection of responses that an HTTP proxy made itself. Only requests without TLS need it: the proxy forwards these,
-so its own responses look like the provider's.
+"""Detection of responses that an HTTP proxy made itself, instead of the provider.
+
+Only requests without TLS need it: the proxy forwards these, so that its own responses look like the provider's.
 """
 
 import re
@@ -23,7 +24,7 @@ REFUSALS = frozenset({401, 403, 407})
 
 
 def is_of_proxy(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers, whose names are in lower case, show that a proxy made the response."""
+    """Return whether response headers, with lower-case names, show that a proxy made the response."""
     return (
         any(name in headers for name in PROXY_HEADERS)
         or PROXY_ERROR.search(headers.get("proxy-status", "")) is not None
@@ -32,7 +33,7 @@ def is_of_proxy(headers: Mapping[str, str]) -> bool:
 
 
 def proxy_refusal(status: int) -> UmgError:
-    """Return the error for a response of a proxy whose status is not 200."""
+    """Return the error for a response that a proxy made, with a status other than 200."""
     if status in REFUSALS:
         return refused_by_proxy(f"the proxy answered with status {status}")
     failed = from_provider(status, ProviderError())

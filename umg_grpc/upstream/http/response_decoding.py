@@ -1,4 +1,4 @@
-"""Decoding of providers' responses. A decoder's failure is an error of the provider, which leads to failover."""
+"""Decoding of providers' response bodies. A body that cannot be decoded is a failure of the provider."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -23,8 +23,10 @@ DecodeError = Callable[[int, Mapping[str, str], bytes], UmgError]
 
 
 async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
-    """Decode a whole response that was read in parts, and clear the parts. Large responses are joined and decoded in
-    threads, one after the other, in `turn`: several threads would slow down the event loop, and finish no sooner.
+    """Decode a body that was read in parts, and clear the list of parts.
+
+    Large bodies are joined and decoded in threads, one at a time by the semaphore `turn`: several threads would slow
+    down the event loop, and finish no sooner.
     """
     if sum(map(len, parts)) < BIG_BYTES:
         return decoded_body(b"".join(parts), decode)
@@ -39,14 +41,17 @@ def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Dec
 
 
 def decoded_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
-    """Decode a whole response. Raise UmgError. A response of BIG_BYTES or more is to be decoded in a thread."""
+    """Decode a body. Raise UmgError. For BIG_BYTES or more it should be called in a thread."""
     return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)))
 
 
 def refusal(
     decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool
 ) -> UmgError:
-    """Return the error for a response whose status is not 200. `is_forwarded`: by a proxy, which may have made it."""
+    """Return the error for a response with a status other than 200.
+
+    `is_forwarded`: whether a proxy forwarded the request, which may then have made the response itself.
+    """
     known = {name.lower(): value for name, value in headers.items()}
     if is_forwarded and is_of_proxy(known):
         return proxy_refusal(status)
@@ -62,8 +67,8 @@ def refusal(
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Call a decoder of a provider's bytes. Raise its UmgError; any other exception is logged with its place and raised
-    as UPSTREAM_FAILED.
+    """Call a decoder on a provider's bytes. Any exception other than UmgError is logged and raised as
+    UPSTREAM_FAILED.
     """
     try:
         return decode(*arguments, **named)

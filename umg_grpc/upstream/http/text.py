@@ -1,4 +1,4 @@
-"""Text generation by a provider with a text format over HTTP: combines a codec and the HTTP client."""
+"""Text generation by a provider over HTTP: combines the provider's codec and the HTTP client."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 
@@ -24,7 +24,7 @@ them.
 
 
 class HttpText:
-    """Channel that generates text."""
+    """Channel operation that generates text."""
 
     def __init__(
         self,
@@ -33,8 +33,9 @@ class HttpText:
         *,
         check: Callable[[pb.GenerateRequest], None] | None = None,
     ) -> None:
-        """Create a channel. `formats`: text formats of the provider, the preferred one first. `check`: raises UmgError
-        for a request that the channel's models cannot serve.
+        """Create the operation. `formats`: text formats of the provider, the preferred one first.
+
+        `check` raises UmgError for a request that the channel's models cannot serve.
         """
         self._channel = channel
         self._formats = {text_format.name: text_format for text_format in formats}
@@ -42,7 +43,7 @@ class HttpText:
         self._check = check
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def prepare(
@@ -54,7 +55,7 @@ class HttpText:
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "HttpTextCall":
-        """Encode the request in the caller's own format if the provider supports it, else in the preferred one."""
+        """Encode the request in the caller's own format if the provider supports it, otherwise in the preferred one."""
         if self._check is not None:
             self._check(request)
         source_format = request.source.format
@@ -72,13 +73,13 @@ class HttpText:
 
 
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
-    """Text request encoded for one channel."""
+    """Text call that is encoded for one channel and ready to be sent."""
 
     format: TextFormat
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the response as it arrives, one message for each read. Closing the generator closes the provider's
-        connection.
+        """Send the request, and yield one message for each received part of the response. Closing the generator closes
+        the provider's connection.
         """
         channel, codec = self.channel, self.format
         exchange: Exchange | None = None
@@ -123,12 +124,12 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 exchange.close()
 
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
-        """Decode the whole response of a provider that ignored the request to stream."""
+        """Decode the complete response of a provider that ignored the request to stream."""
         return self.format.decode_response(body, self.request, False)
 
 
 def _has_frames(message: pb.StreamGenerateResponse) -> bool:
-    """Return whether the message passes on events, not only comments that keep the connection alive."""
+    """Return whether a message contains events of the provider, not only comments that keep the connection alive."""
     for event in sse.split(message.source_frames):  # noqa: SIM110  `any` over a generator takes longer
         if event.data is not None:
             return True

@@ -1,4 +1,4 @@
-"""Embedding and reranking by a provider over HTTP: combines a codec and the HTTP client."""
+"""Embeddings and rerankings by a provider over HTTP: combines the provider's codec and the HTTP client."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Response = TypeVar("Response")
 
 
 class HttpUnary(Generic[Request, Response]):
-    """Channel for one operation. Raises the errors of the client and the codec."""
+    """Channel operation with one request and one response. Raises the errors of the HTTP client and the codec."""
 
     def __init__(
         self,
@@ -33,8 +33,10 @@ class HttpUnary(Generic[Request, Response]):
         formats: Sequence[UnaryFormat[Request, Response]],
         max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """Create a channel. `formats`: formats of the provider, the preferred one first; several may share a protocol.
-        `max_bytes`: limit of a response.
+        """Create the operation. `formats`: formats of the provider, the preferred one first; several may share a
+        protocol.
+
+        `max_bytes`: size limit of a response.
         """
         self._channel = channel
         self._max_bytes = max_bytes
@@ -42,15 +44,15 @@ class HttpUnary(Generic[Request, Response]):
         self._preferred = formats[0]
 
     def is_slow(self, request: Request, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
-        """Return the codec of the format in which the request is sent to the provider."""
+        """Return the codec of the format in which a request is sent to the provider."""
         return self._formats.get(request.source.format, self._preferred)
 
     def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:
-        """Encode the request in the caller's own format if the provider supports it, else in the preferred one."""
+        """Encode the request in the caller's own format if the provider supports it, otherwise in the preferred one."""
         codec = self.codec_of(request)
         encoded = codec.encode_request(request, model, notes)
         passes = codec.name == request.source.format
@@ -58,7 +60,7 @@ class HttpUnary(Generic[Request, Response]):
 
 
 class HttpEmbedding:
-    """Channel that embeds. A batch over the provider's limit is split into several requests."""
+    """Channel operation for embeddings, which splits a batch above the provider's limit into several requests."""
 
     def __init__(
         self,
@@ -67,19 +69,19 @@ class HttpEmbedding:
         *,
         max_items: int | None = None,
     ) -> None:
-        """Create a channel. `max_items`: maximum inputs of one request, None for the limit of the format."""
+        """Create the operation. `max_items`: maximum number of inputs in one request, None for that of the format."""
         self._channel = channel
         self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES)
         self._max_items = max_items
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def prepare(
         self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES
     ) -> "HttpCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
-        """Encode the request as one call or as a split batch, see `UnaryUpstream`."""
+        """Encode the request as one call, or as several if it has too many inputs, see `UnaryUpstream`."""
         codec = self._unary.codec_of(request)
         max_inputs = self._max_items or codec.max_items or len(request.inputs)
         if len(request.inputs) <= max_inputs:
@@ -95,7 +97,7 @@ class HttpEmbedding:
 
 @dataclass(frozen=True)
 class SplitCall:
-    """Embedding request with too many inputs for the provider, sent as several requests."""
+    """Embedding call with too many inputs for one request of the provider, which is sent as several."""
 
     report: Report
     parts: Sequence[HttpCall[pb.EmbedRequest, pb.EmbedResponse]]
@@ -103,8 +105,10 @@ class SplitCall:
     """The channel's deadline for all parts together."""
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Return all vectors in the order of the inputs. When one part fails, the others are cancelled and the call
-        fails. Raise UmgError(UPSTREAM_FAILED) for parts with vectors of different lengths.
+        """Send all requests, and return all vectors in the order of the inputs. If one request fails, the others are
+        cancelled.
+
+        Raise UmgError, with UPSTREAM_FAILED if the responses have vectors of different lengths.
         """
         slots, response = asyncio.Semaphore(MAX_CONCURRENT_PARTS), pb.EmbedResponse()
         is_channels = self.total_seconds <= seconds  # whether the channel's deadline comes first
@@ -143,9 +147,7 @@ class SplitCall:
 
 
 def _parts(request: pb.EmbedRequest, max_inputs: int) -> list[pb.EmbedRequest]:
-    """Return copies of the request with at most `max_inputs` inputs each. The parts have no source document, since no
-    part is the caller's own body.
-    """
+    """Split a request into copies with at most `max_inputs` inputs each, without the caller's original body."""
     rest = pb.EmbedRequest(
         model=request.model,
         dimensions=request.dimensions if request.HasField("dimensions") else None,

@@ -1,4 +1,6 @@
-"""Videos by a provider over HTTP: combines a codec, the HTTP client, and the guard for URLs of callers."""
+"""Videos by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader of callers'
+URLs.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +37,7 @@ NOT_CANCELLED = frozenset({400, 404, 405, 409, 422})
 
 
 class HttpVideo:
-    """Channel that makes videos. Raises the errors of the client and the codec."""
+    """Channel operation for video tasks. Raises the errors of the HTTP client and the codec."""
 
     def __init__(
         self,
@@ -45,8 +47,10 @@ class HttpVideo:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a channel. `fetcher`: for media of callers that the provider does not fetch, and for results on other
-        hosts than the provider's own.
+        """Create the operation.
+
+        `fetcher`: downloads callers' media for providers that accept only bytes, and results on other hosts than the
+        provider's.
         """
         self._channel = channel
         self._protocol = protocol
@@ -55,27 +59,28 @@ class HttpVideo:
 
     @property
     def max_batch(self) -> int:
-        """Maximum number of tasks of one `poll`."""
+        """Maximum number of tasks that one `poll` can query."""
         return self._protocol.max_batch
 
     @property
     def first_poll_seconds(self) -> float:
-        """Time from a submission to the first poll."""
+        """Seconds from a submission to the first poll of its task."""
         return self._protocol.first_poll_seconds
 
     @property
     def poll_seconds(self) -> float:
-        """Time between two polls of a task."""
+        """Seconds between two polls of a task."""
         return self._protocol.poll_seconds
 
     @property
     def deadline_seconds(self) -> float:
-        """Time after which a task without an end is given up."""
+        """Seconds after which an unfinished task is given up."""
         return self._protocol.deadline_seconds
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Submit a task with one request, see `VideoUpstream`. The request is sent on a connection of its own, since a
-        provider that closes an idle one would leave the outcome unknown.
+        """Submit a task by one request, see `VideoUpstream`.
+
+        A new connection is used: a pooled one may be closed by the provider, which would leave the outcome unknown.
         """
         protocol = self._protocol
         end = asyncio.get_running_loop().time() + seconds
@@ -93,7 +98,7 @@ class HttpVideo:
         return replace(task, key_id=call.key_id), request.report
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the task of a submission with an unknown outcome, see `VideoUpstream`. It may have any of the
+        """Return the task of a submission whose outcome is unknown, see `VideoUpstream`; it may have any of the
         channel's keys.
         """
         encode, decode = self._protocol.encode_find, self._protocol.decode_found
@@ -111,8 +116,10 @@ class HttpVideo:
         return None
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return the provider's id -> status or error of each task, see `VideoUpstream`. Tasks that the protocol cannot
-        query together are queried one after the other; after a failed query the others have its error.
+        """Return the status, or an error, of each task by the provider's id, see `VideoUpstream`.
+
+        Tasks that the provider's API cannot query together are queried one by one; after a failed query all later ones
+        get its error.
         """
         end = asyncio.get_running_loop().time() + seconds
         found = dict[str, ProviderStatus | UmgError]()
@@ -155,7 +162,7 @@ class HttpVideo:
         )
 
     def _complete(self, status: ProviderStatus | UmgError) -> ProviderStatus | UmgError:
-        """Return the status with the times until which addresses are valid, where the provider does not state them."""
+        """Return the status with expiry times of result URLs filled in, if the provider does not state them."""
         seconds = self._protocol.result_seconds
         if isinstance(status, UmgError) or seconds is None or not status.results:
             return status
@@ -167,7 +174,9 @@ class HttpVideo:
         return replace(status, results=results)
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a task that has not started, see `VideoUpstream`. Return False where the protocol has no way to."""
+        """Cancel a task that has not started, see `VideoUpstream`. Return False if the provider's API has no
+        cancellation.
+        """
         protocol = self._protocol
         if protocol.encode_cancel is None:
             return False
@@ -184,12 +193,12 @@ class HttpVideo:
     def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AbstractAsyncContextManager[ContentPart]:
-        """Open a result that only the channel's key can read, see `VideoUpstream`."""
+        """Open a download of a result that needs the channel's key, see `VideoUpstream`."""
         return open_content(self._channel, self._protocol, self._fetcher, task, result, headers)
 
 
 class _Call:
-    """Call to the provider. A submission is sent at most once."""
+    """One request about video tasks to the provider. A submission is sent at most once."""
 
     def __init__(
         self,
@@ -208,8 +217,9 @@ class _Call:
         self._is_sent = False
 
     async def send(self, seconds: float, decode: Decode[Decoded]) -> Decoded:
-        """Return the decoded response, of any status. Raise UmgError: for a submission that was sent, one with
-        `failure`.
+        """Send the request, and return the decoded response of any status.
+
+        Raise UmgError; that of a submission that may have reached the provider has a `failure`.
         """
         try:
             return await self._send(seconds, decode)
@@ -257,7 +267,7 @@ class _Call:
         *,
         is_forwarded: bool,
     ) -> Decoded:
-        """Decode a response, a large one in a thread."""
+        """Decode a response, in a thread if it is large."""
         by_name = {name.lower(): value for name, value in headers.items()}
         if status >= 400 and is_forwarded and is_of_proxy(by_name):
             raise proxy_refusal(status)
@@ -272,5 +282,5 @@ class _Call:
 
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
-    """Encode a submission in a thread: it may have large media, whose size takes as long to compute."""
+    """Encode a submission in a thread, since it may contain large media."""
     return await asyncio.to_thread(encode, submission)

@@ -1,4 +1,4 @@
-"""Result files of videos that only the key of a channel can read, streamed in constant memory."""
+"""Downloads of video results that need the channel's key, streamed in constant memory."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -33,14 +33,14 @@ LONGEST_SECONDS = 24 * MAX_DOWNLOAD_SECONDS
 
 @dataclass(frozen=True)
 class _Part:
-    """Open response with a result file, see `ContentPart`."""
+    """Open response with a result file, which implements `ContentPart`."""
 
     source: Exchange | Download
     status: int
     headers: Mapping[str, str]
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes as they arrive. Raise UmgError when the connection breaks."""
+        """Yield the bytes as they arrive. Raise UmgError if the connection breaks."""
         async with aclosing(self.source.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -55,9 +55,11 @@ async def open_content(
     result: ProviderResult,
     headers: Mapping[str, str],
 ) -> AsyncGenerator[ContentPart, None]:
-    """Open a result with the key of its task. The key is sent to the host of the channel's base URL only: an address on
-    another host, also behind a redirect, is fetched under the guard and without it. Raise UmgError: OBJECT_NOT_FOUND if
-    the provider does not have the file any more.
+    """Open a result file with the key of its task.
+
+    The key is sent only to the host of the channel's base URL. A URL on another host, also after a redirect, is
+    downloaded by the guarded client and without the key. Raise UmgError: OBJECT_NOT_FOUND if the provider no longer has
+    the file.
     """
     url = result.needs_key
     wanted = {name: value for name, value in headers.items() if name.lower() in REQUEST_HEADERS}
@@ -81,7 +83,7 @@ async def open_content(
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """Target of a redirect of a result file."""
+    """URL on another host to which the provider redirects a download."""
 
     url: str
     is_own: bool
@@ -91,7 +93,7 @@ class _Elsewhere:
 async def _open_with_key(
     channel: HttpChannel, protocol: VideoProtocol, task: ProviderTask, url: str, headers: Mapping[str, str]
 ) -> Exchange | _Elsewhere:
-    """Return the response at an address or path of the provider, or the address elsewhere."""
+    """Request a URL or path of the provider with the key. Return the response, or the redirect to another host."""
     path = url if url.startswith("/") else "/"
     encoded = UpstreamRequest(path, b"", {**headers, "Accept": "*/*"}, Report(), "GET")
     endpoint, outgoing = await channel.outgoing(encoded, protocol.key_header, channel.total_seconds, key_id=task.key_id)
@@ -134,7 +136,7 @@ def _refusal(
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a URL."""
+    """Return the scheme, host and port of a URL."""
     parts = urlsplit(url)
     try:
         port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
@@ -144,8 +146,9 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:
-    """Return the headers of a file, without those of the provider's server (cookies, cache, CORS). `is_packed`: whether
-    the file arrives compressed, with the length of its compressed form.
+    """Return the headers that describe the file, without those of the provider's server (cookies, cache, CORS).
+
+    `is_packed`: whether the file arrives compressed, so that the stated length is that of its compressed form.
     """
     names = (name for name in HEADERS if not (is_packed and name == "content-length"))
     return {name: value for name in names if (value := headers.get(name)) is not None}

@@ -1,4 +1,4 @@
-"""Media of a submission, fetched by the guarded client for providers that accept only bytes."""
+"""Input media of videos given as URLs: downloaded by the gateway for providers that accept only bytes."""
 
 import asyncio
 from dataclasses import replace
@@ -19,8 +19,10 @@ FETCHED = ("http://", "https://")
 
 
 async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: float) -> Submission:
-    """Return the submission with the bytes of its `http` and `https` media. Raise UmgError(INVALID_FIELD) for a URL
-    that the guard refuses, or whose file cannot be fetched or is not of its kind.
+    """Return the submission with downloaded bytes in place of `http` and `https` URLs.
+
+    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, or whose file cannot be downloaded or is not
+    of the expected kind.
     """
     media = submission.request.parameters.media
     if not any(item.url.lower().startswith(FETCHED) for item in media):
@@ -35,7 +37,7 @@ async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: f
 
 
 async def _fetch(item: pb.VideoMedia, field: str, fetcher: Fetcher, seconds: float) -> None:
-    """Replace the address of a medium by its bytes."""
+    """Replace the URL of an input medium by the downloaded bytes."""
 
     def check(beginning: bytes) -> None:
         if item.kind == pb.VIDEO_MEDIA_KIND_IMAGE and not sniff(beginning).startswith("image/"):

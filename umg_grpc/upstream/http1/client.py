@@ -1,4 +1,4 @@
-"""HTTP/1.1 client with one connection pool to all providers."""
+"""HTTP/1.1 client with one connection pool for all providers."""
 
 import asyncio
 import socket
@@ -31,15 +31,16 @@ SomeProtocol = TypeVar("SomeProtocol", bound=asyncio.Protocol)
 
 
 class Client:
-    """HTTP client, one for each process. Redirects are not followed.
+    """HTTP client with a connection pool; one for each process. Redirects are not followed.
 
-    A provider may close an idle connection while the gateway writes to it. The call then uses a new connection if it is
-    `repeatable`, since the provider may have processed the request.
+    A provider may close an idle connection while the gateway writes to it. The call is then repeated on a new
+    connection if it is `repeatable`; otherwise not, since the provider may have processed the request.
     """
 
     def __init__(self, idle: float = 60, lateness: LoopDelay | None = None) -> None:
-        """Create a client. `idle`: seconds for which an idle connection is pooled. `lateness`: measured delay of this
-        process, by which deadlines other than `total` are extended.
+        """Create a client. `idle`: seconds for which an unused connection stays in the pool.
+
+        `lateness`: measured delay of this process's event loop, by which all time limits except `total` are extended.
         """
         self._loop = asyncio.get_running_loop()
         self._idle = idle
@@ -57,7 +58,9 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def opened(cls, idle: float = 60) -> AsyncGenerator[Self, None]:
-        """Yield a client that measures the delay of this process; close its connections at the end."""
+        """Yield a client that measures the delay of the event loop; its connections are closed at the end of the
+        block.
+        """
         lateness = LoopDelay()
         client = cls(idle, lateness)
         lateness.start()
@@ -68,10 +71,11 @@ class Client:
             await client.close()
 
     async def fetch(self, call: Outgoing) -> Fetched:
-        """Return the whole response; of an error response, as much as arrives. Raise UmgError: UPSTREAM_UNREACHABLE if
-        nothing can have been sent, UPSTREAM_CUT if the connection broke, UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED
-        with the name of the deadline, UPSTREAM_FAILED for a head of more than 64 KiB or a body of more than
-        `max_bytes`.
+        """Send a request, and return the whole response; of an error response, as much of the body as arrives.
+
+        Raise UmgError: UPSTREAM_UNREACHABLE if nothing can have been sent, UPSTREAM_CUT if the connection broke,
+        UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED with the name of the time limit, UPSTREAM_FAILED for headers of more than
+        64 KiB or a body of more than `max_bytes`.
         """
         response = (await self.open(call, streams=False)).response
         if response.encodings or response.refused:
@@ -81,9 +85,11 @@ class Client:
         return Fetched(response.status, response.headers, body)
 
     async def open(self, call: Outgoing, *, streams: bool = True) -> Exchange:
-        """Send the request. Return the exchange once the head of the response was received, or the whole response
-        unless it `streams`. Raise UmgError as `fetch` does. The caller has to close the exchange of a stream: before
-        the end of the body this closes the connection, which stops the provider.
+        """Send a request, and return the exchange once the headers of the response were received, so that the body can
+        be streamed.
+
+        Without `streams`, wait for the whole response. Raise UmgError as `fetch`. The caller must close the exchange of
+        a stream; closing before the end of the body closes the connection, which stops the provider.
         """
         started = self._loop.time()
         deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
@@ -120,7 +126,7 @@ class Client:
             connection = await self._connect(origin, deadline, call.addresses, streams=streams)
 
     async def close(self) -> None:
-        """Close all connections, also those with an exchange in flight, and wait until they are closed."""
+        """Close all connections, including those in use, and wait until they are closed."""
         self._closed = self._loop.create_future()
         await self._dns.close()
         for connection in tuple(self._all):
@@ -135,7 +141,9 @@ class Client:
         return context
 
     def _take(self, origin: Origin) -> Connection | None:
-        """Return the idle connection that was used last, so that the others can expire."""
+        """Return the idle connection to an origin that was used last, so that the others can expire; None without
+        one.
+        """
         pooled = self._pooled.get(origin)
         while pooled:
             connection = pooled.pop()
@@ -144,7 +152,7 @@ class Client:
         return None
 
     def _close_pooled(self, origin: Origin) -> None:
-        """Close all idle connections to an origin: the cause that closed one of them, for example a restart of the
+        """Close all idle connections to an origin, since the cause that closed one, for example a restart of the
         provider, has closed the others too.
         """
         for connection in self._pooled.pop(origin, ()):
@@ -173,8 +181,8 @@ class Client:
         return connection
 
     async def _connected(self, origin: Origin, addresses: Addresses | None) -> Connection:
-        """Return a new connection, through the proxy if there is one. `addresses`: of the provider, None to look them
-        up.
+        """Open a connection to an origin, through the proxy if there is one. `addresses`: of the provider, None to
+        resolve them.
         """
         connection = Connection(self, origin, self._idle)
         if (proxy := origin.proxy) is None:
@@ -196,7 +204,7 @@ class Client:
     async def _dial_proxy(
         self, proxy: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]
     ) -> tuple[asyncio.Transport, SomeProtocol]:
-        """Return a new connection to the proxy. Raise ProxyUnreachableError."""
+        """Open a connection to the proxy. Raise ProxyUnreachableError."""
         try:
             return await self._dial(proxy, tls, protocol)
         except (OSError, UnicodeError) as error:
@@ -211,7 +219,7 @@ class Client:
         protocol: Callable[[], SomeProtocol],
         addresses: Addresses | None = None,
     ) -> tuple[asyncio.Transport, SomeProtocol]:
-        """Return a new connection to a server, with TLS if the server uses it."""
+        """Open a connection to a server, with TLS if the server uses it."""
         try:
             if addresses is None:
                 addresses = await self._dns.addresses(server.host, server.port)

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to a provider, and the exchanges on it."""
+"""HTTP/1.1 connection to a provider, and the exchanges (request and response) on it."""
 
 import asyncio
 import ssl
@@ -26,20 +26,22 @@ END_SECONDS = 0.1  # from a response's last event to the end of its body
 
 
 class Owner(Protocol):
-    """Connection pool, as its connections call it."""
+    """Interface of the connection pool for its connections."""
 
     def keep(self, connection: "Connection") -> None:
-        """Take back a connection that can serve another exchange."""
+        """Return a connection to the pool, for another exchange."""
         ...
 
     def lost(self, connection: "Connection") -> None:
-        """Remove a closed connection."""
+        """Remove a closed connection from the pool."""
         ...
 
 
 @runtime_checkable
 class Transport(Protocol):
-    """Methods of a transport that a connection uses. Transports of uvloop are not subclasses of `asyncio.Transport`."""
+    """Methods of an asyncio transport that a connection uses. Transports of uvloop are not subclasses of
+    `asyncio.Transport`.
+    """
 
     def write(self, data: bytes | memoryview) -> None: ...
 
@@ -53,8 +55,9 @@ class Transport(Protocol):
 
 
 class Exchange:
-    """One request and its response on a connection. It leaves its connection as soon as the response is complete: later
-    events of the connection do not affect a body that is not read yet.
+    """One request and its response. It is detached from its connection as soon as the response is complete.
+
+    Later events of the connection then do not affect a body that is not read yet.
     """
 
     done: bool = False  # the response is complete, or the connection broke
@@ -70,8 +73,8 @@ class Exchange:
         self._loop = connection.loop
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write a long request, as fast as the provider reads it. Stop early if the provider responds before it has the
-        whole request, or the connection breaks.
+        """Write a long request as fast as the provider reads it. Stop early if the provider responds or the connection
+        breaks.
         """
         connection = self._connection
         connection.sending = True  # a response before the end of the request leaves the connection unusable
@@ -87,8 +90,8 @@ class Exchange:
         connection.sending = False
 
     async def receive(self, *, whole: bool) -> None:
-        """Wait until the head of the response was received, or the `whole` response. Raise the fault of the connection
-        if it ended before.
+        """Wait for the headers of the response, or with `whole` for the complete response. Raise the connection's error
+        if it ends before that.
         """
         response = self.response
         while not (self.done or (response.has_head and not whole)):
@@ -99,8 +102,9 @@ class Exchange:
             self._raise_fault()
 
     async def refusal(self) -> bytes:
-        """Return the body of an error response, as far as it arrives and within its size limit. A success with another
-        status than the caller expects is an error response too.
+        """Return the body of an error response, as far as it arrives and within the size limit.
+
+        A success with a status that the caller did not expect is treated as an error response too.
         """
         response = self.response
         response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
@@ -110,14 +114,15 @@ class Exchange:
         return (await inflate(response, MAX_ERROR_BODY_BYTES)).body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives, one item for each `read`."""
+        """Yield the body as it arrives, in the parts that `read` returns."""
         while chunk := await self.read():
             yield chunk
 
     async def read(self, max_bytes: int = READ_BYTES, *, inflates: bool = True) -> bytes:
-        """Return the next part of the body as soon as one was received, decompressed unless not `inflates`; b"" at its
-        end. Raise UmgError when the connection breaks, after the bytes that were received before, or a read is too
-        late. `max_bytes`: maximum size of a part that is not decompressed.
+        """Return the next part of the body as soon as there is one; b"" at its end. It is decompressed if `inflates`.
+
+        `max_bytes`: maximum size of a part that is not decompressed. Raise UmgError if the connection breaks, after the
+        bytes received before, or if the provider sends nothing for too long.
         """
         response, connection = self.response, self._connection
         if response.encodings and inflates:
@@ -141,8 +146,8 @@ class Exchange:
         return data
 
     async def finish(self) -> None:
-        """Read the end of the body after its last event, so that its connection can be reused. The connection is not
-        reused if the provider does not end the body at once.
+        """Read the end of the body after its last event, so that the connection can be reused; it is not reused if the
+        provider does not end the body at once.
         """
         with suppress(UmgError, TimeoutError):
             async with asyncio.timeout(END_SECONDS):
@@ -150,7 +155,7 @@ class Exchange:
                     pass
 
     async def _read_inflated(self) -> bytes:
-        """Return the next decompressed piece of the body, see `read`."""
+        """Return the next decompressed part of the body, see `read`."""
         if self._inflater is None:
             self._inflater = Inflater(self.response.encodings, READ_BYTES)
         while not (piece := next(self._pieces, b"")):
@@ -161,18 +166,18 @@ class Exchange:
         return piece
 
     def close(self) -> None:
-        """Release the response. Close the connection if the response is not complete, which stops the provider."""
+        """Release the response. If it is incomplete, close the connection, which stops the provider."""
         self.response.body.clear()
         if not self.done:
             self._connection.abandon()
 
     def wake(self) -> None:
-        """Continue the task that waits for the connection."""
+        """Resume the task that waits for data of the connection."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _raise_fault(self) -> None:
-        """Raise the fault of the connection, if there is one, once."""
+        """Raise the error of the connection once, if there is one."""
         fault, self.fault = self.fault, None
         if fault is not None:
             try:
@@ -182,7 +187,7 @@ class Exchange:
 
 
 class Connection(asyncio.Protocol):
-    """One connection to a provider, for one exchange at a time."""
+    """Connection to a provider, which has one exchange at a time."""
 
     transport: Transport
     timer_due: float  # when the timer fires, on the event loop's clock; not all timers of uvloop report it
@@ -203,11 +208,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def answered(self) -> bool:
-        """Whether the provider has sent any byte of the response to the last request."""
+        """Whether the provider has sent at least one byte of the response to the last request."""
         return self._parser.response.received > 0
 
     async def start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
-        """Begin TLS with the provider, over a connection of its proxy. Raise OSError."""
+        """Start TLS with the provider, over a tunnel through its proxy. Raise OSError."""
         self.transport = transport
         secured = await self.loop.start_tls(transport, self, tls, server_hostname=self.origin.server.tls_name)
         if secured is None:
@@ -215,8 +220,10 @@ class Connection(asyncio.Protocol):
         self.connection_made(secured)
 
     def begin(self, deadline: ExchangeDeadline, max_bytes: int | None, *, has_body: bool = True) -> Exchange:
-        """Return a new exchange. `max_bytes`: limit of the response, None for a stream. `has_body`: False for a
-        response to HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the connection was closed.
+        """Start a new exchange on this connection, and return it. Raise UmgError(UPSTREAM_UNREACHABLE) if it was
+        closed.
+
+        `max_bytes`: size limit of the response, None for a stream. `has_body`: False for a response to HEAD.
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
@@ -227,14 +234,14 @@ class Connection(asyncio.Protocol):
         return exchange
 
     def resume_reading(self) -> None:
-        """Continue to read the body, after its read-ahead buffer was full."""
+        """Resume reading the body from the socket, after the read buffer was full."""
         if self.reading_paused:
             self.reading_paused = False
             if not self.closed:
                 self.transport.resume_reading()
 
     def abandon(self) -> None:
-        """Close the connection, whose response is not wanted any more."""
+        """Close the connection because its response is no longer needed."""
         self._exchange = None
         self.close()
 
@@ -244,7 +251,7 @@ class Connection(asyncio.Protocol):
         self.transport.abort()
 
     def set_timer(self, due: float) -> None:
-        """Make the timer fire at this time, which is earlier than before."""
+        """Set the timer to an earlier time than before."""
         self._stop_timer()
         self.timer_due = due
         self._timer = self.loop.call_at(due, self._on_timer)
@@ -254,8 +261,8 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
 
     def _on_timer(self) -> None:
-        """Handle the timer. It may have been set for an earlier state of the connection: then set it for the current
-        one.
+        """Check the deadlines, and set the timer again if none has passed, since it may have been set for an earlier
+        state.
         """
         now, exchange = self.loop.time(), self._exchange
         if exchange is None:
@@ -269,7 +276,7 @@ class Connection(asyncio.Protocol):
             self.set_timer(min(exchange.deadline.read_end, exchange.deadline.end))
 
     def _end(self, exchange: Exchange, fault: UmgError | None = None) -> None:
-        """End the exchange, with a fault or a complete response. Return the connection to the pool if it can be
+        """End the exchange with an error or a complete response; return the connection to the pool if it can be
         reused.
         """
         self._exchange = None

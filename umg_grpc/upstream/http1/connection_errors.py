@@ -1,4 +1,6 @@
-"""Errors of connections to providers. Their causes are for the log."""
+"""Errors of connections to providers: not reachable, closed, broken, or too large a response. Causes are for the log
+only.
+"""
 
 import errno
 import socket
@@ -13,7 +15,7 @@ NO_MORE_FILES = frozenset[int | None]({errno.EMFILE, errno.ENFILE})
 
 
 class ProxyUnreachableError(OSError):
-    """A connection to the proxy that could not be opened."""
+    """Failure to open a connection to the proxy."""
 
 
 FAULTS: dict[type[Exception], str] = {
@@ -26,15 +28,16 @@ FAULTS: dict[type[Exception], str] = {
 
 
 def not_connected(error: Exception) -> UmgError:
-    """Return the error of a connection that could not be opened, by the exception of the system."""
+    """Return the error for a connection that could not be opened, from the exception of the operating system."""
     fault = next((fault for kind, fault in FAULTS.items() if isinstance(error, kind)), "")
     cause = f"{error}" if fault == PROXY else f"{type(error).__name__}: {error}"
     return unreachable(cause, getattr(error, "errno", None), fault)
 
 
 def unreachable(cause: str, number: int | None = None, fault: str = "") -> UmgError:
-    """Return the error of a connection that could not be opened or was closed at once: nothing was sent. `number`:
-    error number of the system. `fault`: see `Evidence`.
+    """Return the error for a connection that could not be opened or was closed at once, so that nothing was sent.
+
+    `number`: error number of the system. `fault`: see `Evidence`.
     """
     if number in NO_MORE_FILES:  # a failure of the gateway, not of a provider
         full = overloaded("the gateway has as many connections open as its system allows")
@@ -45,7 +48,7 @@ def unreachable(cause: str, number: int | None = None, fault: str = "") -> UmgEr
 
 
 def refused_by_proxy(cause: str) -> UmgError:
-    """Return the error of a proxy that rejected the gateway's credentials."""
+    """Return the error for a proxy that rejected the gateway's credentials."""
     message = "the proxy to the provider refused the gateway; the operator has to check the channel"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
     return error.with_failure(Failure.DOWN, cause).with_facts(_facts(PROXY))
@@ -56,26 +59,28 @@ def _facts(fault: str) -> ProviderFailure:
 
 
 def disconnected(cause: str) -> UmgError:
-    """Return the error of a connection that was closed before a response began."""
+    """Return the error for a connection that was closed before a response began."""
     message = "the provider closed the connection before it answered; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
 
 
 def broken(cause: str) -> UmgError:
-    """Return the error of a connection that broke, or of input that is not HTTP."""
+    """Return the error for a connection that broke during a response, or for received bytes that are not HTTP."""
     message = "the provider's connection broke before the answer was whole; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
 
 
 def head_too_large() -> UmgError:
-    """Return the error for a head over the limit."""
+    """Return the error for response headers that exceed the size limit."""
     message = "the head of the provider's answer is larger than 64 KiB"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
 def too_large(limit: int) -> UmgError:
-    """Return the error for a body of more than `limit` bytes. It leads to no failover: the request itself caused the
-    size, and a second provider's response would have to be paid for too.
+    """Return the error for a response body of more than `limit` bytes.
+
+    Another channel is not tried: the request itself caused the size, and a second response would have to be paid for
+    too.
     """
     message = f"the provider's answer is larger than {limit / 2**20:g} MiB; ask for less in one call"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)

@@ -1,4 +1,4 @@
-"""Deadlines of providers that do not expire because of delays of this process itself."""
+"""Time limits for providers, which are extended if this process itself is delayed."""
 
 import asyncio
 import math
@@ -22,7 +22,7 @@ WAITS = {
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Time limits for a provider, in seconds."""
+    """Time limits of a call of a provider, in seconds: connect, first byte, pause between bytes, and total."""
 
     connect: float
     first_byte: float  # of a stream: from sending to its first event; keep-alive comments do not count
@@ -31,8 +31,9 @@ class Deadlines:
     caller: float = math.inf  # the caller's own deadline
 
     def within(self, seconds: float) -> Self:
-        """Return these deadlines, each limited to the caller's `seconds`. Raise UmgError(DEADLINE_EXCEEDED),
-        which counts as no failure of the provider, when no time is left.
+        """Return a copy with each limit reduced to the caller's remaining `seconds`.
+
+        Raise UmgError(DEADLINE_EXCEEDED), which counts as no failure of the provider, if no time is left.
         """
         if seconds <= 0:
             raise UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, "the call's own deadline is over", deadline="total")
@@ -45,8 +46,10 @@ class Deadlines:
         )
 
     def late(self, name: str, *, sent: bool = True) -> UmgError:
-        """Return UPSTREAM_TIMEOUT for the deadline of this name, or DEADLINE_EXCEEDED, which counts as no failure of
-        the provider, if the caller's own deadline came first. `sent`: whether the provider may have received something.
+        """Return the error for an exceeded time limit with this name: UPSTREAM_TIMEOUT, or DEADLINE_EXCEEDED if the
+        caller's own limit was shorter, which counts as no failure of the provider.
+
+        `sent`: whether the provider may have received anything.
         """
         seconds: float = getattr(self, name)
         if seconds >= self.caller:
@@ -58,18 +61,18 @@ class Deadlines:
 
 
 class LoopDelay:
-    """Sum of the seconds by which timers of the event loop fire too late, measured from `start` to `close`."""
+    """Measurement of how late the timers of the event loop fire, summed up in seconds, from `start` to `close`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start to measure the delay of the event loop."""
+        """Start the measurement."""
         self._tick(asyncio.get_running_loop(), due=None)
 
     def close(self) -> None:
-        """Stop measuring the delay of the event loop."""
+        """Stop the measurement."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -82,7 +85,7 @@ class LoopDelay:
 
 
 class LoadAwareTimeout:
-    """Timeout like `asyncio.timeout` that does not count the seconds by which the process is late in the meantime."""
+    """Timeout like `asyncio.timeout` that is extended by the delays of this process in the meantime."""
 
     def __init__(self, seconds: float, lateness: LoopDelay) -> None:
         self._seconds = seconds
@@ -110,7 +113,7 @@ class LoadAwareTimeout:
         self._timer = self._loop.call_at(due, self._on_timer, due)
 
     def _on_timer(self, due: float) -> None:
-        """Extend the wait by the time by which the process was late since the last check, else end the wait."""
+        """Extend the timeout by the delay since the last check, or else end it."""
         delay = max(self._loop.time() - due, self._lateness.seconds - self._began_late)
         self._began_late = self._lateness.seconds
         if delay > LATE_SECONDS:
@@ -120,10 +123,10 @@ class LoadAwareTimeout:
 
 
 class ExchangeDeadline:
-    """Deadlines of one exchange on the event loop's clock: of all of it, and of a stream's read while one is waiting.
+    """Deadlines of one exchange on the event loop's clock: for all of it, and for the current read of a stream.
 
-    Seconds by which this process is late extend the deadline of a read. The total deadline also applies while no read
-    is waiting: a caller that stopped reading does not occupy the provider for ever.
+    Delays of this process extend the deadline of a read. The total deadline also applies while nothing is read, so that
+    a caller which stopped reading does not occupy the provider for ever.
     """
 
     read_end: float = math.inf  # of the read that is waiting
@@ -137,13 +140,15 @@ class ExchangeDeadline:
         self._lateness = lateness
 
     def start_read(self, now: float) -> float:
-        """Set the deadline of a read. Return the time at which the earliest deadline expires."""
+        """Set the deadline of a read that begins now. Return the earliest time at which a deadline passes."""
         self._began_late = self._lateness.seconds
         self.read_end = now + self.deadlines.idle if self.has_begun else self.first
         return min(self.read_end, self.end)
 
     def expired(self, now: float, due: float) -> str:
-        """Return the name of the deadline that expired, else "". `due`: when the timer that fired was due."""
+        """Return the name of the deadline that has passed, or "". `due`: time for which the timer was set that fired
+        now.
+        """
         if now >= self.end:
             return "total"
         if now < self.read_end:

@@ -1,4 +1,4 @@
-"""DNS cache for the hosts of providers."""
+"""DNS cache for the host names of providers."""
 
 import asyncio
 import itertools
@@ -12,7 +12,7 @@ Addresses = list[AddrInfoType]
 
 
 class DnsCache:
-    """Cache of hosts' addresses. Concurrent calls for one host share one lookup."""
+    """DNS cache, in which concurrent calls for one host share one look-up."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -20,7 +20,7 @@ class DnsCache:
         self._rotation = itertools.count()
 
     async def addresses(self, host: str, port: int) -> Addresses:
-        """Return the addresses of a host, at least one, in rotated order. Raise OSError."""
+        """Return the addresses of a host, at least one; their order rotates from call to call. Raise OSError."""
         until, lookup = self._lookups.get((host, port), (0.0, None))
         if lookup is None or until < self._loop.time():
             lookup = self._loop.create_task(self._look_up(host, port))
@@ -35,11 +35,11 @@ class DnsCache:
         return found[first:] + found[:first]
 
     def forget(self, host: str, port: int) -> None:
-        """Remove a host that could not be reached, so that the next call looks it up again."""
+        """Remove a host that could not be reached from the cache, so that it is looked up again."""
         self._lookups.pop((host, port), None)
 
     async def close(self) -> None:
-        """Cancel the lookups in flight."""
+        """Cancel the look-ups in progress."""
         lookups = [lookup for _, lookup in self._lookups.values()]
         for lookup in lookups:
             lookup.cancel()

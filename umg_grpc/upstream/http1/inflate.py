@@ -1,4 +1,4 @@
-"""Decompression of response bodies in steps, up to their size limit."""
+"""Decompression of response bodies in steps, with a limit of their size."""
 
 import asyncio
 import itertools
@@ -15,19 +15,21 @@ INFLATED = {b"gzip", b"deflate"}
 
 
 class Inflater:
-    """Decompressor of a response body that is received in pieces."""
+    """Decompressor of a response body that is received in parts."""
 
     def __init__(self, encodings: tuple[bytes, ...], max_bytes: int) -> None:
-        """Create a decompressor. `encodings`: content encodings, the last applied first; unknown ones are ignored.
-        `max_bytes`: size of a decompressed piece. Raise UmgError(UPSTREAM_CUT) for an encoding that was not requested.
+        """Create a decompressor for these content encodings, the last applied first; unknown ones are ignored.
+
+        `max_bytes`: size of a decompressed part. Raise UmgError(UPSTREAM_CUT) for an encoding that was not requested.
         """
         self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED]
         if unrequested := {b"br", b"zstd"}.intersection(encodings):
             raise broken(f"the body is encoded as {unrequested.pop().decode()}, which was not asked for")
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """Return the decompressed pieces of the next bytes, lazily. Raise UmgError(UPSTREAM_CUT) if they cannot be
-        decompressed.
+        """Return the decompressed parts of the next bytes, as an iterator that decompresses when it is advanced.
+
+        Raise UmgError(UPSTREAM_CUT) if the bytes are not valid.
         """
         pieces: Iterable[bytes] = (data,)
         for decoder in self._decoders:
@@ -35,13 +37,13 @@ class Inflater:
         return pieces
 
     def close(self) -> None:
-        """Raise UmgError(UPSTREAM_CUT) if the end of the body is missing."""
+        """Raise UmgError(UPSTREAM_CUT) if the compressed body is incomplete."""
         for decoder in self._decoders:
             decoder.close()
 
 
 class _Decoder:
-    """Decompressor of one content encoding."""
+    """Interface of a decompressor for one content encoding."""
 
     def __init__(self, encoding: bytes, max_bytes: int) -> None:
         self._encoding = encoding.decode()
@@ -75,9 +77,10 @@ class _Decoder:
 
 
 async def inflate(response: Response, limit: int) -> Fetched:
-    """Return a complete response, its body decompressed. Raise UmgError: UPSTREAM_FAILED for a body larger than
-    `limit`, UPSTREAM_CUT for one that cannot be decompressed. The body of an error response raises neither: it is
-    truncated.
+    """Return a complete response with its body decompressed.
+
+    Raise UmgError: UPSTREAM_FAILED for a body larger than `limit`, UPSTREAM_CUT for an invalid one. The body of an
+    error response raises neither: it is truncated.
     """
     body, encodings = bytes(response.body), response.encodings
     response.body.clear()
@@ -90,22 +93,22 @@ async def inflate(response: Response, limit: int) -> Fetched:
 
 
 def _steps(body: bytes, encodings: tuple[bytes, ...], max_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed body in pieces of at most `max_bytes` bytes."""
+    """Yield the decompressed body in parts of at most `max_bytes`."""
     inflater = Inflater(encodings, max_bytes)
     yield from inflater.feed(body)
     inflater.close()
 
 
 def _inflate_in_one_step(body: bytes, encodings: tuple[bytes, ...]) -> bytes | None:
-    """Return the decompressed body if one step is enough for it, else None."""
+    """Return the decompressed body if it is small enough for one step; otherwise None."""
     steps = _steps(body, encodings, STEP_BYTES)
     first = next(steps, b"")
     return first if next(steps, None) is None else None
 
 
 def _inflate(body: bytes, encodings: tuple[bytes, ...], limit: int) -> bytes:
-    """Return the decompressed body. Its size is counted first, without storing it, so that a body over the limit takes
-    no memory.
+    """Return the decompressed body. Its size is determined first, without storing it, so that a body over the limit
+    takes no memory.
     """
     size = 0
     for step in _steps(body, encodings, STEP_BYTES):

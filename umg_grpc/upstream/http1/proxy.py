@@ -1,4 +1,4 @@
-"""Tunnels through HTTP proxies, for providers over TLS."""
+"""Tunnels through HTTP proxies (CONNECT), for connections to providers with TLS."""
 
 import asyncio
 import re
@@ -11,14 +11,14 @@ END = b"\r\n\r\n"
 
 
 class TunnelProtocol(asyncio.Protocol):
-    """Receiver of a proxy's response to CONNECT. The proxy sends nothing after the head before TLS begins."""
+    """Receiver of the proxy's response to CONNECT, before TLS with the provider begins."""
 
     def __init__(self) -> None:
         self._head = b""
         self._received = asyncio.get_running_loop().create_future()
 
     async def connected(self) -> None:
-        """Wait until the proxy is connected to the provider. Raise UmgError(UPSTREAM_UNREACHABLE)."""
+        """Wait until the proxy has connected to the provider. Raise UmgError(UPSTREAM_UNREACHABLE)."""
         await self._received
         line = re.match(rb"HTTP/1\.[01] (\d{3})[ \r]", self._head)
         status = 0 if line is None else int(line[1])

@@ -1,4 +1,4 @@
-"""Requests, and the encoding of their heads."""
+"""HTTP requests to providers, and the encoding of their request lines and headers."""
 
 import re
 import ssl
@@ -25,7 +25,7 @@ FORBIDDEN = re.compile(r"[\x00\r\n]")
 
 
 class Outgoing(msgspec.Struct, frozen=True, eq=False):
-    """Complete request to a provider, with its deadlines and limits."""
+    """Complete HTTP request to a provider, with its time and size limits."""
 
     url: str
     headers: Mapping[str, str]
@@ -44,14 +44,14 @@ class Outgoing(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_forwarded(self) -> bool:
-        """Whether the request is sent through an HTTP proxy that reads and forwards it. A request over TLS uses a
-        tunnel instead.
+        """Whether an HTTP proxy reads and forwards the request; with TLS, a tunnel through the proxy is used
+        instead.
         """
         return self.proxy is not None and not self.url.lower().startswith("https:")
 
 
 class Server(NamedTuple):
-    """Address of a provider or proxy."""
+    """Host and port of a provider or proxy, and whether it uses TLS."""
 
     host: str
     port: int
@@ -59,12 +59,12 @@ class Server(NamedTuple):
 
     @property
     def tls_name(self) -> str | None:
-        """Name in the server's certificate, None without TLS."""
+        """Host name that the server's certificate must have; None without TLS."""
         return self.host.rstrip(".") if self.secure else None
 
 
 class Origin(NamedTuple):
-    """Server, TLS settings and proxy of a connection: calls with equal values may reuse one another's connections."""
+    """Target of connections: server, TLS settings and proxy. Calls with equal origins share pooled connections."""
 
     server: Server
     tls: ssl.SSLContext | None  # for the server and the proxy, None for the system's authorities
@@ -73,7 +73,7 @@ class Origin(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Common part of all requests to a URL with the same headers."""
+    """Parts that all requests to one URL with the same headers have in common, with their encoded bytes."""
 
     origin: Origin
     head: bytes  # without the length of the body and the empty line
@@ -86,8 +86,9 @@ def request_to(
     tls: ssl.SSLContext | None = None,
     method: str = "POST",
 ) -> Request:
-    """Return the common part of requests to a URL with these headers. A proxy gets the request itself, with the whole
-    URL, if the provider is reached without TLS. Raise ValueError for an invalid URL or header.
+    """Return the common parts of requests to a URL with these headers. Raise ValueError for an invalid URL or header.
+
+    Without TLS, a proxy gets the request itself, with the whole URL.
     """
     parts = URL(url)
     server, via = _server(parts), URL(proxy) if proxy else None
@@ -114,7 +115,7 @@ def _server(url: URL) -> Server:
 
 
 def _proxy_credentials(proxy: URL) -> list[str]:
-    """Return the header with the credentials in a proxy's URL, if it has any."""
+    """Return the header line with the credentials in a proxy's URL; empty if the URL has none."""
     if proxy.user is None and proxy.password is None:
         return []
     credentials = b64encode(f"{proxy.user or ''}:{proxy.password or ''}".encode()).decode()

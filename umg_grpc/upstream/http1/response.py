@@ -1,4 +1,4 @@
-"""Parsing of responses: the bytes of a connection -> status, headers and body."""
+"""HTTP responses of providers: parsing of received bytes into status, headers and body."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -20,8 +20,8 @@ Default = TypeVar("Default")
 
 
 class Headers(Mapping[str, str]):
-    """Case-insensitive headers, whose values are decoded at each lookup. Of a repeated name the first value is
-    returned.
+    """Case-insensitive response headers, which are decoded when they are looked up. The first of repeated headers
+    counts.
     """
 
     def __init__(self, values_by_name: Mapping[bytes, bytes]) -> None:
@@ -36,8 +36,8 @@ class Headers(Mapping[str, str]):
     @overload
     def get(self, name: str, default: str | Default, /) -> str | Default: ...
     def get(self, name: str, default: str | Default | None = None, /) -> str | Default | None:
-        """Return the value of a header; `default` if it is absent. Most lookups find none, which `Mapping.get` handles
-        by an exception.
+        """Return the value of a header; `default` if it is absent, without the exception that `Mapping.get` would
+        handle.
         """
         value = self.values_by_name.get(_key(name))
         return default if value is None else _text(value)
@@ -62,7 +62,7 @@ NO_HEADERS = Headers({})
 
 
 class Fetched(NamedTuple):
-    """Complete response of a provider."""
+    """Complete HTTP response of a provider: status, headers and body."""
 
     status: int
     headers: Mapping[str, str]  # case-insensitive
@@ -70,8 +70,9 @@ class Fetched(NamedTuple):
 
 
 class Response:
-    """Response as far as it was received. The status is sufficient for an error response, so its body may be
-    incomplete or malformed. A part that was not received yet has the default of the class.
+    """HTTP response that is being received. Parts that have not arrived yet have the defaults of the class.
+
+    Of an error response only the status is required: its body may be incomplete or malformed.
     """
 
     has_head: bool = False
@@ -87,7 +88,9 @@ class Response:
     encodings: tuple[bytes, ...] = ()  # content encodings in lower case, the last applied first
 
     def __init__(self, max_bytes: int | None, *, has_body: bool = True) -> None:
-        """Create a response. `max_bytes`: limit of its body, None for a stream. `has_body`: False for HEAD."""
+        """Create an empty response. `max_bytes`: size limit of the body, None for a stream. `has_body`: False for
+        HEAD.
+        """
         self.has_body = has_body
         self.body = bytearray()  # received and not taken, perhaps compressed
         self.limit = max_bytes
@@ -98,7 +101,9 @@ class Response:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def close(self) -> None:
-        """Handle the end of the connection. Raise UmgError(UPSTREAM_CUT) unless it ends the response."""
+        """Process the end of the connection, which ends some responses. Raise UmgError(UPSTREAM_CUT) if this one is
+        incomplete.
+        """
         if not self.has_head:
             raise disconnected("the connection was closed before an answer began")
         if self.refused:
@@ -109,7 +114,7 @@ class Response:
 
 
 class ResponseParser:
-    """Parser of a connection's bytes into its responses, one after the other. Does no I/O."""
+    """Parser of the bytes received on a connection into consecutive responses; it does no I/O."""
 
     def __init__(self) -> None:
         self._received = bytearray()  # parts of the body that `feed` has not taken yet
@@ -128,8 +133,8 @@ class ResponseParser:
         """Parse received bytes. Return whether the response is complete, or an error response has reached its size
         limit.
 
-        Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for a head of more than 64 KiB or a
-        body over the limit, at the head already if that states the length.
+        Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for headers of more than 64 KiB or a
+        body over the limit, which the headers may already state.
         """
         response, had_head, malformed = self.response, self.response.has_head, ""
         try:
@@ -202,8 +207,8 @@ def _check_head(response: Response) -> None:
 
 
 def _end_at_limit(response: Response, limit: int) -> bool:
-    """Raise the error for a successful response over the limit. Return whether an error response is complete or reached
-    the limit.
+    """Return whether an error response is complete or has reached the size limit. Raise UmgError for a successful
+    response over the limit.
     """
     if not response.refused:
         response.keep = False

@@ -1,6 +1,6 @@
 """Small models that run on this machine's CPU, installed from PyPI: their names, and whether they can run here.
 
-Few imports on purpose: the child process imports this package before it loads its model.
+It imports little, because the child process imports this package before it loads its model.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class TextModel:
-    """Model whose weights (one GGUF file) are in an installed Python package."""
+    """Local text model, whose weights (a GGUF file) are in an installed Python package."""
 
     model: str
     package: str
@@ -21,8 +21,9 @@ class TextModel:
     """Tokens that the prompt and the answer of one request share."""
 
     def weights(self) -> Path | None:
-        """Return the path of the GGUF file, or None if it is not installed. Does not import the package, which needs
-        other packages that are not installed.
+        """Return the path of the GGUF file; None if it is not installed.
+
+        The package is not imported, since it needs other packages that are not installed.
         """
         spec = find_spec(self.package)
         for folder in spec.submodule_search_locations or () if spec else ():
@@ -32,7 +33,7 @@ class TextModel:
         return None
 
     def unavailable(self) -> str | None:
-        """Return as one line why this model cannot run here and how to install it, or None if it can."""
+        """Return a line that states why the model cannot run here and how to install it; None if it can run."""
         if find_spec("xllamacpp") is None:
             return (
                 f"{self.model} needs xllamacpp (`pip install xllamacpp`), "
@@ -61,8 +62,10 @@ WORDLLAMA = "wordllama"
 
 
 def embedding_unavailable() -> str | None:
-    """Return as one line why embedding and reranking cannot run here and how to install them, or None if they can. Does
-    not import the package.
+    """Return a line that states why embedding and reranking cannot run here and how to install them; None if they can
+    run.
+
+    The package is not imported.
     """
     if find_spec(WORDLLAMA) is None:
         return "to embed and to rank here needs wordllama: `pip install wordllama`"

@@ -1,4 +1,4 @@
-"""A value that changes, with a wait for the next value."""
+"""Changing value for which tasks can wait, for example the current address of the local model."""
 
 import asyncio
 from typing import Generic, TypeVar
@@ -10,9 +10,7 @@ Value = TypeVar("Value")
 
 
 class AsyncValue(Generic[Value]):
-    """Value that changes, with a wait for the next one: the current address of the local model, None while it is
-    unavailable. For one event loop.
-    """
+    """Value that changes, and for whose next value tasks can wait; None while there is none. For one event loop."""
 
     def __init__(self, model: str) -> None:
         self.value: Value | None = None
@@ -20,7 +18,7 @@ class AsyncValue(Generic[Value]):
         self._next = asyncio.Event()  # set, and replaced, when a value is published
 
     def publish(self, value: Value | None) -> None:
-        """Replace the value, and wake the waiting calls."""
+        """Set the value, and wake all waiting tasks."""
         self.value = value
         if value is not None:
             self._next.set()

@@ -1,4 +1,4 @@
-"""Child process: llama.cpp's HTTP server for one GGUF file on a free port of the loopback interface.
+"""Child process that runs llama.cpp's HTTP server for one model, on a free port of the loopback interface.
 
 Run as `python -m umg_grpc.upstream.local.llama_server`. Reads its `Settings` as one line of JSON from stdin (so that
 `ps` does not show the key), writes a `Ready` line to stdout when the server is ready, and exits when stdin ends: the
@@ -21,7 +21,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Settings(TypedDict):
-    """Settings of the child, the first line of its stdin."""
+    """Settings of the child process, which it reads from the first line of its stdin."""
 
     weights: str
     model: str
@@ -32,20 +32,20 @@ class Settings(TypedDict):
 
 
 class Ready(TypedDict):
-    """Only line on the child's stdout."""
+    """Line that the child process writes to stdout when the server is ready: the port."""
 
     port: int
 
 
 class LlamaServer(Protocol):
-    """Used part of `xllamacpp.Server`, which loads the model and listens when created, in its own threads."""
+    """Interface of `xllamacpp.Server`, which loads the model when it is created, and serves in its own threads."""
 
     @property
     def listening_address(self) -> str: ...
 
 
 def serve(settings: Settings) -> LlamaServer:
-    """Return a server that is ready. Raise RuntimeError if the weights cannot be loaded."""
+    """Start the server, and return it when it is ready. Raise RuntimeError if the weights cannot be loaded."""
     from xllamacpp import CommonParams, Server  # imported here: the gateway imports this module for its types
 
     params = CommonParams()
@@ -71,7 +71,7 @@ def serve(settings: Settings) -> LlamaServer:
 
 
 def main() -> None:
-    """Serve until stdin ends. Ignore signals sent to the gateway, which needs the child while it drains."""
+    """Serve until stdin ends. Signals are ignored, since the gateway needs the child while it drains."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if (

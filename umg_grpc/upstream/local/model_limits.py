@@ -1,12 +1,15 @@
-"""Limits of the small models. A module of its own, since the child process imports the package."""
+"""Check of requests to the small local models, which support neither tools nor media.
+
+It is a separate module because the child process imports the package.
+"""
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 
 def reject_unsupported_content(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for tools and media. The server of the small models would ignore tools silently
-    and fail on media.
+    """Raise UmgError(UNSUPPORTED_FIELD) for tools and media: the local server would ignore tools silently and fail on
+    media.
     """
     if request.tools:
         raise UmgError(

@@ -1,4 +1,6 @@
-"""Supervisor of the child process: starts it, restarts it when it dies, stops it with the gateway."""
+"""Supervisor of the local model's child process: starts it, restarts it after a crash, and stops it with the
+gateway.
+"""
 
 import asyncio
 import json
@@ -29,7 +31,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Address of one run of the child; port and key change with a restart."""
+    """Address and key of one run of the child process; port and key change with a restart."""
 
     base_url: str
     """Prefix of a format's own path: `http://127.0.0.1:PORT/v1`."""
@@ -38,14 +40,16 @@ class Endpoint:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of every call. `Connection: close` is needed because llama.cpp announces keep-alive after a streamed
-        answer but closes the connection, which would make the next call fail.
+        """Headers of every request to the child process.
+
+        `Connection: close` is needed because llama.cpp announces keep-alive after a streamed answer but closes the
+        connection, which would make the next request fail.
         """
         return {"Authorization": f"Bearer {self.api_key}", "Connection": "close"}
 
 
 class LocalModel:
-    """Model in a child process that runs from `start` to `close`, on the event loop that starts it."""
+    """Text model that runs in a child process, from `start` to `close`."""
 
     def __init__(self, model: TextModel, weights: Path) -> None:
         self._model = model
@@ -56,23 +60,24 @@ class LocalModel:
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """Current address of the model, None while no child is ready."""
+        """Current address of the child process; None while it is not ready."""
         return self._latest.value
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> Endpoint:
-        """Return the address of the model as soon as it is ready. Raise UmgError(UNAVAILABLE) after `seconds`. `after`:
-        an endpoint whose connection failed or broke off, which may happen a moment before the process ends; a different
-        endpoint is then awaited.
+        """Return the address of the child process as soon as it is ready. Raise UmgError(UNAVAILABLE) after `seconds`.
+
+        `after`: address whose connection failed, which may happen a moment before the process ends; another one is
+        awaited.
         """
         return await self._latest.wait(seconds, after=after)
 
     async def start(self) -> None:
-        """Start loading the model, which takes about a second; `wait_ready` waits for it."""
+        """Start to load the model, which takes about a second; `wait_ready` waits for it."""
         if self._task is None:
             self._task = asyncio.create_task(self._supervise(), name=f"local model {self._model.model}")
 
     async def close(self) -> None:
-        """Stop the child and wait for its end. Requests in flight break off."""
+        """Stop the child process, and wait for its end. Requests in flight are aborted."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -92,7 +97,7 @@ class LocalModel:
             delay = min(2 * delay, LONGEST_DELAY_SECONDS)
 
     async def _run_child(self) -> None:
-        """Run the child once, from its start to its end."""
+        """Run the child process once, until it ends."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "umg_grpc.upstream.local.llama_server"),
             stdin=asyncio.subprocess.PIPE,
@@ -119,7 +124,7 @@ class LocalModel:
     async def _serve(
         self, process: asyncio.subprocess.Process, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader
     ) -> None:
-        """Publish the endpoint when the child is ready. Return when the child has ended."""
+        """Publish the address when the child process is ready. Return when it has ended."""
         api_key, threads = secrets.token_urlsafe(32), spare_cores()
         settings = llama_server.Settings(
             weights=str(self._weights),
@@ -144,7 +149,7 @@ class LocalModel:
             await process.wait()
 
     async def _relay_log(self, log: asyncio.StreamReader) -> str:
-        """Log the output of llama.cpp. Return its end, which shows why the child ended."""
+        """Log the output of llama.cpp. Return its last part, which shows why the child process ended."""
         tail = ""
         while chunk := await log.read(4096):
             text = chunk.decode(errors="replace")
@@ -154,6 +159,6 @@ class LocalModel:
 
 
 def spare_cores() -> int:
-    """Return the number of cores this process may use, less one for the gateway itself; at least 1."""
+    """Return the number of CPU cores for the model: those of this process less one for the gateway, at least 1."""
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, usable - 1)

@@ -1,5 +1,6 @@
-"""Signature of a request by an access key: HMAC-SHA256 over its method, path, query, headers and body (reference, 7.3,
-a scheme of one vendor that resembles version 4 of another one's).
+"""Request signatures by an access key: HMAC-SHA256 over method, path, query, headers and body.
+
+It is the scheme of one vendor (reference, 7.3), which resembles version 4 of the AWS signature.
 """
 
 import hmac
@@ -17,7 +18,7 @@ CONTENT_TYPE = "Content-Type"
 
 
 class AccessKeySigner:
-    """Signer with an access key and its secret."""
+    """Signer of requests by an access key and its secret."""
 
     token = ""  # the secret is never sent
 
@@ -38,7 +39,7 @@ class AccessKeySigner:
         self._now = now
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the signature of a request with the headers that belong to it."""
+        """Return the headers with the signature of a request."""
         time = self._now().strftime("%Y%m%dT%H%M%SZ")
         url, digest = URL(outgoing.url), sha256(outgoing.body).hexdigest()
         given = {name.lower(): value for name, value in outgoing.headers.items()}
@@ -62,11 +63,11 @@ class AccessKeySigner:
         }
 
     def discard(self) -> bool:
-        """Return False: no credentials are cached, since each request has a signature of its own."""
+        """Return False: there is nothing to discard, since each request has its own signature."""
         return False
 
     def _key(self, date: str) -> bytes:
-        """Return the key of a day, for the region and the service."""
+        """Return the signing key for a day, derived from the secret, the region and the service."""
         key = self._secret
         for part in (date, self._region, self._service, "request"):
             key = hmac.digest(key, part.encode(), "sha256")
@@ -74,8 +75,9 @@ class AccessKeySigner:
 
 
 def canonical_request(method: str, url: URL, headers: Mapping[str, str], digest: str) -> str:
-    """Return the text whose hash is signed. `headers`: the signed ones, by lower-case name in alphabetical order;
-    `digest`: of the body.
+    """Return the normalized text of a request whose hash is signed.
+
+    `headers`: signed headers by lower-case name, in alphabetical order; `digest`: hash of the body.
     """
     query = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in sorted(url.query.items()))
     lines = "".join(f"{name}:{value.strip()}\n" for name, value in headers.items())

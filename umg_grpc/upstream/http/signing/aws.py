@@ -1,4 +1,4 @@
-"""Signature version 4 of AWS: HMAC-SHA256 over the method, path, query, headers and body of a request.
+"""AWS request signatures (version 4): HMAC-SHA256 over method, path, query, headers and body.
 
 Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 """
@@ -18,7 +18,7 @@ SAFE = "-_.~"
 
 
 class AwsSigner:
-    """Signer with an access key, its secret, and the session token of temporary credentials."""
+    """Signer of requests by an AWS access key, its secret and, for temporary credentials, a session token."""
 
     token = ""  # the secret is never sent
 
@@ -32,7 +32,7 @@ class AwsSigner:
         service: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a signer for one service in one region. `session_token`: of temporary credentials, "" without."""
+        """Create a signer for one service in one region; `session_token` is "" for permanent credentials."""
         self._access_key = access_key
         self._secret = secret
         self._session_token = session_token
@@ -41,7 +41,7 @@ class AwsSigner:
         self._now = now
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the signature of a request with the headers that belong to it."""
+        """Return the headers with the signature of a request."""
         time, digest = self._now().strftime("%Y%m%dT%H%M%SZ"), sha256(outgoing.body).hexdigest()
         given = {name.lower(): value for name, value in outgoing.headers.items()}
         added = {"X-Amz-Date": time, "X-Amz-Content-Sha256": digest}
@@ -55,8 +55,9 @@ class AwsSigner:
         return {**added, "Authorization": self.authorization(outgoing.method, outgoing.url, signed, digest)}
 
     def authorization(self, method: str, url: str, headers: Mapping[str, str], digest: str) -> str:
-        """Return the header with the signature. `headers`: the signed ones by lower-case name, with `x-amz-date`;
-        `digest`: SHA-256 of the body.
+        """Return the value of the `Authorization` header, with the signature.
+
+        `headers`: signed headers by lower-case name, including `x-amz-date`; `digest`: SHA-256 of the body.
         """
         time = headers["x-amz-date"]
         scope = f"{time[:8]}/{self._region}/{self._service}/aws4_request"
@@ -69,13 +70,13 @@ class AwsSigner:
         return f"{ALGORITHM} Credential={self._access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
 
     def discard(self) -> bool:
-        """Return False: no credentials are cached, since each request has a signature of its own."""
+        """Return False: there is nothing to discard, since each request has its own signature."""
         return False
 
 
 def canonical_request(method: str, url: str, headers: Mapping[str, str], digest: str) -> str:
-    """Return the canonical request, whose hash is signed. The path is URL-encoded twice, as all services but one (S3)
-    require.
+    """Return the normalized text of a request whose hash is signed. The path is URL-encoded twice, as all services
+    except S3 require.
     """
     sent = URL(url)
     query = sorted(

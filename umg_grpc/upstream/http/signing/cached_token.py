@@ -1,4 +1,4 @@
-"""Base of the signers whose token serves many requests and is replaced before its end."""
+"""Base class of signers with a token that serves many requests and is replaced before it expires."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -18,14 +18,14 @@ NEW_SECONDS = 10.0
 
 
 class Token(NamedTuple):
-    """Token, and the seconds after which it is replaced."""
+    """Access token, and the seconds after which it should be replaced."""
 
     text: str
     seconds: float
 
 
 class CachedTokenSigner(ABC):
-    """Signer with a token. One token is requested at a time, and the calls wait for it."""
+    """Base class of signers that send a cached token. Calls wait while a new token is requested, one at a time."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.token = ""
@@ -39,12 +39,13 @@ class CachedTokenSigner(ABC):
         """Request and return a new token. Raise UmgError if that fails."""
 
     def header(self, token: str) -> Mapping[str, str]:
-        """Return the header with the token."""
+        """Return the authentication header with a token."""
         return {"Authorization": f"Bearer {token}"}
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the header with the token, a new one if necessary. Raise UmgError if no token can be got: nothing was
-        sent to the provider.
+        """Return the authentication header, with a new token if the cached one is old.
+
+        Raise UmgError if no token can be obtained; nothing was sent to the provider then.
         """
         if self._now() >= self._renewal:
             try:
@@ -56,7 +57,7 @@ class CachedTokenSigner(ABC):
         return self.header(self.token)
 
     def discard(self) -> bool:
-        """Discard the cached token, except one that was made just now. Return False for this one."""
+        """Discard the cached token that the provider rejected. Return False, and keep it, if it is only seconds old."""
         if self._renewal and self._now() - self._made < NEW_SECONDS:
             return False
         self._renewal = 0.0
@@ -69,12 +70,12 @@ class CachedTokenSigner(ABC):
 
 
 def seconds_of_use(valid: float) -> float:
-    """Return the seconds after which a token is replaced that is valid for `valid` seconds."""
+    """Return the seconds after which to replace a token that is valid for `valid` seconds."""
     return valid - min(RENEWED_SECONDS, valid / 2)
 
 
 def unavailable(cause: str) -> UmgError:
-    """Return the error of a token that cannot be got, after which another channel may be tried."""
+    """Return the error if no token can be obtained; another channel may then be tried."""
     message = "the provider's token could not be got; try again"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
     return error.with_failure(Failure.NOT_SENT, cause).with_facts(ProviderFailure(FailureKind.UNREACHABLE))

@@ -1,4 +1,4 @@
-"""Short-lived tokens signed with a secret key: JWT by HS256 (reference, 6.1)."""
+"""Short-lived JSON web tokens that the gateway signs with a secret key by HS256 (reference, 6.1)."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ slow.
 
 
 class ShortTokenSigner:
-    """Signer with an access key and its secret key. Each request has a token of its own."""
+    """Signer with an access key and its secret, which makes a new token for each request."""
 
     token = ""  # each is different, and valid for a short time
 
@@ -24,7 +24,7 @@ class ShortTokenSigner:
         self._now = now
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the header with a new token."""
+        """Return the authentication header with a new token."""
         return {"Authorization": f"Bearer {short_token(self._access_key, self._secret, int(self._now()))}"}
 
     def discard(self) -> bool:
@@ -33,6 +33,6 @@ class ShortTokenSigner:
 
 
 def short_token(access_key: str, secret: str, now: int) -> str:
-    """Return the token of an access key at a time in Unix seconds."""
+    """Return a signed token for an access key; `now`: Unix seconds."""
     claims = {"iss": access_key, "exp": now + VALID_SECONDS, "nbf": now - EARLIER_SECONDS}
     return jwt.encode(claims, secret, algorithm="HS256")

@@ -1,4 +1,6 @@
-"""OAuth tokens of a service account: a JWT by RS256 is exchanged for a token, which is cached (reference, 3.1)."""
+"""OAuth access tokens of a service account: a JWT signed by RS256 is exchanged for a token, which is cached (reference,
+3.1).
+"""
 
 import asyncio
 import time
@@ -41,7 +43,7 @@ class _Token(msgspec.Struct):
 
 @dataclass(frozen=True)
 class ServiceAccount:
-    """Key of a service account."""
+    """Identity and private key of a service account."""
 
     email: str
     key_id: str
@@ -51,7 +53,7 @@ class ServiceAccount:
 
 
 def read_service_account(path: str) -> ServiceAccount:
-    """Return the key in a file. Raise OSError if it cannot be read."""
+    """Return the service account in a key file. Raise OSError if it cannot be read."""
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=_KeyFile)
         key = load_pem_private_key(found.private_key.encode(), password=None)
@@ -64,7 +66,7 @@ def read_service_account(path: str) -> ServiceAccount:
 
 
 class ServiceAccountSigner(CachedTokenSigner):
-    """Signer with the token of a service account."""
+    """Signer that sends OAuth tokens of a service account."""
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class ServiceAccountSigner(CachedTokenSigner):
         tls: SSLContext | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create a signer. `proxy` and `tls`: of the channel, for the requests of tokens."""
+        """Create a signer. `proxy` and `tls`: the channel's settings, used for token requests too."""
         super().__init__(now)
         self._account = account
         self._client = client
@@ -85,7 +87,7 @@ class ServiceAccountSigner(CachedTokenSigner):
         self._tls = tls
 
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Return a new token from the provider's server of tokens. Raise UmgError if it issues none."""
+        """Request and return a new token from the token server of the provider. Raise UmgError if it issues none."""
         now = int(self._now())
         claims = {
             "iss": self._account.email,

@@ -1,4 +1,4 @@
-"""Tokens that a program prints: bare, or as JSON with the time of their end."""
+"""Tokens that a configured program prints: either bare, or in JSON with the time at which they expire."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ logger = structlog.get_logger()
 
 
 class CommandSigner(CachedTokenSigner):
-    """Signer with the token that a program prints."""
+    """Signer that sends tokens which a program prints."""
 
     def __init__(
         self,
@@ -45,8 +45,10 @@ class CommandSigner(CachedTokenSigner):
         channel: str = "",
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create a signer. `ttl`: seconds for which a token serves that does not state its end; `header`: header of the
-        bare token, None for `Authorization: Bearer`; `channel`: name for the log.
+        """Create a signer that runs `command`.
+
+        `ttl`: seconds of use of a token without a stated expiry; `header`: header for the bare token, None for
+        `Authorization: Bearer`; `channel`: name for the log.
         """
         super().__init__(now)
         self._command = tuple(command)
@@ -58,12 +60,13 @@ class CommandSigner(CachedTokenSigner):
         self._failed_at = 0.0
 
     def header(self, token: str) -> Mapping[str, str]:
-        """Return the header with the token."""
+        """Return the authentication header with a token."""
         return super().header(token) if self._header is None else {self._header: token}
 
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Run the program and return its token. Raise UmgError if it fails, prints none or takes too long. Calls of the
-        next RETRY_SECONDS then fail without a run.
+        """Run the program, and return the token. Raise UmgError if it fails, prints no token or takes too long.
+
+        After a failure, calls fail for RETRY_SECONDS without another run.
         """
         if self._reason and self._now() - self._failed_at < RETRY_SECONDS:
             raise _no_token(self._reason)
@@ -96,7 +99,7 @@ class CommandSigner(CachedTokenSigner):
         return token
 
     def _failed(self, reason: str, problems: bytes = b"") -> UmgError:
-        """Return the error of a run without a token, and log it: its standard error is for the operator alone."""
+        """Log a run without a token, and return the error. Only the log contains the program's standard error."""
         printed = clean(problems.decode("utf-8", "replace"))
         logger.warning(
             "the command of a channel made no token", channel=self._channel, reason=reason, stderr=printed or None
@@ -113,14 +116,14 @@ def _no_token(reason: str) -> UmgError:
 
 
 def find_program(command: Sequence[str]) -> None:
-    """Raise OSError if the program of a command does not exist or cannot be run."""
+    """Raise OSError if the program of a command does not exist or is not executable."""
     if shutil.which(command[0]) is None:
         raise OSError(f"{command[0]} is no program that can be run here")
 
 
 def token_in(output: bytes, now: float, ttl: float) -> Token | None:
-    """Return the token in the output of a program; None if the output has no token. `ttl`: lifetime in seconds if the
-    output does not state one.
+    """Return the token in a program's output; None if it has none. `ttl`: seconds of use if the output states no
+    expiry.
     """
     text = output.decode("utf-8", "replace").strip()
     end: float | None = None
@@ -142,7 +145,9 @@ def token_in(output: bytes, now: float, ttl: float) -> Token | None:
 
 
 def _end(fields: Mapping[str, object], now: float) -> float | None:
-    """Return the end of the token in Unix seconds; None if the fields do not state it."""
+    """Return the Unix time at which the token expires, from the fields of the JSON output; None if they do not state
+    it.
+    """
     for name in SECONDS_NAMES:
         if (seconds := _number(fields.get(name))) is not None:
             return now + seconds
@@ -167,7 +172,7 @@ def _time(value: object) -> float | None:
 
 
 def _jwt_end(token: str) -> float | None:
-    """Return the end of a JSON web token, which is not verified; None for a token of another kind."""
+    """Return the Unix time at which a JSON web token expires, without verifying it; None for other tokens."""
     parts = token.split(".")
     if len(parts) != 3 or not token.startswith("ey"):
         return None
@@ -179,7 +184,7 @@ def _jwt_end(token: str) -> float | None:
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Return the output of a program, at most MAX_OUTPUT_BYTES; read and drop the rest."""
+    """Return the output of a program up to MAX_OUTPUT_BYTES; the rest is read and ignored."""
     kept = b""
     while stream is not None and (chunk := await stream.read(MAX_OUTPUT_BYTES)):
         kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]

@@ -1,4 +1,4 @@
-"""Channel that embeds texts with wordllama."""
+"""Embedding of texts by the local wordllama model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,27 +24,30 @@ SLOW_BYTES = 64 * 2**10
 
 
 class LocalEmbedding:
-    """Channel of `wordllama-256`. Its vectors stay meaningful when they are cut to 128 or 64 numbers. A title is
-    embedded as the first line of its text. Task types have no effect.
+    """Channel operation for embeddings by the local model `wordllama-256`.
+
+    Its vectors stay meaningful when they are cut to 128 or 64 numbers. A title is embedded as the first line of its
+    text. Task types have no effect.
     """
 
     def __init__(
         self, engine: WordLlamaEngine, *, lengths: Mapping[str, int] = NO_LENGTHS, total_seconds: float = 600
     ) -> None:
-        """Create a channel. `lengths`: operator's default length of vectors by model. `total_seconds`: the channel's
-        deadline.
+        """Create the operation. `lengths`: operator's default vector length by model. `total_seconds`: the channel's
+        time limit.
         """
         self._engine = engine
         self._lengths = lengths
         self._total_seconds = total_seconds
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalEmbeddingCall":
-        """Encode the request. Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a length,
-        CONTEXT_TOO_LONG.
+        """Check the request, and return a call for the engine.
+
+        Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a vector length, CONTEXT_TOO_LONG.
         """
         texts = embedded_texts(request)
         check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
@@ -57,7 +60,7 @@ class LocalEmbedding:
 
 @dataclass(frozen=True)
 class LocalEmbeddingCall:
-    """Request ready to be sent to the engine."""
+    """Embedding call that is ready for the engine."""
 
     engine: WordLlamaEngine
     total_seconds: float
@@ -67,13 +70,15 @@ class LocalEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Return the response, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG, and the errors of the engine."""
+        """Compute and return the vectors, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG, and the errors of the
+        engine.
+        """
         embedding = shared_embedding(self.model, self.lengths, cut)
         return await embed(self.engine, self.texts, embedding, seconds, self.total_seconds)
 
 
 class Vector(NamedTuple):
-    """Embedding of one text."""
+    """Embedding of one text: the vector's bytes and the number of tokens."""
 
     values: bytes
     """Bytes of `Embedding.values` of the schema."""
@@ -81,7 +86,7 @@ class Vector(NamedTuple):
 
 
 class Embedding:
-    """Work of the engine that turns texts into vectors. Calls with the same single length of vectors share one
+    """Function for the engine that turns texts into vectors; calls with the same single vector length share an
     instance.
     """
 
@@ -92,8 +97,10 @@ class Embedding:
         transform: "Callable[[Vectors, str, int], Vectors]",
         count: Callable[[str], int] | None = None,
     ) -> None:
-        """Create the work. `lengths`: of all vectors, or of each. `transform`: turns vectors of wordllama into vectors
-        of the model with a given length. `count`: counts the tokens of a text, by default wordllama's own.
+        """Create the function. `lengths`: vector length of all texts, or of each.
+
+        `transform`: turns wordllama's vectors into vectors of the model with a given length. `count`: counts the tokens
+        of a text, by default wordllama's tokens.
         """
         self._model = model
         self._max_tokens = max_tokens(model)
@@ -122,7 +129,7 @@ class Embedding:
                 raise too_long(TEXT_FIELD.format(position), f"{tokens} tokens", self._model)
 
     def _pack(self, vectors: "Vectors", length: int) -> list[bytes]:
-        """Return the bytes of each vector at this length."""
+        """Return each vector, transformed to this length, as bytes."""
         from umg_grpc.upstream.local.wordllama.model import unit  # imported here: already loaded in the thread
 
         return [
@@ -130,7 +137,7 @@ class Embedding:
         ]
 
     def _pack_each(self, vectors: "Vectors", lengths: Sequence[int]) -> list[bytes]:
-        """Return the bytes of each vector at its own length."""
+        """Return each vector, transformed to its own length, as bytes."""
         packed = [b""] * len(lengths)
         for length in set(lengths):
             places = [place for place, requested in enumerate(lengths) if requested == length]
@@ -145,9 +152,7 @@ def shared_embedding(
     transform: "Callable[[Vectors, str, int], Vectors]",
     count: Callable[[str], int] | None = None,
 ) -> Embedding:
-    """Return the `Embedding` for a call with these vector lengths; shared between all calls with the same single
-    length.
-    """
+    """Return the `Embedding` for a call with these vector lengths; calls with the same single length share one."""
     if lengths.count(lengths[0]) == len(lengths):
         return _cached_embedding(model, lengths[0], transform, count)
     return Embedding(model, lengths, transform, count)
@@ -159,7 +164,10 @@ _cached_embedding = lru_cache(256)(Embedding)
 async def embed(
     engine: WordLlamaEngine, texts: Sequence[str], embedding: Embedding, seconds: float, total_seconds: float
 ) -> pb.EmbedResponse:
-    """Return the response to a call. Raise UmgError: CONTEXT_TOO_LONG, and the errors of the engine."""
+    """Compute the vectors of the texts in the engine. Return the response.
+
+    Raise UmgError: CONTEXT_TOO_LONG, and the errors of the engine.
+    """
     response = pb.EmbedResponse(usage=pb.EmbeddingUsage())
     await engine.run(texts, embedding, partial(_fill, response), seconds, total_seconds)
     return response
@@ -175,8 +183,9 @@ def _fill(response: pb.EmbedResponse, vectors: Sequence[Vector]) -> None:
 
 
 def embedded_texts(request: pb.EmbedRequest) -> list[str]:
-    """Return the text to embed for each input: its title, if it has one, above its text. Raise
-    UmgError(UNSUPPORTED_FIELD).
+    """Return the text to embed for each input: its title, if it has one, and below it its text.
+
+    Raise UmgError(UNSUPPORTED_FIELD) for inputs that are tokens.
     """
     return [
         f"{given.title}\n{given.text}" if given.title else given.text or _text_of(given, place)
@@ -185,7 +194,7 @@ def embedded_texts(request: pb.EmbedRequest) -> list[str]:
 
 
 def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[int]:
-    """Return the requested length of each vector, `own` by default. Raise UmgError(INVALID_FIELD) for more than
+    """Return the vector length for each input: the requested one, `own` by default. Raise UmgError(INVALID_FIELD) above
     `maximum`.
     """
     every = request.dimensions or own
@@ -198,7 +207,7 @@ def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[
 
 
 def note_task_types(request: pb.EmbedRequest, report: Report) -> None:
-    """Report the task types as dropped, for a model on which they have no effect."""
+    """Report requested task types as ignored, for a model on which they have no effect."""
     if request.task_type:
         report.drop("task_type")
     for place, given in enumerate(request.inputs):

@@ -1,4 +1,4 @@
-"""Engine of wordllama: one model and one thread for all calls of this process."""
+"""Engine that runs the wordllama model in one thread, for all calls of this process, in batches."""
 
 import asyncio
 import math
@@ -37,19 +37,22 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Work(Protocol[Made_co]):
-    """Function that the engine applies to the texts of a call. Calls may share an instance: one batch then runs it once
-    for all of them, at half the cost of separate runs, and separately only if that fails.
+    """Function that the engine applies to the texts of calls, for example embedding.
+
+    Calls may share an instance: a batch then runs it once for all of them, at half the cost of separate runs, and
+    separately only if that fails.
     """
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> Sequence[Made_co]:
-        """Return the result for each text. The texts begin at position `first` of their call, which may be processed in
-        several portions. Raise UmgError.
+        """Return the result for each text. Raise UmgError.
+
+        The texts begin at position `first` of their call, which may be processed in several portions.
         """
         ...
 
 
 class WordLlamaEngine:
-    """Model, loaded at the first call, and its thread. For one event loop.
+    """Owner of the wordllama model, loaded at the first call, and of its thread. For one event loop.
 
     Calls that arrive while the thread works form its next batch, each with a portion of its texts, so that a call with
     many texts does not block the others. While the thread is idle, small batches run on the event loop, one for all
@@ -82,13 +85,12 @@ class WordLlamaEngine:
         seconds: float,
         total_seconds: float = math.inf,
     ) -> None:
-        """Process all texts. When the caller is cancelled, the remaining portions are not processed. `take` receives
-        the results portion by portion, where they are computed. The caller waits for `seconds`, the channel allows
-        `total_seconds`.
+        """Apply `work` to all texts. `take` receives the results portion by portion, in the thread that computes them.
 
-        Raise the errors of `work`, UmgError(UNAVAILABLE) if the model cannot be loaded, UPSTREAM_TIMEOUT or
-        DEADLINE_EXCEEDED when the channel's or the caller's time is over, UPSTREAM_FAILED for an unexpected error,
-        which is logged.
+        The caller's time limit is `seconds`, that of the channel `total_seconds`. If the caller is cancelled, the
+        remaining portions are not processed. Raise the errors of `work`, UmgError(UNAVAILABLE) if the model cannot be
+        loaded, UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED after the channel's or the caller's limit, UPSTREAM_FAILED for an
+        unexpected error, which is logged.
         """
         if self._closed:
             raise _closing()
@@ -109,7 +111,7 @@ class WordLlamaEngine:
             timer.cancel()
 
     async def aclose(self) -> None:
-        """Stop the engine when the running batch is done; the remaining calls fail."""
+        """Stop the engine after the running batch; the remaining calls fail."""
         self._closed = True
         if self._running is not None:
             await asyncio.wait([self._running])
@@ -120,7 +122,7 @@ class WordLlamaEngine:
         self._model = None
 
     def _start_batch(self) -> None:
-        """Process the next portions of the waiting calls, in the order of arrival, here or in the thread."""
+        """Process the next portions of the waiting calls, oldest first, on the event loop or in the thread."""
         jobs, left = list["_Job[Any]"](), BATCH_COST
         while self._waiting and left > 0:
             job = self._waiting.popleft()
@@ -139,8 +141,8 @@ class WordLlamaEngine:
         self._running.add_done_callback(lambda _: self._finish_batch(jobs))
 
     def _run_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """Process one batch, in the thread or while that is idle. Raises nothing: also catches panics of the tokenizer,
-        which are no `Exception`.
+        """Process one batch. It raises nothing, and also catches panics of the tokenizer, which are not of the class
+        `Exception`.
         """
         try:
             self._process(jobs, self._loaded())
@@ -149,7 +151,7 @@ class WordLlamaEngine:
                 job.error = job.error or error
 
     def _loaded(self) -> "WordLlamaModel":
-        """Return the model, loading it once. A failure is raised again for a while before loading is retried."""
+        """Return the model, loaded once. A failure to load is raised again for a while before another attempt."""
         if self._failure is not None and time.monotonic() < self._retry_at:
             raise self._failure
         try:
@@ -174,7 +176,7 @@ class WordLlamaEngine:
                 self._has_run.add(group[0].work)
 
     def _finish_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """Finish the calls that are done after a batch; the others wait again."""
+        """Complete the calls that are done after a batch, and queue the others again."""
         self._running = None
         self._waiting += [job for job in jobs if not job.finish()]
         if not self._closed:
@@ -182,7 +184,7 @@ class WordLlamaEngine:
 
 
 class _Job(Generic[Made]):
-    """One call in the engine: its texts, and how many of them are processed."""
+    """Call in the engine: its texts, and how many of them are processed."""
 
     def __init__(
         self,
@@ -200,17 +202,17 @@ class _Job(Generic[Made]):
 
     @property
     def portion(self) -> Sequence[str]:
-        """Texts of the call that the current batch processes."""
+        """Texts of the call in the current batch."""
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:
-        """Select the next portion, of about that cost. Return its actual cost."""
+        """Select the next texts to process, of about the given cost. Return their actual cost."""
         self._from = self._to
         self._to, taken = portion(self._texts, self._from, cost)
         return taken
 
     def process(self, model: "WordLlamaModel") -> None:
-        """Process the portion."""
+        """Process the selected texts."""
         try:
             made = self.work(model, self._from, self.portion)
         except Exception as error:
@@ -219,14 +221,14 @@ class _Job(Generic[Made]):
             self.receive(made)
 
     def receive(self, made: Sequence[Made]) -> None:
-        """Hand the results of the portion to the caller."""
+        """Pass the results of the selected texts to the caller's `take`."""
         try:
             self._take(made)
         except Exception as error:
             self.error = error
 
     def finish(self) -> bool:
-        """Finish the call if it failed or all its texts are done. Return whether it is finished."""
+        """Complete the call if it failed or all its texts are processed. Return whether it is complete."""
         if self.error is not None:
             self.fail(self.error)
         elif self._to >= len(self._texts) and not self.done.done():
@@ -234,7 +236,7 @@ class _Job(Generic[Made]):
         return self.done.done()
 
     def expire(self, callers: bool) -> None:
-        """Fail the call because its time is over. `callers`: whether the caller's deadline came first, not the
+        """Fail the call because its time limit passed. `callers`: whether the limit was the caller's, not the
         channel's.
         """
         message = "the local model had too much to do: the time for the answer is over; try again or send less"
@@ -245,7 +247,7 @@ class _Job(Generic[Made]):
             self.fail(error.with_failure(Failure.AMBIGUOUS))
 
     def fail(self, error: BaseException) -> None:
-        """Fail the call, unless its caller was cancelled."""
+        """Fail the call with an error, unless its caller was cancelled."""
         if not isinstance(error, UmgError):
             logger.error("the local embedding model failed", exc_info=error)
             message = "the local model failed; the gateway's log says why"
@@ -256,7 +258,7 @@ class _Job(Generic[Made]):
 
 
 def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
-    """Process the portions of calls that share their work."""
+    """Process the selected texts of calls that share one `Work`."""
     if len(jobs) > 1:
         portions = [job.portion for job in jobs]
         with suppress(Exception):  # an error of one call: it is raised again below, with the call's own positions
@@ -270,7 +272,7 @@ def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
 
 
 def portion(texts: Sequence[str], first: int, cost: int) -> tuple[int, int]:
-    """Select the texts from position `first` on whose total cost is at most `cost`, but at least one.
+    """Select texts, from position `first` on, of a total cost of at most `cost`, but at least one text.
 
     Return the position after the last of them, and their cost.
     """

@@ -1,4 +1,4 @@
-"""Limits of texts and lengths of vectors."""
+"""Limits on the lengths of texts for the local and the simulated embedding and reranking models."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,14 @@ MAX_TOKENS = 8192
 
 
 def max_tokens(model: str) -> int:
-    """Return the maximum tokens of one text."""
+    """Return the maximum number of tokens in one text for a model."""
     known = describe(model)
     return known.input_token_limit if known is not None and known.input_token_limit else MAX_TOKENS
 
 
 def check_characters(texts: Sequence[str], model: str, characters: int, field: str) -> None:
-    """Raise UmgError(CONTEXT_TOO_LONG) for a text that is too long by its characters alone, before it is tokenized.
+    """Raise UmgError(CONTEXT_TOO_LONG) for a text with too many characters to fit, before it is tokenized.
+
     `characters`: number of characters of the longest token. `field`: path of a text, with a placeholder for its
     position.
     """
@@ -32,7 +33,9 @@ def check_characters(texts: Sequence[str], model: str, characters: int, field: s
 
 
 def too_long(field: str, length: str, model: str) -> UmgError:
-    """Return the error for a text beyond the model's limit. `length`: length of the text as a phrase, `9000 tokens`."""
+    """Return the error for a text that exceeds the model's limit. `length`: the text's length in words, `9000
+    tokens`.
+    """
     maximum = max_tokens(model)
     message = f"{field} is too long: {length}, and {model} takes texts of at most {maximum} tokens; split it"
     return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field).with_failure(Failure.CONTEXT)

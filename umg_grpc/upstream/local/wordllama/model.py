@@ -1,4 +1,4 @@
-"""The wordllama model: texts into tokens, tokens into vectors. Imports numpy, so only the engine's thread imports
+"""Wordllama model: tokenizes texts and looks up token vectors. It imports numpy, so only the engine's thread imports
 it.
 """
 
@@ -26,15 +26,17 @@ Vectors: TypeAlias = NDArray[np.float32]
 
 
 class _Library(Protocol):
-    """Used part of `wordllama.WordLlamaInference`."""
+    """Interface of the used parts of `wordllama.WordLlamaInference`."""
 
     embedding: Vectors
     tokenizer: Tokenizer
 
 
 class WordLlamaModel:
-    """Tokenizer and token vectors; for one thread at a time. The library's own `embed` does not return the number of
-    tokens and pads every text of a batch to the longest.
+    """Tokenizer and token vectors of wordllama, for one thread at a time.
+
+    The library's own `embed` is not used: it does not return the number of tokens, and pads every text of a batch to
+    the longest.
     """
 
     def __init__(self, library: _Library) -> None:
@@ -43,12 +45,14 @@ class WordLlamaModel:
         self._tokenizer.no_padding()  # padding would make all texts of a batch as long as the longest
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, none for an empty one. Processes about 2 million tokens a second."""
+        """Return the token ids of each text; none for an empty text. About 2 million tokens a second."""
         return [read.ids for read in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return for each text the sum of its tokens' vectors, which has the direction of their mean; zeros for a text
-        without tokens. Processes about 10 million tokens a second.
+        """Return, for each text, the sum of its tokens' vectors, which has the direction of their mean; zeros without
+        tokens.
+
+        About 10 million tokens a second.
         """
         sums = np.zeros((len(tokens), DIMENSIONS), np.float32)
         for place, ids in enumerate(tokens):
@@ -58,7 +62,7 @@ class WordLlamaModel:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Return the vectors scaled to length 1; a vector of zeros stays unchanged."""
+    """Return the vectors scaled to length 1; a zero vector stays unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     scaled: Vectors = vectors / lengths
@@ -66,8 +70,9 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def load() -> WordLlamaModel:
-    """Return the model from its package's folder; takes about 0.4 s and 110 MB with its imports. Raise
-    UmgError(UNAVAILABLE) if it is not installed, OSError and others if the package is broken.
+    """Load the model from its package. Takes about 0.4 s and 110 MB, with its imports.
+
+    Raise UmgError(UNAVAILABLE) if it is not installed, OSError and others if the package is broken.
     """
     if (why := embedding_unavailable()) is not None:
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, why).with_failure(Failure.DOWN)
@@ -81,7 +86,9 @@ def load() -> WordLlamaModel:
 
 @contextmanager
 def _preserve_logging() -> Iterator[None]:
-    """Prevent imports in this context from configuring logging, by adding a handler to the root logger meanwhile."""
+    """Return a context manager in which imports cannot configure logging, since the root logger has a handler
+    meanwhile.
+    """
     root, configured = logging.getLogger(), logging.NullHandler()
     root.addHandler(configured)
     try:

@@ -1,4 +1,4 @@
-"""Channel that ranks documents by their similarity to a query."""
+"""Reranking of documents by the local wordllama model: by similarity to the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,24 +25,26 @@ UNLIMITED = 2**31 - 1
 
 
 class LocalRerank:
-    """Channel of `wordllama-rerank`. The score of a document is that of its most relevant chunk, (1 + the cosine to the
-    query) / 2, which orders short documents by cosine. An empty document has the score 0.
+    """Channel operation for rerankings by the local model `wordllama-rerank`.
 
-    Documents are cut off at the model's own limit, as other rerankers do, or at `max_tokens_per_document`.
+    The score of a document is that of its most relevant chunk, (1 + cosine to the query) / 2, which orders short
+    documents by cosine. An empty document has the score 0. Documents are cut off at the model's limit, as other
+    rerankers do, or at `max_tokens_per_document`.
     """
 
     def __init__(self, engine: WordLlamaEngine, *, total_seconds: float = 600) -> None:
-        """Create a channel. `total_seconds`: the channel's deadline."""
+        """Create the operation. `total_seconds`: the channel's time limit."""
         self._engine = engine
         self._total_seconds = total_seconds
 
     def is_slow(self, request: pb.RerankRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalRerankCall":
-        """Encode the request. Raise UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for
-        the query.
+        """Check the request, and return a call for the engine.
+
+        Raise UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query.
         """
         check_characters([request.query], model, LONGEST_TOKEN, QUERY_FIELD)
         report = Report()
@@ -56,7 +58,7 @@ class LocalRerank:
 
 @dataclass(frozen=True)
 class LocalRerankCall:
-    """Request ready to be sent to the engine."""
+    """Reranking call that is ready for the engine."""
 
     engine: WordLlamaEngine
     total_seconds: float
@@ -68,8 +70,9 @@ class LocalRerankCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.RerankResponse:
-        """Return the response, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG for the query, and the errors of
-        the engine.
+        """Compute and return the ranking, see `PreparedCall`.
+
+        Raise UmgError: CONTEXT_TOO_LONG for the query, and the errors of the engine.
         """
         ranking = Ranking(self.request, self.model, self.max_tokens)
         await self.engine.run(self.texts, ranking, ranking.scores.extend, seconds, self.total_seconds)
@@ -77,10 +80,10 @@ class LocalRerankCall:
 
 
 class Ranking:
-    """Scores of one call, which the engine computes portion by portion."""
+    """Function for the engine that computes the scores of one call's documents, portion by portion."""
 
     def __init__(self, request: pb.RerankRequest, model: str, max_document_tokens: int) -> None:
-        """Create the work. `max_document_tokens`: maximum tokens of a document."""
+        """Create the function. `max_document_tokens`: number of tokens after which a document is cut off."""
         self.scores = list[float]()
         """Score of each document that was processed."""
         self._request = request
@@ -107,7 +110,7 @@ class Ranking:
         return scores
 
     def response(self) -> pb.RerankResponse:
-        """Return the response, the best score first; documents of equal score stay in their order."""
+        """Return the response, best score first; documents with equal scores keep their order."""
         order = sorted(range(len(self.scores)), key=lambda place: -self.scores[place])
         response = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=self._tokens))
         for place in order[: self._request.top_n or None]:
@@ -123,12 +126,14 @@ class Ranking:
 
 
 def chunks(tokens: Sequence[int]) -> list[Sequence[int]]:
-    """Return the chunks of a document, each overlapping the one before by half; none for an empty document."""
+    """Split a document's tokens into chunks, each of which overlaps the previous one by half; none for an empty
+    document.
+    """
     if not tokens:
         return []
     return [tokens[start : start + CHUNK_TOKENS] for start in range(0, max(len(tokens) - STEP_TOKENS, 1), STEP_TOKENS)]
 
 
 def _score(cosines: Sequence[float]) -> float:
-    """Return the score for the cosines of a document's chunks."""
+    """Return a document's score from the cosines of its chunks to the query."""
     return min(max((1 + max(cosines)) / 2, 0.0), 1.0) if cosines else 0.0
