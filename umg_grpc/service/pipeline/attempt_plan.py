@@ -1,6 +1,6 @@
 """Order in which the channels of a call are tried."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Generic
 
 import msgspec
@@ -21,7 +21,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
     """
 
     targets: list[Target]
-    """Channels for which the request was not encoded yet."""
+    """Channels for which the request was not encoded yet, best first."""
     encoder: RequestEncoder[AttemptT]
     shared: Resilience
     """State of all calls."""
@@ -120,11 +120,3 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
 
     def _expected_wait(self, attempt: AttemptT) -> float:
         return 0.0 if (limiter := self.limiters.get(attempt.channel)) is None else limiter.expected_wait
-
-
-def plan_attempts(
-    targets: Iterable[Target], encoder: RequestEncoder[AttemptT], shared: Resilience
-) -> AttemptPlan[AttemptT]:
-    """Plan the attempts of a call at the targets, in their order."""
-    untried = list(targets)
-    return AttemptPlan(untried, encoder, shared, shared.limiters, len(untried) == 1)

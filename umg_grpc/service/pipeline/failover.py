@@ -3,8 +3,9 @@
 import asyncio
 import time
 from types import TracebackType
-from typing import Generic, Self
+from typing import Generic
 
+import msgspec
 import structlog
 
 from umg_grpc.errors import Failure, UmgError
@@ -33,11 +34,11 @@ CANCELLED = "CANCELLED"
 logger = structlog.get_logger()
 
 
-class FailoverLoop(Generic[AttemptT]):
+class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     """Attempts of one call, one after the other, until one succeeds or none is left.
 
         while True:
-            with await attempts.next():
+            async with attempts:  # begins the next attempt
                 return ...  # of `attempts.attempt`; a failure after which another one may succeed ends here
 
     The plan gives the order of the channels. Channels with a temporary failure are then retried, within the caller's
@@ -45,46 +46,39 @@ class FailoverLoop(Generic[AttemptT]):
     outcome, which releases the slot of its channel.
     """
 
-    attempt: AttemptT
+    call: Call
+    _model: PublicModel
+    _requested_model: str  # the id or alias in the request
+    _plan: AttemptPlan[AttemptT]
+    attempt: AttemptT = None  # type: ignore[assignment]  # set by the first attempt that begins
     """The current attempt; of a hedged call, the one whose answer the caller gets."""
-    output_sent = False
+    output_sent: bool = False
     """Whether the caller received a part of the answer: no failover after it."""
-    _retries = 0
+    _retries: int = 0
+    _failures: FailureLog = msgspec.field(default_factory=FailureLog)
 
-    def __init__(self, call: Call, model: PublicModel, requested_model: str, plan: AttemptPlan[AttemptT]) -> None:
-        """Create the loop of a call; `requested_model` is the id or alias in the request."""
-        self.call = call
-        self._model = model
-        self._requested_model = requested_model
-        self._plan: AttemptPlan[AttemptT] = plan
-        self._shared = plan.shared
-        self._failures = FailureLog()
-
-    async def next(self) -> Self:
-        """Begin the next attempt, with a slot of its channel taken. Return the loop as the context manager of the
-        attempt, which the caller enters immediately. Raise the error for the caller after the last attempt.
+    async def __aenter__(self) -> None:
+        """Begin the next attempt, with a slot of its channel taken. Raise the error for the caller after the last
+        attempt.
         """
         while (attempt := await self._plan.next() or await self._next_retry()) is not None:
             if await self._begin(attempt):
                 self.select(attempt)
-                return self
+                return
         if not self.call.facts.attempts and self.call.caller.show_route:
             reason = ", ".join(self._failures.route) or "none is free"
             self.call.headers[ROUTE] = f"channel=; attempts=0; reason={reason}"
         error = self._failures.take_most_important() or self._plan.encoding_error
         raise (error or no_channel(self._requested_model)) from None
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         """Record the outcome of the attempt. Suppress a failure that another attempt may avoid."""
         attempt = self.attempt
         if error is None:
             self._end(attempt, "ok")
-            self._shared.health.end(attempt.channel, attempt.target.model, None, attempt.generation)
+            self._plan.shared.health.end(attempt.channel, attempt.target.model, None, attempt.generation)
             return False
         if not isinstance(error, UmgError):
             self._cancel(attempt)
@@ -155,21 +149,21 @@ class FailoverLoop(Generic[AttemptT]):
 
     def fail(self, attempt: AttemptT, error: UmgError) -> UmgError:
         """Record the failure of the attempt. Return the error for the caller."""
-        channel, model, health = attempt.target.channel, attempt.target.model, self._shared.health
+        channel, model, shared = attempt.target.channel, attempt.target.model, self._plan.shared
         missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
         unknown = missing and all(served.id != self._model.id for served in channel.models)
         if error.failure is not None:
             facts = error.facts or facts_of(error)  # errors of the sandbox and of local models have none
             is_callers = unknown and facts.kind is FailureKind.WRONG_MODEL
             error.facts = facts._replace(model=model, kind=FailureKind.REQUEST if is_callers else facts.kind)
-            self._shared.record_failure(channel.name, error.facts)
+            shared.record_failure(channel.name, error.facts)
         if unknown:  # the channel serves the model by a pattern, whose names callers choose
             error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT).with_facts(error.facts)
         self._end(attempt, error.failure.value if error.failure else "refused", error)
         if "sandbox" in channel.protocols:  # it fails only on the caller's demand
-            health.cancelled(channel.name, model, attempt.generation)
+            shared.health.cancelled(channel.name, model, attempt.generation)
         else:
-            health.end(channel.name, model, error, attempt.generation)
+            shared.health.end(channel.name, model, error, attempt.generation)
         return under_public_name(error, attempt.target, self._requested_model)
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
@@ -185,11 +179,11 @@ class FailoverLoop(Generic[AttemptT]):
 
     def count_hedge(self, *, won: bool) -> None:
         """Count a hedge (a second attempt beside a slow one). `won`: whether the caller gets its answer."""
-        self._shared.metrics.hedged(self._model.id, won=won)
+        self._plan.shared.metrics.hedged(self._model.id, won=won)
 
     async def _next_retry(self) -> AttemptT | None:
         """Wait for the back-off and return a channel to retry; None if no retry is allowed."""
-        shared = self._shared
+        shared = self._plan.shared
         while self._retries < shared.retries.repeats and (attempt := self._plan.next_retry()) is not None:
             seconds = shared.backoff(self._retries)
             if seconds < self.call.seconds_left() and shared.budgets[attempt.channel].spend():
@@ -203,8 +197,8 @@ class FailoverLoop(Generic[AttemptT]):
         a free slot may be retried later; a channel whose circuit breaker is not closed is deferred until no other
         channel is left.
         """
-        call, plan, shared, channel, model = self.call, self._plan, self._shared, attempt.channel, attempt.target.model
-        limiter, usage_in_flight = plan.limiters.get(channel), call.charges.usage_in_flight
+        call, plan, channel, model = self.call, self._plan, attempt.channel, attempt.target.model
+        shared, limiter, usage_in_flight = plan.shared, plan.limiters.get(channel), call.charges.usage_in_flight
         if limiter is not None and not limiter.try_take():
             try:
                 await limiter.take(call.seconds_left())
@@ -223,7 +217,7 @@ class FailoverLoop(Generic[AttemptT]):
                 self._failures.add(circuit_open(self._requested_model, shared.health.seconds_to_probe(channel, model)))
             return False
         if not self._retries:
-            shared.budgets[channel].deposit()
+            shared.budgets[channel].calls += 1
         call.facts.attempts += 1
         attempt.limiter, attempt.generation, attempt.began_at = limiter, generation, time.perf_counter()
         # a retry is the same attempt, with another answer
@@ -236,7 +230,7 @@ class FailoverLoop(Generic[AttemptT]):
     def _cancel(self, attempt: AttemptT) -> None:
         """Record that the attempt was cancelled."""
         self._end(attempt, CALLER_LEFT)
-        self._shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
+        self._plan.shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
 
     def _end(self, attempt: AttemptT, outcome: str, error: UmgError | None = None) -> None:
         """Count the attempt, add it to the record of the call, and release its slot."""
@@ -244,7 +238,7 @@ class FailoverLoop(Generic[AttemptT]):
         channel, model = attempt.channel, attempt.target.model
         if attempt.span is not None:
             attempt.span.end(outcome, error)
-        self._shared.metrics.attempt(channel, model, outcome)
+        self._plan.shared.metrics.attempt(channel, model, outcome)
         record = AttemptRecord(
             channel=channel,
             model=model,

@@ -120,7 +120,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             attempts = await self.attempts(admitted, stream=True)
             has_no_output = partial(is_without_output, admitted.face)
             while True:
-                with await attempts.next():
+                async with attempts:
                     early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
                     async with StreamedAnswer(admitted, attempts, messages, self._memory) as answer:
                         for message in early:

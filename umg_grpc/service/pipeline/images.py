@@ -66,7 +66,7 @@ class ImagePipeline(
         """
         attempts = await self.attempts(admitted, stream=True)
         while True:
-            with await attempts.next():
+            async with attempts:
                 early, messages = await first_stream(attempts, admitted.model.hedge, is_without_image, HOLD_SECONDS)
                 streamed = StreamedImages(admitted, attempts.attempt.target.channel, self._delivery)
                 async with aclosing(messages):

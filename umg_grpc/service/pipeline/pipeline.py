@@ -17,7 +17,7 @@ from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
-from umg_grpc.service.pipeline.attempt_plan import plan_attempts
+from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.cost_bounds import cost_bound
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -131,7 +131,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                 return await entry.whole(lambda: self.answer(admitted, use_cache=False), self._response_type)
         attempts = await self.attempts(admitted)
         while True:
-            with await attempts.next():
+            async with attempts:
                 response: ResponseT
                 if (hedge := admitted.model.hedge) is None or not attempts.has_others:
                     response = await attempts.attempt.call.send(call.seconds_left())
@@ -156,8 +156,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         if access.only_target is not None and access.router is router:  # else a reload has replaced the channels
             targets = [access.only_target]
         else:
-            targets = router.channels(model.id, self._operation, preferences)
-        plan = plan_attempts(targets, encoder, context.shared)
+            targets = [*router.channels(model.id, self._operation, preferences)]
+        plan = AttemptPlan(targets, encoder, context.shared, context.shared.limiters, len(targets) == 1)
         return FailoverLoop(call, model, admitted.request.model, plan)
 
     async def _validate(self, message: Message) -> None:

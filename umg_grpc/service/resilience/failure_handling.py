@@ -27,18 +27,17 @@ class Budget:
         self._now = now
         self._tokens = 1.0 if share else 0.0
         self._updated = now()
-
-    def deposit(self) -> None:
-        """Count a call to the channel: it adds a fraction of a retry to the budget."""
-        self._tokens = min(MAX_TOKENS, self._tokens + self._share)
+        self.calls = 0
+        """Number of calls to the channel since the last `spend`: each adds a fraction of a retry to the budget."""
 
     def spend(self) -> bool:
         """Take one retry from the budget. Return False if the budget is used up."""
         if not self._share:
             return False
         now = self._now()
-        self._tokens = min(MAX_TOKENS, self._tokens + (now - self._updated) / SECONDS_PER_TOKEN)
-        self._updated = now
+        gained = self.calls * self._share + (now - self._updated) / SECONDS_PER_TOKEN
+        self._tokens = min(MAX_TOKENS, self._tokens + gained)
+        self._updated, self.calls = now, 0
         if self._tokens < 1:
             return False
         self._tokens -= 1

@@ -19,7 +19,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.prices import FREE
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
-from umg_grpc.service.pipeline.attempt_plan import plan_attempts
+from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
@@ -182,11 +182,12 @@ class Submissions:
 
     async def _send(self, new: NewTask) -> MediaTask:
         """Send the task to the channels in their order until one accepts it. Raise UmgError if all refuse."""
-        call, plan = new.call, plan_attempts(new.targets, _Encoder(), self._context.shared)
+        call, shared = new.call, self._context.shared
+        plan = AttemptPlan([*new.targets], _Encoder(), shared, shared.limiters, len(new.targets) == 1)
         attempts = _SubmitLoop(call, new.model, new.request.model, plan)
         try:
             while True:
-                with await attempts.next():
+                async with attempts:
                     sent = attempts.attempt.target
                     if call.facts.attempts > 1 or sent is not new.targets[0]:
                         await self._repin(new.row, sent)
