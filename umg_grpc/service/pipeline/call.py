@@ -57,14 +57,14 @@ class Arrival(msgspec.Struct, eq=False):
     """Trace context of the caller; that of the call's span if the call is traced."""
 
 
-class CallFacts:
-    """Facts of a call for its log line, the metrics and its usage record. A fact that is not known yet has the
-    default of the class.
+class CallFacts(msgspec.Struct, eq=False):
+    """Facts of a call for its log line, the metrics and its usage record. A fact that is not known yet has its
+    default.
     """
 
-    began_at: float
+    began_at: float = msgspec.field(default_factory=time.perf_counter)
     """Arrival of the call, on the clock of `time.perf_counter`."""
-    ended_attempts: list[AttemptRecord]
+    ended_attempts: list[AttemptRecord] = []
     model: str = ""
     channel: str = ""
     """Channel of the selected attempt."""
@@ -84,8 +84,8 @@ class CallFacts:
     """Channels of hedged attempts that did not win."""
 
 
-class CallCharges:
-    """Limits and budget that a call uses, and its cost. An unused limit has the default of the class."""
+class CallCharges(msgspec.Struct, eq=False):
+    """Limits and budget that a call uses, and its cost. An unused limit has its default."""
 
     load_shedder: LoadShedder | None = None
     """Load shedder whose slot the call holds."""
@@ -103,9 +103,14 @@ class CallCharges:
     """Cost of the usage, set at the end of the call."""
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """State of one call, from its arrival to its log line."""
 
+    arrival: Arrival
+    headers: dict[str, str] = {}
+    """Initial metadata to send."""
+    facts: CallFacts = msgspec.field(default_factory=CallFacts)
+    charges: CallCharges = msgspec.field(default_factory=CallCharges)
     span: CallSpan | None = None
     """Span of the call; None without telemetry."""
     known_caller: Caller | None = None
@@ -113,15 +118,6 @@ class Call:
     """Key that is expired or revoked, for the log."""
     ends_at: float = inf
     """The caller's deadline, on the monotonic clock."""
-
-    def __init__(self, arrival: Arrival) -> None:
-        self.arrival = arrival
-        self.facts = facts = CallFacts()
-        facts.began_at, facts.ended_attempts = time.perf_counter(), []
-        self.charges = CallCharges()
-        # the HTTP face chose the request id itself
-        self.headers: dict[str, str] = {} if arrival.trusted else {"x-request-id": arrival.request_id}
-        """Initial metadata to send."""
 
     @property
     def caller(self) -> Caller:

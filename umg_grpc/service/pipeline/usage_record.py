@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import msgspec
+
 from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.image_families import max_images
@@ -43,21 +45,19 @@ KILLED_DETAILS = CallDetails(
 )
 
 
-class UsageInFlight:
+class UsageInFlight(msgspec.Struct, eq=False):
     """Provisional usage record of a call in flight. If the process is killed while a provider answers, the record
     charges the estimated cost, since the provider may charge for the call.
     """
 
+    _log: UsageLog
+    _call: Call
+    _request: Request
+    _model: pb.Model
     record: UsageRecord | None = None
     """Set by the first attempt that is sent."""
-    slot = NO_SLOT
-    _attempts = 0  # that were sent and have not failed
-
-    def __init__(self, log: UsageLog, call: Call, request: Request, model: pb.Model) -> None:
-        self._log = log
-        self._call = call
-        self._request = request
-        self._model = model
+    slot: int = NO_SLOT
+    _attempts: int = 0  # that were sent and have not failed
 
     def begin(self) -> None:
         """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call.
