@@ -103,9 +103,10 @@ class ChannelQuirks:
         """
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
-    def expects_reasoning(self, protocol: str) -> bool:
-        """Return whether the provider is known to require the reasoning of earlier turns."""
-        return self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is True
+    @cached_property
+    def expecting_reasoning(self) -> frozenset[str]:
+        """Formats in which the provider is known to require the reasoning of earlier turns."""
+        return frozenset(name for name, quirks in self.by_protocol.items() if quirks.reasoning_content is True)
 
     @property
     def keeps_threads(self) -> bool:

@@ -47,16 +47,16 @@ class Answer(msgspec.Struct, eq=False):
     """Whether the reasoning is stored, for the call that returns the results of the answer's tool calls."""
     stores_ids: bool = False
     """Whether the provider's ids of objects are stored, which the caller may name later."""
+    stores_any: bool = False
+    """Whether a part of the answer is stored."""
     passthrough: bool = False
     """Whether the provider's own body goes to the caller."""
-    keeps_all: bool = False
-    """Whether all of a streamed answer is kept until its end, since it may be stored."""
     reasoning_mark: bytes = b""
     """In a body passed through: mark of reasoning that clients do not send back."""
 
-    def begin(self, *, passthrough: bool) -> None:
-        """Decide which parts of the answer are stored. `passthrough`: whether the provider's own body goes to the
-        caller.
+    def begin(self, *, passthrough: bool) -> bool:
+        """Decide which parts of the answer are stored. Return whether any part may be, so that all of a streamed answer
+        is kept until its end. `passthrough`: whether the provider's own body goes to the caller.
         """
         admitted, memory = self.admitted, self._memory
         request, face, continued, notes = admitted.request, admitted.face, admitted.continued, admitted.notes
@@ -80,30 +80,29 @@ class Answer(msgspec.Struct, eq=False):
             )
         if isinstance(continued, Thread):
             self.thread = continued
-        self.keeps_all = response or reasoning or ids or self.thread is not None
-        self.passthrough, self.stores_response = passthrough, response
-        self.stores_ids = ids and (passthrough or stores)
-        if passthrough and reasoning and face is not None:
-            self.reasoning_mark = face.unreturned_reasoning
-        else:
-            self.stores_reasoning = reasoning
+        may_store = response or reasoning or ids or self.thread is not None
+        self.passthrough = passthrough
+        if may_store:
+            self.stores_response, self.stores_ids = response, ids and (passthrough or stores)
+            if passthrough and reasoning and face is not None:
+                self.reasoning_mark = face.unreturned_reasoning
+            else:
+                self.stores_reasoning = reasoning
+            self.stores_any = response or self.stores_ids or self.stores_reasoning or self.thread is not None
+        return may_store
 
     def stop_storing(self) -> None:
         """Store no part of the answer."""
-        self.stores_response = self.stores_reasoning = self.stores_ids = False
+        self.stores_response = self.stores_reasoning = self.stores_ids = self.stores_any = False
         self.thread, self.reasoning_mark = None, b""
-
-    @property
-    def stores_any(self) -> bool:
-        """Whether a part of the answer is stored."""
-        return self.stores_response or self.stores_reasoning or self.stores_ids or self.thread is not None
 
     def find_reasoning(self, passed: bytes) -> None:
         """Store the reasoning of a passed-through body if it has reasoning that clients do not send back. `passed`:
         bytes of the body.
         """
         if self.reasoning_mark and self.reasoning_mark in passed:
-            self.stores_reasoning, self.reasoning_mark = True, b""
+            self.stores_reasoning = self.stores_any = True
+            self.reasoning_mark = b""
 
     async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
         """Complete a response that is not streamed, store it as required, and return it."""
@@ -117,7 +116,6 @@ class Answer(msgspec.Struct, eq=False):
         elif self.reasoning_mark:
             self.find_reasoning(response.source.body)
         call = self.admitted.call
-        call.list_dropped(response)
         if response.HasField("usage"):
             call.facts.usage = response.usage
         if call.facts.usage is None or self.stores_any:
@@ -166,7 +164,7 @@ class Answer(msgspec.Struct, eq=False):
 
     def complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:
         """Set the fields of a response that every format needs: the model id of the caller, an id, a time, whether it
-        is stored.
+        is stored; and the dropped fields, for a gRPC caller.
 
         The id of a response that can be retrieved is random, so that it cannot be guessed. A provider's id is kept only
         where the passed-through body contains it.
@@ -183,6 +181,8 @@ class Answer(msgspec.Struct, eq=False):
             head.create_time.seconds = int(time.time())
         if self._memory.conversations is None:
             head.stored = False
+        if not admitted.call.arrival.trusted:
+            admitted.call.list_dropped(head)
 
     async def estimate(self, response: pb.GenerateResponse, sample: int | None = None) -> pb.Usage:
         """Return the usage of a response by counting its tokens, for a provider that did not report it. `sample`:

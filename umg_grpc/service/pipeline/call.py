@@ -145,11 +145,8 @@ class Call(msgspec.Struct, eq=False):
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, answer: Answer) -> None:
-        """Set the header that lists the dropped fields in the answer of a gRPC caller. HTTP callers get it
-        elsewhere.
-        """
-        report = self.facts.report
-        if not self.arrival.trusted and report is not None and report.dropped:
+        """List the dropped fields in the answer, for a gRPC caller: HTTP callers get them in a header."""
+        if (report := self.facts.report) is not None and report.dropped:
             answer.dropped_fields.extend(report.entries())
 
 

@@ -34,7 +34,7 @@ from umg_grpc.service.pipeline.tool_choice import check_tool_choice
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.headers import CACHE
-from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
 HOLD_SECONDS = 2.0
@@ -54,27 +54,32 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         which the caller of this method has to `close`. Raise UmgError if the request breaks a rule of the schema
         (checked on `message`, which contains it), a rule of the model's family or a limit of the key.
         """
-        decoded, access = await self.read(call, message, request)
-        decoded, model = _apply_rules(decoded, access.resolved, stream=stream), access.resolved.model
+        request, notes, access = await self.read(call, message, request)
+        model = access.resolved.model
+        if access.has_rules or request.HasField("tool_choice"):
+            request, notes = _apply_rules(DecodedRequest(request, notes), access.resolved, stream=stream)
         if access.has_limits:
-            await self.count_request(call, model, decoded.canonical)
+            await self.count_request(call, model, request)
         call.facts.model = model.id  # set here, since the call may reach no channel
-        face, conversations = FORMATS.get(decoded.canonical.source.format), self._memory.conversations
+        face, conversations = FORMATS.get(request.source.format), self._memory.conversations
+        stores_by_default = face is not None and face.stores_by_default
         if conversations is None:
-            decoded = _disable_storage(decoded, face)
-        elif face is not None and face.stores_by_default:
-            request = await conversations.resolve(access.caller.key_id, decoded.canonical)
-            if request is not decoded.canonical:
-                decoded = DecodedRequest(request, decoded.notes.with_edited("messages"))
-        request, notes = decoded
+            if request.store or stores_by_default:
+                request, notes = _disable_storage(request, notes)
+        elif stores_by_default:
+            resolved = await conversations.resolve(access.caller.key_id, request)
+            if resolved is not request:
+                request, notes = resolved, notes.with_edited("messages")
         continued: Continued | Thread | None = None
         if request.HasField("thread"):
+            decoded = DecodedRequest(request, notes)
             continued = await self._open_thread(call, decoded, access.resolved, stream=stream)
         elif request.previous_response_id:
-            continued = await self._continue(call, decoded, model.id)
+            continued = await self._continue(call, DecodedRequest(request, notes), model.id)
         if access.has_budget:
             try:
-                await self.reserve_cost(call, model, decoded if continued is None else continued.whole)
+                whole = DecodedRequest(request, notes) if continued is None else continued.whole
+                await self.reserve_cost(call, model, whole)
             except BaseException:  # cancellation too: another call may continue the thread then
                 await self.close(call, continued)
                 raise
@@ -110,30 +115,38 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         """
         admitted = to_cache or await self.admit(call, request, request.request, stream=True)
         try:
-            if to_cache is None and (admitted.model.cache or CACHE in call.arrival.metadata):
-                entry = await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes)
-                if entry is not None:
-                    async with aclosing(entry.streamed(lambda: self.stream(call, request, admitted))) as cached:
-                        async for message in cached:
-                            yield message
-                    return
+            if (
+                to_cache is None
+                and (admitted.model.cache or CACHE in call.arrival.metadata)
+                and (entry := await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes))
+            ):
+                async with aclosing(entry.streamed(lambda: self.stream(call, request, admitted))) as cached:
+                    async for message in cached:
+                        yield message
+                return
             attempts = await self.attempts(admitted, stream=True)
             has_no_output = partial(is_without_output, admitted.face)
             while True:
                 async with attempts:
                     early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
-                    async with StreamedAnswer(admitted, attempts, messages, self._memory) as answer:
+                    candidates = max(1, admitted.request.candidate_count)
+                    answer = Answer(admitted, attempts.attempt, self._memory)
+                    streamed = StreamedAnswer(answer, attempts, self._memory, candidates)
+                    try:
                         for message in early:
-                            if answer.feed(message):
+                            if streamed.feed(message):
                                 yield message
                         async for message in messages:
-                            if answer.feed(message):
+                            if streamed.feed(message):
                                 yield message
                         if admitted.beginning is not None:
                             self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
-                        for message in await answer.close():
+                        for message in await streamed.close():
                             yield message
                         return
+                    except BaseException as error:  # also when the caller leaves
+                        await streamed.break_off(messages, error)
+                        raise
         finally:
             if to_cache is None and admitted.continued is not None:
                 await self.close(call, admitted.continued)
@@ -239,15 +252,10 @@ def _apply_rules(
     return DecodedRequest(applied, notes.with_edited("reasoning") if edited else notes)
 
 
-def _disable_storage(
-    decoded: DecodedRequest[pb.GenerateRequest], face: TextFormat | None
-) -> DecodedRequest[pb.GenerateRequest]:
+def _disable_storage(given: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
     """Return the request with storage turned off, for a gateway without stored responses; the notes report an explicit
     `store` as dropped.
     """
-    given, notes = decoded
-    if not given.store and (face is None or not face.stores_by_default):
-        return decoded
     if given.store:
         notes = replace(notes, uncarried=[*notes.uncarried, "store"])
     request = pb.GenerateRequest()

@@ -20,7 +20,7 @@ from umg_grpc.service.pipeline.pipeline import Admitted
 from umg_grpc.upstream.interface import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
 MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
@@ -87,20 +87,18 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel, see `RequestEncoder`."""
         admitted, face, continued = self._admitted, self._admitted.face, self._admitted.continued
-        if continued is None:
-            decoded = DecodedRequest(admitted.request, admitted.notes)
-        else:
-            decoded = continued.request_for(target)
-        if self._reasoning is not None and self._may_lack_reasoning(decoded.canonical, target):
-            decoded = await self._with_reasoning(decoded, target, self._reasoning)
-        request, notes = decoded
+        request, notes = admitted.request, admitted.notes
+        if continued is not None:
+            request, notes = continued.request_for(target)
+        if self._reasoning is not None and self._may_lack_reasoning(request, target):
+            request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
         source = request.source  # kept here: each step below would make a new wrapper of the message
         size = len(source.body) or request.ByteSize()
         try:
             if self._upstreams[target.channel.name].is_slow(request, size):
-                attempt, objects = await asyncio.to_thread(self._prepare, decoded, target)
+                attempt, objects = await asyncio.to_thread(self._prepare, request, notes, target)
             else:
-                attempt, objects = self._prepare(decoded, target)
+                attempt, objects = self._prepare(request, notes, target)
             if objects:
                 await self._check_ownership(objects, target)
             wire_path = face.wire_path if face is not None else None
@@ -110,13 +108,12 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return attempt
 
     def _prepare(
-        self, decoded: DecodedRequest[pb.GenerateRequest], target: Target
+        self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
     ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
         """Encode the request for the channel. Return the attempt, and the provider's objects in it whose owner has to
         be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
         """
         admitted, channel, name, quirks = self._admitted, target.channel, target.channel.name, target.quirks
-        given, notes = decoded
         is_as_sent = admitted.face is not None and given is admitted.request and not notes.edited
         request = given
         if self._state_channels or not is_as_sent:  # states in a caller's body name no channel
@@ -146,15 +143,14 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             # turned on, is likely to need it
             if not FORMATS[source_format].unreturned_reasoning:
                 return False
-            if not request.HasField("reasoning") and not target.quirks.expects_reasoning(source_format):
+            if not request.HasField("reasoning") and source_format not in target.quirks.expecting_reasoning:
                 return False
         return reasoning_state.needs(request)
 
     async def _with_reasoning(
-        self, decoded: DecodedRequest[pb.GenerateRequest], target: Target, reasoning: ReasoningStore
+        self, request: pb.GenerateRequest, notes: RequestNotes, target: Target, reasoning: ReasoningStore
     ) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request for a channel with the reasoning that the caller's client has not sent back."""
-        request, notes = decoded
         protocols = target.channel.protocols
         same_format = request.source.format in protocols
         format_name = (
@@ -162,7 +158,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         )
         thoughts = target.quirks.accepts_reasoning(format_name)
         if same_format and not thoughts:
-            return decoded
+            return DecodedRequest(request, notes)
         restored = await reasoning.restore(
             self._admitted.access.caller.key_id, request, target.channel.name, thoughts=thoughts
         )

@@ -47,15 +47,15 @@ class ImagePipeline(
         contains it), a rule of the model's family or a limit of the key.
         """
         call = current()
-        decoded, access = await self.read(call, message, request)
-        request, notes, model = decoded.canonical, decoded.notes, access.resolved.model
+        request, notes, access = await self.read(call, message, request)
+        model = access.resolved.model
         rules = family_row(model.id, model.family)
         is_read = call.arrival.notes is not None or request.HasField("source")
         if not is_read and _has_files(request):  # no codec has checked the files
             await asyncio.to_thread(check_inputs, request)
         check(request, rules, notes.family)
         self._delivery.check_addresses(request)
-        await self.count_and_reserve(call, access, decoded)
+        await self.count_and_reserve(call, access, request, notes)
         if notes.files is not None and (model.cache or CACHE in call.arrival.metadata or not are_bytes(request, rules)):
             notes = replace(notes, files=None)
         return AdmittedImages(call=call, request=request, notes=notes, access=access, model=model, rules=rules)
@@ -120,7 +120,8 @@ class ImagePipeline(
         if not passed:
             await self._delivery.deliver(admitted, attempt.target.channel, result)
         complete(admitted, result, len(result.images) or max(1, result.usage.image_count))
-        admitted.call.list_dropped(response)
+        if not admitted.call.arrival.trusted:
+            admitted.call.list_dropped(response)
         return response
 
 

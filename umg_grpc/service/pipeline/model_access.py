@@ -33,6 +33,8 @@ class Access(NamedTuple):
 
     caller: Caller
     resolved: Resolved
+    has_rules: bool
+    """Whether the model's family or the suffix of its id may change a request."""
     has_limits: bool
     """Whether the key or the model has limits."""
     has_budget: bool
@@ -76,6 +78,7 @@ class ModelAccess:
         access = self._resolved[caller.key_id, name] = Access(
             caller=caller,
             resolved=resolved,
+            has_rules=bool(resolved.rules.family) or resolved.suffix is not None,
             has_limits=caller.has_limits or model.limits is not None,
             has_budget=caller.budget_micro_credits is not None and model.prices is not FREE,
             has_several=router.has_several(model.id),

@@ -77,8 +77,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
 
     async def read(
         self, call: Call, message: Message, request: RequestT, *, counted: bool = False
-    ) -> tuple[DecodedRequest[RequestT], Access]:
-        """Return the decoded request of a call, and the access of its key to the model.
+    ) -> tuple[RequestT, RequestNotes, Access]:
+        """Return the decoded request of a call, its notes, and the access of its key to the model.
 
         Raise UmgError if the request breaks a rule of the schema (checked on `message`, which contains it), or if the
         key may not use its model. `counted`: whether only the tokens of the request are counted. A request that is
@@ -91,18 +91,18 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         elif call.arrival.notes is None:
             request, notes = await self._decode(request, counted=counted)
         self._check_content(request)
-        return DecodedRequest(request, notes), self._access.resolve(call.caller, request.model)
+        return request, notes, self._access.resolve(call.caller, request.model)
 
-    async def count_and_reserve(self, call: Call, access: Access, decoded: DecodedRequest[RequestT]) -> None:
+    async def count_and_reserve(self, call: Call, access: Access, request: RequestT, notes: RequestNotes) -> None:
         """Count the call against the limits of its key and model, and reserve its cost from the budget, both until the
         call ends. Raise UmgError(RATE_LIMITED, QUOTA_EXHAUSTED).
         """
         model = access.resolved.model
         if access.has_limits:
-            await self.count_request(call, model, decoded.canonical)
+            await self.count_request(call, model, request)
         call.facts.model = model.id  # set here, since the call may reach no channel
         if access.has_budget:
-            await self.reserve_cost(call, model, decoded)
+            await self.reserve_cost(call, model, DecodedRequest(request, notes))
         call.charges.prices = model.prices
 
     async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:

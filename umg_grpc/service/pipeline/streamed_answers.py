@@ -3,9 +3,8 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from types import TracebackType
-from typing import Self
 
+import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
@@ -14,7 +13,7 @@ from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.pipeline.answers import MANY_BYTES, Answer
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.failover import FailoverLoop
-from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
+from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -34,42 +33,38 @@ MAX_HELD_BYTES = 2**20
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class StreamedAnswer:
-    """Async context manager of one streamed response: completes its messages on their way to the caller, and stores the
-    response. The usage of a stream that breaks off is estimated.
+class StreamedAnswer(msgspec.Struct, eq=False):
+    """State of one stream: completes its messages on their way to the caller, and stores the answer at its end. The
+    usage of a stream that breaks off is estimated.
 
     The last message of the response is held back until the stream has ended and the response is stored: a caller that
     continues it immediately, on any process, finds it.
     """
 
-    _aggregator: AnswerAggregator | None = None  # set by the first message
+    _answer: Answer  # of the current attempt
+    _attempts: FailoverLoop[GenerationAttempt]
+    _memory: ConversationStores
+    _unfinished: int  # number of candidates that have not ended
     _reservation: Reservation | None = None  # memory of a large answer that is kept
-    _is_ended = False  # whether the provider's stream has ended completely
-    _held_bytes = 0
-
-    def __init__(
-        self,
-        admitted: GenerationCall,
-        attempts: FailoverLoop[GenerationAttempt],
-        messages: AsyncGenerator[pb.StreamGenerateResponse, None],
-        memory: ConversationStores,
-    ) -> None:
-        """Create the state of the streamed response of the current attempt. `messages`: the provider's stream, which is
-        closed at the end.
-        """
-        self._answer = Answer(admitted, attempts.attempt, memory)
-        self._attempts = attempts
-        self._messages = messages
-        self._memory = memory
-        self._unfinished = max(1, admitted.request.candidate_count)
-        self._call_ids: dict[int, CallIds] = {}  # by candidate
-        self._held: list[pb.StreamGenerateResponse] = []
+    _aggregator: AnswerAggregator | None = None  # set by the first message
+    _is_ended: bool = False  # whether the provider's stream has ended completely
+    _call_ids: dict[int, CallIds] = {}  # by candidate
+    _held: list[pb.StreamGenerateResponse] = []
+    _held_bytes: int = 0
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
         """Complete a message for the caller. Return whether to send it now; if not, it is held back until the end.
         Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
         """
-        answer, aggregator = self._answer, self._aggregator or self._begin(message)
+        answer, aggregator = self._answer, self._aggregator
+        if aggregator is None:
+            may_store = answer.begin(passthrough=bool(message.source_frames))
+            request, max_bytes = self._attempts.attempt.request, None if may_store else ESTIMATED_BYTES
+            self._aggregator = aggregator = (
+                FrameAggregator(FORMATS[request.source.format], request, max_bytes)
+                if answer.passthrough
+                else StreamAggregator(max_bytes)
+            )
         if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
         for event in message.events or ():  # cheaper than a loop over no events
@@ -82,7 +77,6 @@ class StreamedAnswer:
                     event.finished.complete_time.seconds = int(time.time())
             elif kind == "started":
                 answer.complete(event.started)
-                admitted.call.list_dropped(event.started)
             elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
                 self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
         aggregator.feed(message)
@@ -99,11 +93,7 @@ class StreamedAnswer:
         if not is_end and not self._held:
             self._attempts.output_sent = True
             return True
-        self._held.append(message)
-        self._held_bytes += message.ByteSize()
-        if self._held_bytes > MAX_HELD_BYTES:
-            text = "the provider goes on after the end of its answer"
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
+        self._hold_back(message)
         return False
 
     async def close(self) -> list[pb.StreamGenerateResponse]:
@@ -121,35 +111,29 @@ class StreamedAnswer:
             await answer.retain(response, streamed=True)
         if self._held:
             self._attempts.output_sent = True
+        if self._reservation is not None:
+            self._reservation.release()
         return self._held
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close the stream, estimate its usage if it broke off, and release the memory reserved for the answer."""
+    async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
+        """Close the stream after an error, estimate its usage if a part of it was sent before an error of `BREAKS`, and
+        release the memory reserved for the answer.
+        """
         try:
-            await self._messages.aclose()
-            if error is not None and isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:
+            await messages.aclose()
+            if isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:
                 await self._estimate_usage()
         finally:
             if self._reservation is not None:
                 self._reservation.release()
 
-    def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
-        """Create the aggregator that collects the response from its stream: all of one that is stored, else only enough
-        to estimate its usage.
-        """
-        answer, request = self._answer, self._attempts.attempt.request
-        answer.begin(passthrough=bool(first.source_frames))
-        max_bytes = None if answer.keeps_all else ESTIMATED_BYTES
-        if answer.passthrough:
-            self._aggregator = FrameAggregator(FORMATS[request.source.format], request, max_bytes)
-        else:
-            self._aggregator = StreamAggregator(max_bytes)
-        return self._aggregator
+    def _hold_back(self, message: pb.StreamGenerateResponse) -> None:
+        """Keep a message until the end of the stream. Raise UmgError(UPSTREAM_FAILED) for too much data."""
+        self._held.append(message)
+        self._held_bytes += message.ByteSize()
+        if self._held_bytes > MAX_HELD_BYTES:
+            text = "the provider goes on after the end of its answer"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
 
     def _reserve(self, aggregator: AnswerAggregator) -> None:
         """Reserve memory for a large response that is being collected. If it is too large, alone or together with other

@@ -46,10 +46,9 @@ class UnaryPipeline(
     async def admit(self, message: RequestT) -> UnaryCall[RequestT]:
         """Validate and admit the request. Raise UmgError if it breaks a rule of the schema or a limit of the key."""
         call = current()
-        decoded, access = await self.read(call, message, message)
-        (request, notes), model = decoded, access.resolved.model
-        await self.count_and_reserve(call, access, decoded)
-        return UnaryCall(call=call, request=request, notes=notes, access=access, model=model)
+        request, notes, access = await self.read(call, message, message)
+        await self.count_and_reserve(call, access, request, notes)
+        return UnaryCall(call=call, request=request, notes=notes, access=access, model=access.resolved.model)
 
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
         def decode(
@@ -71,7 +70,8 @@ class UnaryPipeline(
     async def _settle(
         self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
     ) -> ResponseT:
-        admitted.call.list_dropped(response)
+        if not admitted.call.arrival.trusted:
+            admitted.call.list_dropped(response)
         return response
 
 

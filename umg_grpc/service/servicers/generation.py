@@ -13,7 +13,7 @@ from umg_grpc.service.pipeline.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.report import foreign
-from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 
 class GenerationServicer(rpc.GenerationServiceServicer):
@@ -42,11 +42,11 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Count the tokens of a request locally: no channel is called and no limit of the key applies."""
         call = current()
-        decoded, access = await self._pipeline.read(call, request, request.request, counted=True)
+        counted, notes, access = await self._pipeline.read(call, request, request.request, counted=True)
         model = access.resolved.model
         call.facts.model = model.id
-        counted, notes = decoded
         if counted.previous_response_id:
+            decoded = DecodedRequest(counted, notes)
             continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
             counted = continued.whole.canonical
         if counted.thread.previous_response_id:
