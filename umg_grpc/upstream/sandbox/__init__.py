@@ -1,15 +1,16 @@
-"""Deterministic simulated provider, for tests and for users without keys. Its answers state that they are simulated.
+"""Simulated provider with deterministic answers, for tests and for users without keys. Answers state that they are
+simulated.
 
-Text: `SandboxText`, a channel whose answers depend on the prompt alone. Marks in the last user turn select a fault:
-`[[fail]]` (500), `[[fail:mid]]` (the stream breaks off), `[[fail:429]]`, `[[slow]]`, `[[refuse]]`, `[[block]]` (the
-prompt is blocked), `[[redacted]]` (the reasoning is redacted).
+Text: `SandboxText`, whose answers depend only on the prompt. Marks in the last user turn select a fault: `[[fail]]`
+(500), `[[fail:mid]]` (the stream breaks off), `[[fail:429]]`, `[[slow]]`, `[[refuse]]`, `[[block]]` (the prompt is
+blocked), `[[redacted]]` (the reasoning is redacted).
 
 Images: `SandboxImages`, which draws files of the requested size and type.
 
 Embedding and reranking: `SandboxEmbedding`, `SandboxRerank`, based on the vectors of the local model.
 
 Videos: `SandboxVideo`, tasks of some seconds whose results are MP4 files. `[[fail]]`, `[[refuse]]` and `[[block]]` in
-the prompt fail the task, `[[fail:429]]` refuses its submission, `[[slow]]` leaves it without an end.
+the prompt fail the task, `[[fail:429]]` rejects its submission, and with `[[slow]]` it never ends.
 """
 
 from umg_grpc.upstream.sandbox.embedding import SandboxEmbedding

@@ -1,4 +1,6 @@
-"""Generation of the sandbox's response to a prompt. Deterministic, and labelled as simulated."""
+"""Generation of simulated text answers: reasoning, refusals, tool calls, text, JSON and images, determined by the
+prompt.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -38,7 +40,7 @@ FILLERS = (
 
 @dataclass
 class Draft:
-    """Response whose images are not drawn yet."""
+    """Generated response whose images are still to be drawn, with the parameters of the drawings."""
 
     response: pb.GenerateResponse
     drawings: list[tuple[pb.MediaPart, Drawing]] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Draft:
 
 @dataclass
 class _Text:
-    """Text of the answer with citations, whose spans count code points."""
+    """Text of the answer that is being composed, with citations, whose spans count code points."""
 
     text: str = ""
     citations: list[pb.Citation] = field(default_factory=list)
@@ -61,8 +63,9 @@ class _Text:
 
 
 def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count: Count) -> Draft:
-    """Return the whole response with its usage, without the cache tokens. Raise UmgError for invalid tool choices and
-    JSON schemas.
+    """Generate the response to a prompt, with its usage except for cache tokens.
+
+    Raise UmgError for invalid tool choices and JSON schemas.
     """
     draft = Draft(pb.GenerateResponse(model=model))
     usage = draft.response.usage
@@ -83,7 +86,7 @@ def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count
 
 @dataclass
 class _Candidate:
-    """Generator of one candidate of the response."""
+    """Generator of one of the candidates (alternative answers) of a response."""
 
     request: pb.GenerateRequest
     model: str
@@ -105,7 +108,7 @@ class _Candidate:
         self._call_words = Words(prompt.question, str(self.index), tool_words(request))
 
     def make(self) -> None:
-        """Add reasoning, then a refusal, tool calls, or text and images."""
+        """Generate the candidate: reasoning, then a refusal, tool calls, or text and images."""
         has_reasoning = self._add_reasoning()
         called = called_tools(self.request, self.prompt)
         if self._left <= 0:
@@ -136,7 +139,7 @@ class _Candidate:
         return True
 
     def _attach_state(self) -> None:
-        """Attach the reasoning state as in the native format: to the first tool call, or else to the last text."""
+        """Attach the reasoning state, as the native format does, to the first tool call or else to the last text."""
         calls = [part for part in self._parts if part.HasField("tool_call")]
         texts = [part for part in self._parts if part.HasField("text")]
         for part in calls[:1] or texts[-1:]:
@@ -153,7 +156,9 @@ class _Candidate:
             self._parts[-1].refusal.logprobs.extend(self._logprobs(text, []))
 
     def _add_calls(self, called: list[tuple[int, pb.Tool]]) -> None:
-        """Add the tool calls. A call over the token limit is omitted: truncated arguments would be invalid JSON."""
+        """Add tool calls. A call that exceeds the token limit is left out, since truncated arguments would be invalid
+        JSON.
+        """
         for position, tool in called:
             salt = f"{self.index}.{position}"
             part = call_part(self.request, self.prompt, position, tool, self._call_words, salt, self.budget)
@@ -209,7 +214,9 @@ class _Candidate:
         self.draft.drawings.append((media, plan))
 
     def _logprobs(self, text: str, ends: list[int]) -> Iterator[pb.TokenLogprob]:
-        """Yield logprobs of the pieces in which a stream sends the text: the sandbox has no tokens of its own."""
+        """Yield log probabilities for the pieces in which a stream sends the text, since the simulated model has no
+        tokens.
+        """
         if not self.request.logprobs:
             return
         for place, piece in enumerate(pieces(text, ends)):
@@ -247,7 +254,7 @@ class _Candidate:
         return instance(schema, self._words, field=field, budget=self.budget)
 
     def _object(self) -> dict[str, object]:
-        """Return a JSON object that describes the question, the topics, the tools' results and the media."""
+        """Return a JSON object about the question, its topics, tool results and media, as the answer in JSON mode."""
         made: dict[str, object] = {"simulated": True, "question": first_words(self.prompt.question)}
         made["topics"] = list(self._words.topics(4))
         if self.prompt.results:
@@ -282,7 +289,7 @@ class _Candidate:
         return answer
 
     def _describe(self, answer: _Text) -> None:
-        """Add a description of each medium."""
+        """Add a sentence about each image, document or other medium of the prompt to the answer."""
         documents = 0
         for name, description in islice(numbered(self.prompt.media_descriptions), SEEN):
             answer.append(f"{name}: {description.words}.", between="\n")
@@ -298,7 +305,7 @@ class _Candidate:
 
 
 def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb.Citation:
-    """Return the citation of a document's beginning as the source of a span of the answer."""
+    """Return a citation of the beginning of a document, as the source of a span of the answer."""
     unit = pb.DOCUMENT_UNIT_BLOCK if blocks else pb.DOCUMENT_UNIT_CHARACTER
     last = 1 if blocks else min(len(text), end - start)
     source = pb.DocumentSource(document_index=index, unit=unit, start=0, end=last)

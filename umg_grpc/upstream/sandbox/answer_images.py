@@ -20,9 +20,11 @@ _SIZE = re.compile(r"(\d(?:\.\d)?)K", re.IGNORECASE)
 
 
 def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Drawing:
-    """Return the parameters of the image of a candidate, of exactly the requested ratio and about the requested size:
-    1K has the area of 1024 x 1024 pixels. Raise UmgError(INVALID_FIELD) for an invalid ratio or size or an unsupported
-    type.
+    """Return the parameters for drawing a candidate's image, with the requested aspect ratio and about the requested
+    size.
+
+    The size 1K has the area of 1024 x 1024 pixels. Raise UmgError(INVALID_FIELD) for an invalid ratio or size or an
+    unsupported type.
     """
     options = request.image_output
     ratio = options.aspect_ratio or "1:1"
@@ -50,7 +52,7 @@ def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Dra
 
 
 def _inputs(messages: Sequence[pb.Message]) -> tuple[InputImage, ...]:
-    """Return the images of the last message that has any: in a conversation, the image to change is the one before."""
+    """Return the images of the last message that has any, since a conversation changes the most recent image."""
     for index in range(len(messages) - 1, -1, -1):
         found = [
             InputImage(f"messages[{index}].parts[{position}].media", data=part.media.data, url=part.media.uri)

@@ -1,6 +1,4 @@
-"""Channel of the simulated provider for embedding: vectors of the documented lengths, based on those of the local
-model.
-"""
+"""Simulated embeddings: vectors of the documented lengths, computed from those of the local model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,10 +33,11 @@ LONGEST_TOKEN = 128  # characters of a token, in the vocabulary of `count`
 
 
 class SandboxEmbedding:
-    """Channel of simulated models. Similar texts have similar vectors at any requested length; vectors of two models
-    are unrelated. The documents do not show the effect of task types; they have none here.
+    """Channel operation for embeddings by simulated models.
 
-    `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault of the whole call.
+    Similar texts have similar vectors at any requested length; vectors of two models are unrelated. Task types have no
+    effect, since the documents do not state one. `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault of
+    the call.
     """
 
     def __init__(
@@ -50,9 +49,11 @@ class SandboxEmbedding:
         first_byte_seconds: float = 60,
         total_seconds: float = 600,
     ) -> None:
-        """Create a channel. `count`: tokens of a text, called in the engine's thread; by default the tokenizer of the
-        vendors of these models. `lengths`: operator's default length of vectors by model. `first_byte_seconds`,
-        `total_seconds`: the channel's deadlines; `[[slow]]` exceeds the first.
+        """Create the operation. `count`: counts the tokens of a text, in the engine's thread; by default as these
+        models' vendors.
+
+        `lengths`: operator's default vector length by model. `first_byte_seconds`, `total_seconds`: the channel's time
+        limits; `[[slow]]` exceeds the first.
         """
         self.engine = engine
         self._lengths = lengths
@@ -60,12 +61,13 @@ class SandboxEmbedding:
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxEmbeddingCall":
-        """Encode the request. Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a length,
-        CONTEXT_TOO_LONG.
+        """Check the request, and return a call for the engine.
+
+        Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a vector length, CONTEXT_TOO_LONG.
         """
         texts = embedded_texts(request)
         check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
@@ -82,7 +84,7 @@ class SandboxEmbedding:
 
 @dataclass(frozen=True)
 class SandboxEmbeddingCall:
-    """Request ready to be sent to the engine."""
+    """Simulated embedding call that is ready for the engine."""
 
     upstream: SandboxEmbedding
     model: str
@@ -91,8 +93,9 @@ class SandboxEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Return the response, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG, the errors of the engine, and a
-        fault that the texts select.
+        """Compute and return the vectors, see `PreparedCall`.
+
+        Raise UmgError: CONTEXT_TOO_LONG, the errors of the engine, and a fault that the texts select.
         """
         upstream = self.upstream
         await raise_in_unary_call(self.texts, seconds, upstream.deadlines)

@@ -1,4 +1,4 @@
-"""Faults of the simulated provider, selected by marks in the user's texts."""
+"""Simulated faults, which marks in the user's text select, for example `[[fail]]`."""
 
 import asyncio
 import re
@@ -20,22 +20,23 @@ _MARK = re.compile(r"\[\[(fail(?::mid|:429)?|slow|refuse|block)\]\]")
 
 
 def mark(text: str) -> str:
-    """Return the first mark in the text; "" if it has no mark."""
+    """Return the first fault mark in a text, for example `[[fail]]`; "" if it has none."""
     found = _MARK.search(text)
     return found[1] if found else ""
 
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Deadlines of a channel, in seconds."""
+    """Time limits of a simulated channel, in seconds."""
 
     first_byte: float
     total: float
 
 
 async def raise_early(mark: str, seconds: float, deadlines: Deadlines) -> None:
-    """Raise the fault that occurs before the first byte. `SLOW` first waits until the nearest deadline: the caller's,
-    in `seconds`, or the channel's.
+    """Raise the fault of a mark if it occurs before the first byte of the response.
+
+    `SLOW` first waits until the nearest time limit: the caller's, in `seconds`, or the channel's.
     """
     if mark == FAIL:
         raise failed()
@@ -49,20 +50,20 @@ async def raise_early(mark: str, seconds: float, deadlines: Deadlines) -> None:
 
 
 async def raise_in_unary_call(texts: Iterable[str], seconds: float, deadlines: Deadlines) -> None:
-    """Raise the fault that the first mark in the texts selects, see `raise_early`. A unary response cannot break off in
-    the middle.
+    """Raise the fault that the first mark in the texts selects, see `raise_early`; a unary response cannot break off
+    midway.
     """
     selected = next((found for text in texts if "[[" in text and (found := mark(text))), "")
     await raise_early(FAIL if selected == CUT else selected, seconds, deadlines)
 
 
 def redacted(text: str) -> bool:
-    """Return whether the reasoning shall be redacted."""
+    """Return whether the text has the mark for redacted reasoning."""
     return f"[[{REDACTED}]]" in text
 
 
 def failed() -> UmgError:
-    """Return the error of a provider that answers with status 500."""
+    """Return the error of a provider that responds with status 500."""
     message = "the provider failed (status 500): a simulated failure, as [[fail]] in the prompt asks for"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="500").with_failure(Failure.TRANSIENT)
 
@@ -81,8 +82,9 @@ def cut() -> UmgError:
 
 
 def late(deadline: str, *, callers: bool) -> UmgError:
-    """Return the error for the deadline `first_byte` or `total`. If it is the caller's own it counts as no failure of
-    the provider.
+    """Return the error for the exceeded time limit `first_byte` or `total`.
+
+    `callers`: whether it was the caller's own limit, which counts as no failure of the provider.
     """
     if callers:
         message = "the call's own deadline was over before the (simulated) answer; give it more time"

@@ -1,4 +1,4 @@
-"""Canvases of simulated images: a palette of few colours for scenes, which is fast; true colour for input images."""
+"""Canvases for simulated images: with a palette of few colours, which is fast, or in true colour for input images."""
 
 from typing import Protocol
 
@@ -13,34 +13,35 @@ _SHADES = 16  # between two colours of a plate, for smooth edges of letters
 
 
 class Canvas(Protocol):
-    """Image to draw on."""
+    """Interface of an image that is being drawn."""
 
     def plate(self, box: Box, coverage: Image.Image, back: Color, ink: Color, opacity: float = 1) -> None:
-        """Draw a rectangle with round corners and, in another colour, the shapes of `coverage`, an image of mode L of
-        the size of the box.
+        """Draw a rectangle with round corners, and on it, in the colour `ink`, the shapes in `coverage`.
+
+        `coverage` is an image of mode L of the size of the box.
         """
         ...
 
     def pixelate(self, cells: int) -> None:
-        """Reduce the detail to a number of cells along the longer edge."""
+        """Reduce the detail to this number of cells along the longer edge."""
         ...
 
     def finish(self) -> Image.Image:
-        """Return the image. The canvas is unusable afterwards."""
+        """Return the drawn image. The canvas cannot be used afterwards."""
         ...
 
 
 class PaletteCanvas:
-    """Canvas with a palette: the colours of a scene and of the plates. It ignores the opacity of plates."""
+    """Canvas with a palette, the colours of a scene and of text plates. It ignores the opacity of plates."""
 
     def __init__(self, scene: Scene, *, transparent: bool) -> None:
-        """Prepare the canvas; `transparent`: whether the sky of the scene is."""
+        """Create a canvas with the picture of a scene; `transparent`: whether its sky is transparent."""
         self._image, self._colors, self._transparent = scene.image, list(scene.colors), transparent
         if transparent:
             self._image = self._image.point([0 if number < SKY_COLORS else number for number in range(256)])
 
     def plate(self, box: Box, coverage: Image.Image, back: Color, ink: Color, opacity: float = 1) -> None:
-        """Draw a plate, see `Canvas`."""
+        """Draw a text plate, see `Canvas`."""
         first = len(self._colors)
         self._colors += [_mix(back, ink, shade / (_SHADES - 1)) for shade in range(_SHADES)]
         shades = coverage.point([first + value * _SHADES // 256 for value in range(256)])
@@ -51,7 +52,7 @@ class PaletteCanvas:
         self._image = _pixelated(self._image, cells)
 
     def finish(self) -> Image.Image:
-        """Return the image in mode P."""
+        """Return the drawn image in mode P."""
         self._image.putpalette([channel for color in self._colors for channel in color])
         if self._transparent:
             self._image.info["transparency"] = 0
@@ -62,11 +63,11 @@ class ColorCanvas:
     """Canvas in true colour (RGB)."""
 
     def __init__(self, image: Image.Image, opaque: Image.Image | None = None) -> None:
-        """Prepare the canvas with an image of mode RGB. `opaque`: mode L, 0 where the image is transparent."""
+        """Create a canvas with an image of mode RGB. `opaque`: mode L, 0 where the image is transparent."""
         self.image, self._opaque = image, opaque
 
     def plate(self, box: Box, coverage: Image.Image, back: Color, ink: Color, opacity: float = 1) -> None:
-        """Draw a plate, see `Canvas`."""
+        """Draw a text plate, see `Canvas`."""
         corners = _rounded(box, self.image)
         self.image.paste(back, box, corners.point([round(value * opacity) for value in range(256)]))
         self.image.paste(ink, box, coverage)
@@ -78,7 +79,7 @@ class ColorCanvas:
         self.image = _pixelated(self.image, cells)
 
     def finish(self) -> Image.Image:
-        """Return the image in mode RGB or RGBA."""
+        """Return the drawn image in mode RGB or RGBA."""
         if self._opaque is not None:
             self.image.putalpha(self._opaque)
         return self.image
@@ -90,7 +91,7 @@ def _mix(first: Color, second: Color, share: float) -> Color:
 
 
 def _rounded(box: Box, image: Image.Image) -> Image.Image:
-    """Return the shape of a box with round corners on an image, in mode L."""
+    """Return a mask, in mode L, of a box with round corners in an image."""
     width, height = box[2] - box[0], box[3] - box[1]
     shape, radius = Image.new("L", (width, height)), min(min(image.size) // 60, min(width, height) // 4)
     ImageDraw.Draw(shape).rounded_rectangle((0, 0, width - 1, height - 1), radius, fill=255)

@@ -1,4 +1,4 @@
-"""Channel of the simulated provider for images: real image files of the requested size and type."""
+"""Simulated image models: channel operation that returns real image files of the requested size and type."""
 
 import asyncio
 import math
@@ -49,29 +49,31 @@ _PIXELS = re.compile(r"([1-9][0-9]{0,4})[x*]([1-9][0-9]{0,4})", re.ASCII)
 
 
 class SandboxImages:
-    """Channel of simulated image models. The same request gives the same images; addresses are drawn, not fetched.
+    """Channel operation that draws images for simulated models. Equal requests give equal images.
 
-    Marks in the prompt select a fault: `[[fail]]` (500), `[[fail:429]]`, `[[slow]]`, and `[[fail:mid]]`, with which a
-    stream breaks off, and the second half of several images fails.
+    Input images at URLs are not downloaded: a placeholder is drawn. Marks in the prompt select a fault: `[[fail]]`
+    (500), `[[fail:429]]`, `[[slow]]`, and `[[fail:mid]]`, with which a stream breaks off and the second half of several
+    images fails.
     """
 
     def __init__(self, budget: AnswerBudget, *, first_byte_seconds: float = 60, total_seconds: float = 300) -> None:
-        """Create a channel. `first_byte_seconds`, `total_seconds`: the channel's deadlines; `[[slow]]` exceeds the
-        first.
+        """Create the operation. `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds
+        the first.
         """
         self.budget = budget
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
         self.slots = asyncio.Semaphore(CONCURRENT_DRAWINGS)
 
     def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def prepare(
         self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES
     ) -> "SandboxImageCall":
-        """Plan the images; they are drawn later. Raise UmgError(INVALID_FIELD) for an invalid size, type or input, and
-        for `extra_json` that is not JSON.
+        """Check the request, and return a call that draws its images.
+
+        Raise UmgError(INVALID_FIELD) for an invalid size, type or input, and for `extra_json` that is not JSON.
         """
         report = Report()
         for name in extra_fields(request):
@@ -82,7 +84,7 @@ class SandboxImages:
 
 @dataclass(frozen=True)
 class SandboxImageCall:
-    """Image request, checked and ready to be drawn."""
+    """Simulated image call that is ready to be drawn."""
 
     upstream: SandboxImages
     request: pb.GenerateImageRequest
@@ -90,7 +92,7 @@ class SandboxImageCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
-        """Return all images, see `PreparedCall`."""
+        """Draw and return all images, see `PreparedCall`."""
         mark, drawings = await self._begin(seconds), self.drawings
         if mark == faults.CUT:
             drawings = drawings[: len(drawings) // 2]
@@ -101,7 +103,7 @@ class SandboxImageCall:
         return pb.GenerateImageResponse(result=self._result(images))
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the images and their drafts, see `ImageCall`."""
+        """Draw and yield the images and their previews, see `ImageCall`."""
         mark = await self._begin(seconds)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(seconds, self.upstream.deadlines.total)
@@ -126,15 +128,17 @@ class SandboxImageCall:
         yield _message(pb.ImageEvent(finished=pb.ImageFinished(result=result)))
 
     async def _begin(self, seconds: float) -> str:
-        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the prompt's mark."""
+        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the fault mark in the
+        prompt.
+        """
         mark = faults.mark(_words(self.request))
         await faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark
 
     @asynccontextmanager
     async def _deadline(self, seconds: float) -> AsyncGenerator[None, None]:
-        """Raise the provider's timeout error after the caller's deadline (`seconds`) or the channel's deadline,
-        whichever is earlier.
+        """Return a context manager that raises the timeout error at the caller's time limit (`seconds`) or at the
+        channel's.
         """
         total = self.upstream.deadlines.total
         try:
@@ -172,7 +176,7 @@ def _message(event: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
 
 
 def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
-    """Return the images of a request."""
+    """Return the parameters for drawing each image of a request."""
     rules, inputs = family_row(model), _inputs(request)
     mime_type = request.output_mime_type or PNG
     if mime_type not in FORMATS:
@@ -200,7 +204,7 @@ def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
 
 
 def _words(request: pb.GenerateImageRequest) -> str:
-    """Return the prompt, or the texts of the last turn that has any."""
+    """Return the prompt, or the text of the last turn that has any."""
     if request.prompt:
         return request.prompt
     for turn in reversed(request.turns):
@@ -214,7 +218,7 @@ def _inputs(request: pb.GenerateImageRequest) -> tuple[InputImage, ...]:
 
 
 def _count(request: pb.GenerateImageRequest) -> int:
-    """Return the number of images. That of a group is the first number in the prompt, else the maximum."""
+    """Return the number of images to draw; for a group the first number in the prompt, or else the maximum."""
     most = max_images(request)
     if not is_grouped(request):
         return most
@@ -228,7 +232,7 @@ def _count(request: pb.GenerateImageRequest) -> int:
 def _pixels(
     request: pb.GenerateImageRequest, rules: ImageRules | None, inputs: Sequence[InputImage]
 ) -> tuple[int, int]:
-    """Return the size of the images: the requested one, else that of the last input, else a square."""
+    """Return the width and height of the images: the requested ones, else those of the last input, else a square."""
     if (requested := requested_pixels(request, rules)) is not None:
         return requested
     if (written := _PIXELS.fullmatch(request.size)) is not None:
@@ -244,7 +248,7 @@ def _pixels(
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:
-    """Return a size of this ratio: the same one if its edges are of a usual length, else one of about a megapixel."""
+    """Return a width and height with this ratio: the same ones if they are usual, else ones of about a megapixel."""
     if min(width, height) >= EDGE // 8 and max(width, height) <= MAX_EDGE:
         return width, height
     scale = EDGE / math.sqrt(width * height)

@@ -1,5 +1,6 @@
-"""Drawing of simulated images: a scene, or the input images, with the prompt on a card. Deterministic, and labelled as
-simulated.
+"""Drawing of simulated images: a generated scene or the input images, with the prompt and a label on a card.
+
+The same parameters give the same image. The label states that it is simulated.
 """
 
 import math
@@ -42,7 +43,7 @@ _THUMBNAILS_PER_ROW = 5
 
 @dataclass(frozen=True)
 class Drawing:
-    """Parameters of one image."""
+    """Parameters that determine one simulated image."""
 
     model: str
     prompt: str
@@ -71,10 +72,9 @@ class Drawing:
 
 
 def draw(drawing: Drawing, draft: int | None = None) -> bytes:
-    """Return the bytes of the image file, or of its draft with a number from 0: the same picture in less detail. Takes
-    up to a second of CPU.
+    """Draw the image, and return its file; with `draft`, a number from 0, a preview with less detail.
 
-    Raise UmgError(INVALID_FIELD) with the field of an input that cannot be decoded.
+    Takes up to a second of CPU. Raise UmgError(INVALID_FIELD) with the field of an input that cannot be decoded.
     """
     layout = _lay_out(drawing, draft)
     canvas = _compose(drawing, layout) if drawing.inputs else _paint(drawing)
@@ -92,7 +92,7 @@ def draw(drawing: Drawing, draft: int | None = None) -> bytes:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Positions of the texts. The card ends above the row of the watermark, even in an image without a watermark."""
+    """Positions of the texts in an image. The card is above the row of the watermark, even without a watermark."""
 
     width: int
     height: int
@@ -105,12 +105,12 @@ class _Layout:
 
     @property
     def tag_height(self) -> int:
-        """Height of a tag in a corner."""
+        """Height of a short text (tag) in a corner."""
         return round(self.small * LINE_HEIGHT) + self.padding
 
     @property
     def card(self) -> Box:
-        """Box of the card with the label and the prompt."""
+        """Rectangle of the card with the label and the prompt."""
         bottom = self.height - self.tag_height - 2 * self.margin
         text = self.header.height + self.prompt.height
         top = bottom - text - 2 * self.padding if text else bottom
@@ -130,7 +130,7 @@ def _lay_out(drawing: Drawing, draft: int | None) -> _Layout:
 
 
 def _labels(drawing: Drawing, draft: int | None) -> list[str]:
-    """Return the labels of an image, the longest first."""
+    """Return variants of the label of an image, the longest first."""
     size = f"{drawing.width} x {drawing.height}"
     number = f"image {drawing.index + 1} of {drawing.count}" if drawing.count > 1 else ""
     seed = f"seed {drawing.seed}" if drawing.seed is not None else ""
@@ -151,7 +151,7 @@ def _draw_card(canvas: Canvas, layout: _Layout) -> None:
 
 
 def _draw_tag(canvas: Canvas, layout: _Layout, texts: Sequence[str], *, bottom_right: bool = False) -> None:
-    """Draw a short text in the top left corner or the bottom right one: the first of the texts that fits."""
+    """Draw a short text in the top left or bottom right corner: the first of the texts that fits."""
     block = fit_line(texts, layout.width - 2 * layout.margin - layout.padding, layout.small)
     width, height = block.width + layout.padding, layout.tag_height
     if not block.lines or (not bottom_right and layout.margin + height > layout.card[1]):
@@ -165,7 +165,7 @@ def _draw_tag(canvas: Canvas, layout: _Layout, texts: Sequence[str], *, bottom_r
 
 
 def _draw_sign(canvas: Canvas, drawing: Drawing, layout: _Layout) -> None:
-    """Draw the quoted texts of the prompt on a sign above the card."""
+    """Draw the texts that the prompt quotes on a sign above the card."""
     if not drawing.renders_text:
         return
     quoted = ("".join(groups) for groups in _QUOTED.findall(drawing.prompt))
@@ -194,13 +194,13 @@ def _is_transparent(drawing: Drawing) -> bool:
 
 
 def _paint(drawing: Drawing) -> Canvas:
-    """Return a canvas with a scene."""
+    """Return a canvas with a generated scene."""
     scene = draw_scene(drawing.width, drawing.height, _seed(drawing))
     return PaletteCanvas(scene, transparent=_is_transparent(drawing))
 
 
 def _compose(drawing: Drawing, layout: _Layout) -> Canvas:
-    """Return a canvas filled by one of the inputs, which is changed visibly, with thumbnails of the others."""
+    """Return a canvas with one of the input images, visibly changed, and thumbnails of the others."""
     size, edge = (drawing.width, drawing.height), min(drawing.width, drawing.height)
     base = drawing.base % len(drawing.inputs)
     image = draw_input(drawing.inputs[base], *size)
@@ -224,7 +224,7 @@ def _compose(drawing: Drawing, layout: _Layout) -> Canvas:
 
 
 def _draw_thumbnails(canvas: ColorCanvas, layout: _Layout, sources: Sequence[tuple[int, InputImage]]) -> None:
-    """Draw framed and numbered thumbnails in rows above the card."""
+    """Draw framed and numbered thumbnails of input images in rows above the card."""
     if not sources:
         return
     columns = min(len(sources), _THUMBNAILS_PER_ROW)
@@ -251,7 +251,7 @@ def _draw_thumbnails(canvas: ColorCanvas, layout: _Layout, sources: Sequence[tup
 
 
 def _lights(drawing: Drawing) -> Image.Image:
-    """Return translucent circles, mode L, at places that depend on the seed."""
+    """Return translucent circles, in mode L, whose places depend on the seed."""
     choices = Choices(_seed(drawing))
     scale = max(1, max(drawing.width, drawing.height) // _MASK_PIXELS)
     image = Image.new("L", (max(1, drawing.width // scale), max(1, drawing.height // scale)))
@@ -264,19 +264,19 @@ def _lights(drawing: Drawing) -> Image.Image:
 
 
 def _outline(region: Image.Image) -> Image.Image:
-    """Return the outline of a region, both of mode L."""
+    """Return the outline of a region; both are images of mode L."""
     scale = max(1, max(region.size) // _MASK_PIXELS)
     small = region.resize((max(1, region.width // scale), max(1, region.height // scale)))
     return ImageChops.difference(small.filter(ImageFilter.MaxFilter(5)), small).resize(region.size)
 
 
 def _colored(scene: Scene) -> Image.Image:
-    """Return the scene in mode RGB."""
+    """Return the scene as an image in mode RGB."""
     return PaletteCanvas(scene, transparent=False).finish().convert("RGB")
 
 
 def _cutout(size: tuple[int, int]) -> Image.Image:
-    """Return the shape of the opaque part of an image with a transparent background, in mode L."""
+    """Return the mask of the opaque part of an image with a transparent background, in mode L."""
     shape, inset = Image.new("L", size), min(size) // 24
     box = (inset, inset, size[0] - 1 - inset, size[1] - 1 - inset)
     ImageDraw.Draw(shape).rounded_rectangle(box, min(size) // 4, fill=255)
@@ -284,9 +284,7 @@ def _cutout(size: tuple[int, int]) -> Image.Image:
 
 
 def _encode(image: Image.Image, drawing: Drawing) -> bytes:
-    """Return the file. The settings take little time for nearly the smallest size, for few colours as for
-    photographs.
-    """
+    """Return the image as a file. The settings give nearly the smallest size in little time."""
     file = BytesIO()
     quality = QUALITY if drawing.quality is None else drawing.quality
     match FORMATS[drawing.mime_type]:

@@ -1,4 +1,4 @@
-"""Usage of simulated image calls. Families G and C count tokens, the others images."""
+"""Usage that simulated image models report: tokens for the families G and C, numbers of images for the others."""
 
 from umg_grpc.image_families import ImageRules
 from umg_grpc.upstream.sandbox.answer_images import TOKENS
@@ -16,7 +16,7 @@ BYTES_PER_TOKEN = 4
 def usage_of(
     request: pb.GenerateImageRequest, rules: ImageRules | None, drawing: Drawing, images: int
 ) -> pb.ImageUsage:
-    """Return the usage of a call that made `images` images like the drawing."""
+    """Return the usage of a call that made `images` images with the parameters `drawing`."""
     usage = pb.ImageUsage(image_count=images)
     if rules is None or rules.family not in ("famG", "imgC"):
         return usage

@@ -1,4 +1,4 @@
-"""Decoding of the input images of a simulated image, and placeholders for addresses."""
+"""Input images of simulated image models: decoded, scaled and cropped; placeholders for images at URLs."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _TRANSPARENT = ("LA", "PA", "La", "RGBA", "RGBa")
 
 @dataclass(frozen=True)
 class InputImage:
-    """Input image of a caller: bytes, or an address, which is never fetched."""
+    """Input image of a caller: its bytes, or a URL, which is never downloaded."""
 
     field: str
     """Path of the field for errors, as the caller wrote it."""
@@ -33,8 +33,9 @@ class InputImage:
 
 
 def draw_input(source: InputImage, width: int, height: int) -> Image.Image:
-    """Return the image scaled and cropped to a size, in mode RGB; for an address, a placeholder that shows it. Raise
-    UmgError(INVALID_FIELD).
+    """Return an input image scaled and cropped to a size, in mode RGB; for a URL a placeholder that shows it.
+
+    Raise UmgError(INVALID_FIELD) for bytes that are no image.
     """
     if source.url:
         return _draw_placeholder(source.url, width, height)
@@ -48,6 +49,7 @@ def draw_input(source: InputImage, width: int, height: int) -> Image.Image:
 
 def draw_mask(mask: InputImage, edited: InputImage, width: int, height: int) -> Image.Image:
     """Return the region to redraw, scaled and cropped as `draw_input` does: mode L, 255 where the mask is transparent.
+
     Raise UmgError(INVALID_FIELD), also for a mask without transparency or of another size than the edited image.
     """
     if mask.url:
@@ -68,15 +70,16 @@ def draw_mask(mask: InputImage, edited: InputImage, width: int, height: int) -> 
 
 
 def _unknown_region(width: int, height: int) -> Image.Image:
-    """Return an ellipse in the middle, the region of a mask that is only an address."""
+    """Return an ellipse in the middle, the region for a mask at a URL."""
     region = Image.new("L", (width, height))
     ImageDraw.Draw(region).ellipse((width // 4, height // 6, width - width // 4, height // 2), fill=255)
     return region
 
 
 def _decode(source: InputImage, width: int, height: int) -> Image.Image:
-    """Return the first frame of an image, upright, in mode RGB or RGBA. A much larger image is reduced to at least
-    twice the size that it is drawn in. Raise UmgError(INVALID_FIELD).
+    """Return the first frame of an image, upright, in mode RGB or RGBA. Raise UmgError(INVALID_FIELD).
+
+    A much larger image is reduced to at least twice the size in which it is drawn.
     """
     header = check_image(source.data, source.field)
     if header.mime_type == JPEG and source.data.count(b"\xff\xda") > MAX_SCANS:
@@ -94,7 +97,7 @@ def _decode(source: InputImage, width: int, height: int) -> Image.Image:
 
 
 def _reduced(image: Image.Image, width: int, height: int) -> Image.Image:
-    """Return the image in mode RGB or RGBA, reduced before other copies of it are made."""
+    """Return the image in mode RGB or RGBA, reduced before further copies of it are made."""
     factor = min(image.size) / (2 * max(width, height))
     if factor >= 2:
         image = image.resize((int(image.width / factor), int(image.height / factor)), Image.Resampling.NEAREST)
@@ -105,14 +108,14 @@ def _reduced(image: Image.Image, width: int, height: int) -> Image.Image:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Return the image rotated by the orientation in its metadata; broken metadata is ignored."""
+    """Return the image rotated as its metadata states; broken metadata is ignored."""
     with suppress(Exception):
         return ImageOps.exif_transpose(image)
     return image
 
 
 def _draw_placeholder(url: str, width: int, height: int) -> Image.Image:
-    """Return a picture of an empty frame with the host and the path of an address."""
+    """Return a picture of an empty frame with the host and path of a URL."""
     hue = Choices(digest(url)).share("hue")
     back, stripe, ink = color(hue, 0.86, 0.3), color(hue, 0.82, 0.3), color(hue, 0.25, 0.4)
     image = Image.new("RGB", (width, height), back)

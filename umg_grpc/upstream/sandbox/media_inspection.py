@@ -1,4 +1,4 @@
-"""Inspection of media: reads headers and downloads nothing."""
+"""Inspection of images and other media in a prompt for simulated answers: reads headers, downloads nothing."""
 
 import re
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class MediaDescription:
-    """Properties of one medium that the answer mentions."""
+    """Properties of one medium (image, document, audio or video) that the simulated answer mentions."""
 
     kind: "pb.MediaKind.ValueType"
     words: str
@@ -50,13 +50,14 @@ class MediaDescription:
 
     @property
     def name(self) -> str:
-        """Kind of the medium: `Image`, `Document`, ..."""
+        """Kind of the medium as a word, for example `Image`."""
         return _NAMES.get(self.kind, "Medium")
 
 
 def inspect_media(media: pb.MediaPart, at: str) -> MediaDescription:
-    """Return the description of a medium that is not in pieces. Raise UmgError: INVALID_FIELD for a broken image,
-    UNTRANSLATABLE for a file that only some provider stores.
+    """Return the description of a medium.
+
+    Raise UmgError: INVALID_FIELD for a broken image, UNTRANSLATABLE for a file that is stored only at some provider.
     """
     kind = media.kind
     match media.WhichOneof("source"):
@@ -92,7 +93,7 @@ def _inspect_data(media: pb.MediaPart, at: str) -> MediaDescription:
 
 
 def _image(data: bytes, at: str) -> str:
-    """Return type and size of an image. Reads only its header, so that a large image costs nothing."""
+    """Return the type and size of an image as text. Only its header is read, so that a large image costs no time."""
     mime = sniff_image(data)
     if mime == HEIC:
         return "image/heic, whose size the sandbox cannot read"
@@ -104,7 +105,7 @@ def _image(data: bytes, at: str) -> str:
 
 
 def _measure(data: bytes, mime: str) -> tuple[int, int] | None:
-    """Return the size of an image as Pillow reads it, None if Pillow cannot read it."""
+    """Return the width and height of an image as Pillow reads them; None if it cannot."""
     Image.init()
     try:
         # not Image.open: it warns about or rejects images that would be large when decoded

@@ -1,4 +1,4 @@
-"""Truncation of answers: token limits and stop sequences."""
+"""Limits of simulated answers: truncation at token limits and stop sequences, and division into pieces for streams."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ _PIECE = re.compile(rf"\s*\S{{1,{LONGEST_PIECE}}}|\s+")
 
 
 def truncate(text: str, tokens: int, count: Count) -> str:
-    """Return the longest beginning of the text that fits in the tokens."""
+    """Return the longest beginning of the text that has at most `tokens` tokens."""
     if tokens <= 0:
         return ""
     if count(text) <= tokens:
@@ -29,7 +29,7 @@ def truncate(text: str, tokens: int, count: Count) -> str:
 
 
 def cut_at_stop(text: str, sequences: Iterable[str]) -> tuple[str, str]:
-    """Return the text before the first of the sequences, and that sequence; the whole text and "" if it contains
+    """Return the text before the first stop sequence in it, and that sequence; the whole text and "" if it contains
     none.
     """
     places = [(at, sequence) for sequence in sequences if (at := text.find(sequence)) >= 0]
@@ -40,7 +40,9 @@ def cut_at_stop(text: str, sequences: Iterable[str]) -> tuple[str, str]:
 
 
 def pieces(text: str, ends: Sequence[int] = ()) -> list[str]:
-    """Return the text in small pieces, as streamed; a piece ends at each of `ends`, in code points."""
+    """Split the text into small pieces for a stream. A piece also ends at each of the positions `ends`, in code
+    points.
+    """
     result, begin = list[str](), 0
     for end in sorted({*(end for end in ends if 0 < end < len(text)), len(text)}):
         result += _PIECE.findall(text[begin:end])

@@ -1,5 +1,7 @@
-"""Regular expressions of callers (ECMA 262), searched for by RE2 in linear time. RE2 has no look-arounds and no back
-references; a pattern with these matches nothing.
+"""Regular expressions (ECMA 262) in callers' JSON schemas: search, and generation of matching texts, in linear time by
+RE2.
+
+RE2 has no look-arounds and no back references; a pattern with these matches nothing.
 """
 
 import re
@@ -31,7 +33,7 @@ _CONTROLS = dict.fromkeys((*range(32), 127), "x")
 
 
 class Expression(Protocol):
-    """Compiled regular expression of RE2."""
+    """Interface of a compiled regular expression of RE2."""
 
     programsize: int
     """Number of instructions."""
@@ -41,18 +43,18 @@ class Expression(Protocol):
         ...
 
     def possiblematchrange(self, max_bytes: int) -> tuple[bytes, bytes]:
-        """Return the prefixes, of at most `max_bytes` bytes, of the smallest and the greatest match."""
+        """Return the first `max_bytes` bytes of the smallest and the greatest possible match."""
         ...
 
 
 def compiled(pattern: str) -> Expression | None:
-    """Return the compiled pattern, None for an unsupported one."""
+    """Compile a pattern; None for a pattern that RE2 does not support."""
     expression = _compile(pattern)
     return None if isinstance(expression, str) else expression
 
 
 def problem(pattern: str) -> str | None:
-    """Return the problem of a malformed pattern for an error message; None for a valid or unsupported one."""
+    """Return the reason why a pattern is malformed, for an error message; None for a valid or unsupported one."""
     if _repeats_too_often(pattern):
         return f"expected repeats of at most {MAX_REPEAT}; lower their counts"
     failure = _compile(pattern)
@@ -63,7 +65,7 @@ def problem(pattern: str) -> str | None:
 
 @lru_cache(maxsize=2 * MAX_PATTERNS)  # twice: `samples` rewrites a pattern
 def _compile(pattern: str) -> Expression | str:
-    """Return the compiled pattern, or the error of RE2."""
+    """Compile a pattern, or return the error message of RE2."""
     if len(pattern) > MAX_PATTERN or _repeats_too_often(pattern):
         return "too large"
     options = re2.Options()
@@ -82,7 +84,9 @@ def _repeats_too_often(pattern: str) -> bool:
 
 
 def matches(pattern: str, text: str, budget: Budget) -> bool:
-    """Return whether the pattern is supported and is found anywhere in the text. Raise Exhausted."""
+    """Return whether the pattern is supported and matches a part of the text. Raise Exhausted if the budget is
+    spent.
+    """
     expression = compiled(pattern)
     if expression is None:
         return False
@@ -91,8 +95,8 @@ def matches(pattern: str, text: str, budget: Budget) -> bool:
 
 
 def samples(pattern: str) -> Iterator[str]:
-    """Yield texts that may match: the least and the greatest one if all repeats without a limit are as short as
-    possible, then those of the pattern itself.
+    """Yield texts that may match the pattern: first its smallest and greatest match with as few repetitions as
+    possible, then those of the unchanged pattern.
     """
     if compiled(pattern) is None:
         return
@@ -107,11 +111,11 @@ def samples(pattern: str) -> Iterator[str]:
 
 
 def matching_sample(pattern: str) -> str | None:
-    """Return a text that matches the pattern, None if none is found."""
+    """Return a text that matches the pattern; None if none is found."""
     expression = compiled(pattern)
     return next((text for text in samples(pattern) if expression and expression.search(text)), None)
 
 
 def _with_code_in_braces(found: re.Match[str]) -> str:
-    r"""Return `\u12ab` as RE2 writes it, `\x{12ab}`, and any other escape unchanged."""
+    r"""Return an escape sequence like `\u12ab` in the notation of RE2, `\x{12ab}`; any other escape unchanged."""
     return found[1] or rf"\x{{{found[2]}}}"

@@ -1,4 +1,4 @@
-"""Simulated prompt cache."""
+"""Simulated prompt cache of a provider, for the cache tokens in the usage of simulated answers."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ CACHED_CONTENT_TOKENS = 2048
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Tokens of one prompt that were read from and written to the cache."""
+    """Tokens of one prompt that were read from the cache and written to it."""
 
     read: int = 0
     written: int = 0
@@ -28,23 +28,24 @@ class CacheUse:
 
 
 class PromptCache:
-    """Cache of prompt prefixes by owner. Reading an entry restarts its lifetime."""
+    """Simulated cache of prompt prefixes, separate for each owner. Reading an entry restarts its lifetime."""
 
     def __init__(self, clock: Callable[[], float], max_entries: int) -> None:
-        """Create a cache of at most `max_entries`; the least recently used are removed first. `clock`: seconds, of any
-        origin.
+        """Create a cache of at most `max_entries` prefixes, of which the least recently used are removed first.
+
+        `clock`: returns seconds since any fixed time.
         """
         self._clock = clock
         self._max_entries = max_entries
         self._entries: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # key -> end, lifetime
 
     def use(self, scope: str, request: pb.GenerateRequest, model: str, blocks: Sequence[Block]) -> CacheUse:
-        """Return how many tokens of the prompt were cached and how many are cached from now on. `scope`: owner of the
+        """Return how many tokens of a prompt are in the cache, and how many are added to it. `scope`: owner of the
         prompt.
 
-        A prefix ends at each cache mark (with the mark of the whole request, at the end). Without a mark nothing is
-        cached, except with a `prompt_cache_key`: that caches the whole prompt and shares it with prompts of the same
-        key.
+        A cached prefix ends at each cache mark in the request; a mark of the whole request is at its end. Without marks
+        nothing is cached, except with a `prompt_cache_key`: then the whole prompt is, and it is shared with prompts of
+        the same key.
         """
         marks = self._marks(request, blocks)
         if not marks:
@@ -70,7 +71,7 @@ class PromptCache:
         return CacheUse(read, written[False], written[True])
 
     def _marks(self, request: pb.GenerateRequest, blocks: Sequence[Block]) -> dict[int, float]:
-        """Return position -> lifetime of the blocks at which a cached prefix ends."""
+        """Return the positions of the blocks at which a cached prefix ends, each with the lifetime of the prefix."""
         marks = {index: LIFETIMES[block.ttl] for index, block in enumerate(blocks) if block.ttl}
         if blocks and request.HasField("cache_control"):
             marks[len(blocks) - 1] = LIFETIMES[request.cache_control.ttl]

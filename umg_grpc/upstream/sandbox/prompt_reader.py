@@ -1,4 +1,6 @@
-"""Reading of a request: its system prompt, question, tool results, media and cache blocks."""
+"""Reader of requests for simulated text models: finds the question, system prompt, tool results and media, counts
+tokens.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +31,7 @@ SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a tool call, as the prompt contains it."""
+    """Result of a tool call in the prompt."""
 
     name: str
     text: str
@@ -37,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Block:
-    """Piece of the prompt at whose end a cached prefix may end."""
+    """Part of the prompt at whose end a cached prefix may end: its token count and a fingerprint of its content."""
 
     fingerprint: bytes
     tokens: int
@@ -47,7 +49,9 @@ class Block:
 
 @dataclass
 class Prompt:
-    """Content of a request, as the simulated model reads it."""
+    """Content of a request that the simulated answer depends on: question, system prompt, tool results, media, token
+    counts.
+    """
 
     system: str = ""
     question: str = ""
@@ -82,9 +86,10 @@ class Prompt:
 
 
 def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, report: Report) -> Prompt:
-    """Return the content of the request; fields that are not supported go into the report. Raise UmgError:
-    UNTRANSLATABLE and UNSUPPORTED_FIELD for content that cannot be left out without changing the meaning, INVALID_FIELD
-    for a broken image, MISSING_FIELD for a message without a role.
+    """Read a request. Return its content; fields that are not supported are added to the report.
+
+    Raise UmgError: UNTRANSLATABLE and UNSUPPORTED_FIELD for content that cannot be left out without changing the
+    meaning, INVALID_FIELD for a broken image, MISSING_FIELD for a message without a role.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(name, request.source) for name in notes.indispensable]
@@ -106,7 +111,7 @@ def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, 
 
 
 class _Reader:
-    """Reader of one request."""
+    """Reader of one request, which collects its content part by part."""
 
     def __init__(self, count: Count, report: Report) -> None:
         self._report = report
@@ -116,7 +121,9 @@ class _Reader:
         self._names = dict[str, str]()  # names of tools by call ids
 
     def tool(self, tool: pb.Tool, at: str) -> None:
-        """Read a declared tool as a block of the prompt. Raise UmgError for a tool that the sandbox does not have."""
+        """Add a declared tool to the prompt. Raise UmgError for a built-in tool that the simulated provider does not
+        have.
+        """
         match tool.WhichOneof("kind"):
             case "opaque" if omits(tool.opaque, self._report):
                 return
@@ -141,7 +148,7 @@ class _Reader:
         self._block(fingerprint, self._count(text), _ttl(tool))
 
     def conversation(self, messages: Sequence[pb.Message]) -> None:
-        """Read the messages in order."""
+        """Read all messages in order."""
         begin, end = _last_turn(messages)
         turn_texts = list[str]()  # texts of the user since the last answer
         for index, message in enumerate(messages):
@@ -170,7 +177,7 @@ class _Reader:
                 self._record_user_texts(texts, turn_texts, index >= begin)
 
     def _record_user_texts(self, texts: list[str], turn_texts: list[str], last: bool) -> None:
-        """Record the texts of a user message. `turn_texts`: texts of the turn so far."""
+        """Record the texts of a user message. `turn_texts`: all texts of the same turn so far."""
         prompt = self.prompt
         if not turn_texts:
             prompt.turns += 1
@@ -183,7 +190,9 @@ class _Reader:
             prompt.recent_text = prompt.last_turn
 
     def part(self, part: pb.Part, role: str, at: str) -> str:
-        """Return the text of a part and of its inner parts, and add the part as a block. Raise UmgError."""
+        """Return the text of a message part and its inner parts, and add the part to the prompt's blocks. Raise
+        UmgError.
+        """
         before, seen = _ttl(part), len(self.prompt.media_descriptions)
         text, extra = self._text(part, at)
         tokens = self._count(text) if text else 0
@@ -195,7 +204,7 @@ class _Reader:
         return text
 
     def _text(self, part: pb.Part, at: str) -> tuple[str, bytes]:
-        """Return the text of a part, and bytes that distinguish it from parts with the same text."""
+        """Return the text of a message part, and bytes that distinguish it from other parts with the same text."""
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text, b""
@@ -228,9 +237,7 @@ class _Reader:
                 assert_never(unhandled)
 
     def _inner(self, part: pb.Part, at: str) -> str:
-        """Return the text of a part inside a tool result or a document. Raise UmgError for a part other than text and
-        media.
-        """
+        """Return the text of a part inside a tool result or document. Raise UmgError unless it is text or a medium."""
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text
@@ -248,7 +255,7 @@ class _Reader:
                 assert_never(unhandled)
 
     def _media(self, media: pb.MediaPart, at: str) -> str:
-        """Return the text of a medium, and add its description to the prompt."""
+        """Return the text that stands for a medium, and add its description to the prompt."""
         if media.WhichOneof("source") != "blocks":
             description = inspect_media(media, f"{at}.media")
             self.prompt.media_descriptions.append(description)
@@ -265,7 +272,7 @@ class _Reader:
 
 
 def _without_context(text: str) -> str:
-    """Return the text without the blocks of `CONTEXT_TAGS`. A block without an end is kept."""
+    """Return the text without blocks in `CONTEXT_TAGS`, which agents add; a block that is not closed is kept."""
     for tag in CONTEXT_TAGS:
         opening, closing = f"<{tag}>", f"</{tag}>"
         pieces, rest = list[str](), 0
@@ -278,8 +285,9 @@ def _without_context(text: str) -> str:
 
 
 def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
-    """Return the range of the messages since the last assistant message. Assistant messages at the end, which the model
-    shall continue, are skipped.
+    """Return the range of the messages since the last assistant message.
+
+    Assistant messages at the end, which the model is to continue, are not counted.
     """
     end = len(messages)
     while end and messages[end - 1].role == pb.ROLE_ASSISTANT:
@@ -291,8 +299,9 @@ def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
 
 
 def _ttl(marked: pb.Part | pb.Tool) -> pb.CacheTtl.ValueType:
-    """Return how long the prompt up to here shall be cached. A cache mark inside a tool result applies to the whole
-    result.
+    """Return the cache lifetime that a part or tool marks for the prompt up to it.
+
+    A cache mark inside a tool result applies to the whole result.
     """
     if marked.HasField("cache_control"):
         return marked.cache_control.ttl or pb.CACHE_TTL_FIVE_MINUTES
@@ -307,13 +316,13 @@ def _unknown(at: str) -> UmgError:
 
 
 def first_words(text: str) -> str:
-    """Return the beginning of a text in one line."""
+    """Return the beginning of a text on one line."""
     line = " ".join(text.split())
     return line if len(line) <= FIRST_WORDS else line[:FIRST_WORDS].rsplit(" ", 1)[0] + " ..."
 
 
 def numbered(media_descriptions: list[MediaDescription]) -> Iterator[tuple[str, MediaDescription]]:
-    """Yield each medium with its name: `Image 1`, `Image 2`, `Document 1`."""
+    """Yield each medium with its number among media of its kind: `Image 1`, `Image 2`, `Document 1`."""
     counted = dict[str, int]()
     for description in media_descriptions:
         counted[description.name] = counted.get(description.name, 0) + 1

@@ -1,4 +1,4 @@
-"""Words and numbers of the prompt, and choices that depend on the prompt alone, for simulated values."""
+"""Words and pseudo-random numbers taken from the prompt, from which simulated answers are built."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _COMMON = frozenset(_COMMON_TEXT.split())
 
 
 def digest(*parts: str) -> bytes:
-    """Return a digest of 16 bytes of the texts."""
+    """Return a hash of the texts, 16 bytes."""
     hashed = blake2b(digest_size=16)
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
@@ -33,12 +33,15 @@ def digest(*parts: str) -> bytes:
 
 
 class Words:
-    """Words, numbers and choices for one answer, the same for the same prompt. Each call for a phrase continues with
-    the next word.
+    """Source of words, numbers and choices for one simulated answer; the same prompt gives the same ones.
+
+    Each call of `phrase` continues with the next word.
     """
 
     def __init__(self, text: str, salt: str = "", without: Iterable[str] = ()) -> None:
-        """Prepare the words of a text. `without`: words to exclude, for example names of tools."""
+        """Extract the words of a text. `salt` varies the choices; `without`: words to exclude, for example names of
+        tools.
+        """
         self.text = _MARK.sub(" ", text[-READ:])
         self._lower = self.text.lower()
         self._seed = digest(salt, self.text).hex()
@@ -48,12 +51,12 @@ class Words:
         self.numbers: list[int | float] = list(dict.fromkeys(numbers))[:NUMBERS]
 
     def topics(self, maximum: int) -> list[str]:
-        """Return the most significant words of the prompt, the best first; at least one."""
+        """Return up to `maximum` of the most significant words of the prompt, best first; at least one."""
         return self._salient[:maximum]
 
     def pick(self, place: str, among: int) -> int:
-        """Return a number in [0, among) that depends only on the prompt and `place`, the path of the value
-        to generate.
+        """Return a number in [0, among) that depends only on the prompt and on `place`, the path of the value to
+        generate.
         """
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
@@ -68,11 +71,11 @@ class Words:
         return cut + "x" * (max(minimum, 0) - len(cut))
 
     def mentioned(self, values: Iterable[str]) -> str | None:
-        """Return the first of the values that the prompt contains as whole words, ignoring case."""
+        """Return the first of the values that occurs in the prompt as whole words, ignoring case; None without one."""
         return next((value for value in values if value and self._has(value.lower())), None)
 
     def _has(self, words: str) -> bool:
-        """Return whether the text contains the words, in lower case, as whole words."""
+        """Return whether the text contains these lower-case words as whole words."""
         start = -1
         for _ in range(OCCURRENCES):
             start = self._lower.find(words, start + 1)
@@ -90,7 +93,9 @@ class Words:
 
 
 def _salient(text: str, without: frozenset[str]) -> list[str]:
-    """Return quoted phrases, then names (capitalised inside a sentence), then the other words that are not common."""
+    """Return the significant words of a text: quoted phrases, then names (capitalised inside a sentence), then uncommon
+    words.
+    """
     quoted = [phrase.strip() for phrase in _QUOTED.findall(text) if phrase.strip()]
     names, others = list[str](), list[str]()
     for found in _WORD.finditer(text):

@@ -1,4 +1,4 @@
-"""Simulated reasoning before the answer, and the signed reasoning state."""
+"""Simulated reasoning before an answer, and the signed reasoning states with which callers send it back."""
 
 import base64
 import binascii
@@ -26,7 +26,7 @@ LARGE_BUDGET = 8192
 
 @dataclass(frozen=True)
 class ReasoningPlan:
-    """Amount and visibility of reasoning."""
+    """Decision on the reasoning of one answer: how many tokens, and whether the caller sees them."""
 
     sentences: int
     budget: int | None
@@ -39,12 +39,12 @@ class ReasoningPlan:
 
 
 def reasoning_plan(request: pb.GenerateRequest, prompt: Prompt) -> ReasoningPlan | None:
-    """Return the amount of reasoning, None for no reasoning: the sandbox reasons only if a field of `reasoning`
-    requests it.
+    """Return how much to reason; None for no reasoning. Simulated models reason only if a field of `reasoning` requests
+    it.
 
-    Not documented: the meaning of an absent `include_thoughts`. In the native format, and in chat with native's fields,
-    reasoning is shown only if it is true (reference, 6.4; readings, 10); in the other formats always. Responses shows
-    summaries, and only on request.
+    The documents do not state the meaning of an absent `include_thoughts`. In the native format, and in chat with
+    native's fields, reasoning is shown only if it is true (reference, 6.4; readings, 10); in the other formats always.
+    Responses shows summaries, and only on request.
     """
     options = request.reasoning
     if not _is_requested(options, bool(prompt.results)):
@@ -73,7 +73,7 @@ def _is_requested(options: pb.ReasoningOptions, after_tools: bool) -> bool:
 
 
 def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, max_tokens: int, count: Count) -> str:
-    """Return the reasoning text, in at most `max_tokens` tokens and within its budget."""
+    """Return the simulated reasoning, at most `max_tokens` tokens and within the requested budget."""
     subject = first_words(prompt.question or prompt.system) or "nothing"
     topics = ", ".join(words.topics(4))
     sentences = [
@@ -92,7 +92,7 @@ def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, max_tokens
 
 
 def reasoning_part(plan: ReasoningPlan, text: str, request: pb.GenerateRequest, prompt: Prompt) -> pb.Part:
-    """Return the reasoning part of the response, with its state."""
+    """Return the reasoning as a part of the response, with its signed state."""
     part = pb.Part(reasoning=pb.ReasoningPart(redacted=faults.redacted(prompt.last_turn)))
     if not part.reasoning.redacted:
         if plan.texts and text:
@@ -106,7 +106,7 @@ def reasoning_part(plan: ReasoningPlan, text: str, request: pb.GenerateRequest, 
 
 
 def signed(text: str, source_format: str) -> pb.ReasoningState:
-    """Return the reasoning state of a text in the caller's format, or in messages if the format is unknown."""
+    """Return the signed state of a reasoning text for the caller's format, or for messages if the format is unknown."""
     seed = digest(text)
     return pb.ReasoningState(
         data=base64.b64encode(seed + _seal(seed)).decode(),
@@ -115,9 +115,11 @@ def signed(text: str, source_format: str) -> pb.ReasoningState:
 
 
 def check_states(request: pb.GenerateRequest, report: Report) -> None:
-    """Raise UmgError(INVALID_FIELD) for a state that the sandbox did not create or whose reasoning text was changed.
-    Report a state of an unknown format as dropped. Accept a tool turn without its thinking block, which real providers
-    of the messages format reject: for these the codec corrects the conversation, and the sandbox has no codec.
+    """Check the reasoning states that the caller sent back. Raise UmgError(INVALID_FIELD) for a forged or altered one.
+
+    A state of an unknown format is reported as dropped. A tool turn without its thinking block is accepted, although
+    real providers of the messages format reject it: for these the codec repairs the conversation, and simulated models
+    have no codec.
     """
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
@@ -137,7 +139,7 @@ def _seal(seed: bytes) -> bytes:
 
 
 def _seed_of(state: pb.ReasoningState) -> bytes | None:
-    """Return the seed of a state, b"" for a placeholder, None for a state of another provider."""
+    """Return the seed in a state that was created here, b"" for a placeholder, None for a state of another provider."""
     plain = state.data.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         decoded = binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)

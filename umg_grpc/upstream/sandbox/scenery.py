@@ -1,4 +1,5 @@
-"""Scenes of simulated images: hills, a city, a boat, balloons, in colours and shapes that depend on a seed.
+"""Generated scenes for simulated images: hills, a city, a boat or balloons, in shapes and colours that a seed
+determines.
 
 A scene has few colours, so that drawing and compressing a large image takes a tenth of the time of a photograph.
 """
@@ -19,7 +20,7 @@ SKY_COLORS = 24
 
 @dataclass(frozen=True)
 class Scene:
-    """Image of mode L whose pixels are indexes into `colors`."""
+    """Picture of a scene: an image of mode L whose pixels are indexes into `colors`."""
 
     image: Image.Image
     colors: tuple[Color, ...]
@@ -31,23 +32,23 @@ class Scene:
 
 
 class Choices:
-    """Pseudo-random numbers, each determined by the seed and the name of the choice."""
+    """Source of pseudo-random numbers, each determined by the seed and the name of the choice."""
 
     def __init__(self, seed: bytes) -> None:
         self._seed = seed
 
     def share(self, name: str) -> float:
-        """Return a number in [0, 1)."""
+        """Return a number in [0, 1) for a name."""
         digest = blake2b(name.encode(), key=self._seed, digest_size=6).digest()
         return int.from_bytes(digest, "big") / 2**48
 
     def between(self, name: str, low: float, high: float) -> float:
-        """Return a number in [low, high)."""
+        """Return a number in [low, high) for a name."""
         return low + (high - low) * self.share(name)
 
 
 def draw_scene(width: int, height: int, seed: bytes) -> Scene:
-    """Return the scene of a seed of 1 to 64 bytes."""
+    """Draw the scene that a seed of 1 to 64 bytes determines."""
     choices = Choices(seed)
     hue = choices.share("hue")
     sky = [color(hue, 0.45 + 0.43 * step / (SKY_COLORS - 1), 0.55) for step in range(SKY_COLORS)]
@@ -64,7 +65,7 @@ def draw_scene(width: int, height: int, seed: bytes) -> Scene:
 
 
 def color(hue: float, lightness: float, saturation: float) -> Color:
-    """Return a colour by its hue in turns and its lightness and saturation in [0, 1]."""
+    """Return a colour from its hue in turns, and its lightness and saturation in [0, 1]."""
     red, green, blue = hls_to_rgb(hue % 1, lightness, saturation)
     return round(red * 255), round(green * 255), round(blue * 255)
 
@@ -75,7 +76,7 @@ LIGHT, ACCENT = GROUND + 5, GROUND + 6
 
 @dataclass(frozen=True)
 class _Painter:
-    """Painter of the objects of a scene, whose sizes are shares of the image."""
+    """Painter of the objects of a scene, whose positions and sizes are fractions of the image."""
 
     pen: ImageDraw.ImageDraw
     width: int
@@ -83,17 +84,17 @@ class _Painter:
     choices: Choices
 
     def circle(self, x: float, y: float, radius: float, fill: int) -> None:
-        """Draw a circle; the radius is a share of the shorter edge."""
+        """Draw a filled circle; the radius is a fraction of the shorter edge."""
         length = radius * min(self.width, self.height)
         x, y = x * self.width, y * self.height
         self.pen.ellipse((x - length, y - length, x + length, y + length), fill=fill)
 
     def polygon(self, points: list[tuple[float, float]], fill: int) -> None:
-        """Draw a polygon."""
+        """Draw a filled polygon."""
         self.pen.polygon([(x * self.width, y * self.height) for x, y in points], fill=fill)
 
     def trapezoid(self, x: float, top: tuple[float, float], bottom: tuple[float, float], fill: int) -> None:
-        """Draw a symmetric trapezoid around `x`, with the height and half the width of its upper and lower edge."""
+        """Draw a symmetric trapezoid around `x`. `top` and `bottom`: height of the edge, and half its width."""
         (upper, wide), (lower, narrow) = top, bottom
         self.polygon([(x - wide, upper), (x + wide, upper), (x + narrow, lower), (x - narrow, lower)], fill)
 
@@ -104,7 +105,7 @@ class _Painter:
         self.circle(*place, 0.09, ACCENT)
 
     def hills(self) -> None:
-        """Draw ranges of hills, the nearest in the darkest colour."""
+        """Draw ranges of hills; the nearest have the darkest colour."""
         for layer in range(5):
             self._ridge(f"hill {layer}", 0.38 + 0.11 * layer, 0.1, GROUND + layer)
 

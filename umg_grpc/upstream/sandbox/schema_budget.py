@@ -1,4 +1,4 @@
-"""Limit of the work that a caller's schema may cause."""
+"""Budget of CPU work for a caller's JSON schemas and patterns."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ STEP_SIZE = 64
 
 
 class Exhausted(Exception):  # noqa: N818 - names the state of the budget
-    """All steps of a budget are spent."""
+    """Signal that a budget has no steps left."""
 
 
 @dataclass
 class Budget:
-    """Number of steps that the work for a caller's schemas and patterns may still take, so that none occupies the
-    gateway for long.
+    """Number of steps that work on a caller's schemas and patterns may still take, so that it cannot block the
+    gateway.
     """
 
     left: int
@@ -27,14 +27,16 @@ class Budget:
     """Number of keywords whose checks are running."""
 
     def spend(self, steps: int) -> None:
-        """Take steps from the budget. Raise Exhausted when none are left."""
+        """Subtract steps from the budget. Raise Exhausted if none are left."""
         self.left -= steps
         if self.left < 0:
             raise Exhausted
 
     @contextmanager
     def part(self, max_steps: int) -> "Iterator[Budget]":
-        """Return a new budget of at most `max_steps` steps, whose spent steps are taken from this one at the end."""
+        """Return a context manager with a separate budget of at most `max_steps`, whose spent steps are subtracted at
+        the end.
+        """
         steps = min(max_steps, self.left)
         part = Budget(steps)
         try:

@@ -1,4 +1,4 @@
-"""Generation of values that are valid for a JSON schema, from the words of the prompt.
+"""Generation of JSON values that are valid for a caller's schema, from the words of the prompt.
 
 The generator follows the keywords that SDKs derive from types: `type`, `enum`, `const`, `properties`, `required`,
 `anyOf`, `oneOf`, `allOf`, `$ref`, the bounds, `pattern` and `format`. For other keywords it tries a few values.
@@ -51,11 +51,11 @@ SIMPLEST: tuple[object, ...] = ({}, [], "", 0, True, None)
 def instance(
     schema: object, words: Words, *, field: str = "schema", only_mentioned: bool = False, budget: Budget | None = None
 ) -> object:
-    """Return a value that is valid for the schema. `field`: its path in the request. `only_mentioned`: include only the
-    optional properties that the prompt names. `budget`: of all values of the request.
+    """Generate a value that is valid for the schema. `field`: path of the schema in the request.
 
-    Raise UmgError(INVALID_FIELD) with the path of a malformed keyword, or with `field` if no valid value is found
-    within the budget; its message names the keyword that no value fits.
+    `only_mentioned`: include only optional properties that the prompt names. `budget`: work for all values of the
+    request. Raise UmgError(INVALID_FIELD) with the path of a malformed keyword, or with `field` if no valid value is
+    found within the budget; the message names the keyword that no value satisfies.
     """
     budget = budget or Budget(REQUEST_STEPS)
     try:
@@ -77,12 +77,12 @@ def instance(
 
 
 def json_of(value: object) -> str:
-    """Return the value as compact JSON."""
+    """Return the value as JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class _Generator:
-    """Generator of one instance. Its methods raise Exhausted and RecursionError."""
+    """Generator of one JSON value for a schema. Its methods raise Exhausted and RecursionError."""
 
     def __init__(self, budget: Budget, words: Words, *, only_mentioned: bool, is_minimal: bool) -> None:
         self._budget = budget
@@ -93,8 +93,9 @@ class _Generator:
         self._used = set[object]()  # numbers of the prompt that were used; each is used once
 
     def attempt(self, root: Schema) -> tuple[object, str]:
-        """Return a value, and the path of a keyword that it does not fit; "" for a valid value. A minimal value is made
-        with required properties only; if it is not valid, the simplest values of some types are tried.
+        """Return a value, and the path of a keyword that it does not satisfy; "" for a valid value.
+
+        If a value with only its required properties is invalid, the simplest values of some types are tried.
         """
         try:
             made = self._make([root], "", 0)
@@ -114,9 +115,11 @@ class _Generator:
         return unfit(value, schema, self._budget)
 
     def _make(self, schemas: Sequence[Schema], at: str, depth: int, others: Collection[object] = ()) -> object:
-        """Return a value for the place `at`: the first candidate that is valid under all schemas and whose key is not
-        among the others; the first of all if there is none. Plain texts, objects and arrays are validated only in the
-        whole instance.
+        """Generate the value at the path `at`: the first candidate that all schemas accept and that is not among
+        `others`.
+
+        If there is none, it is the first candidate. Plain texts, objects and arrays are validated only within the whole
+        value.
         """
         self._budget.spend(1)
         self._nodes += 1
@@ -140,9 +143,11 @@ class _Generator:
     def _alternatives(
         self, schemas: Sequence[Schema], depth: int, chosen: frozenset[int]
     ) -> Iterator[tuple[Sequence[Schema], Sequence[Schema]]]:
-        """Yield (schemas with a branch of each choice, these with all of `$ref` and `allOf`), once for each choice of
-        branches. Null is chosen last; deep inside a value, the branches with the flattest values are chosen first.
-        `chosen`: the lists of branches of which one is among the schemas.
+        """Yield each way to choose branches of `anyOf` and `oneOf`: the schemas with the chosen branches, and the same
+        with all schemas of `$ref` and `allOf`.
+
+        Null is chosen last; deep inside a value, branches with the least nesting come first. `chosen`: ids of the lists
+        of branches from which one was chosen already.
         """
         applied, waiting = dict[int, Schema](), [*schemas]
         while waiting:
@@ -163,11 +168,11 @@ class _Generator:
             yield from self._alternatives([*schemas, branch], depth, chosen | {id(branches)})
 
     def _is_flat(self, depth: int) -> bool:
-        """Return whether the value at this depth is made as flat as possible."""
+        """Return whether the value at this depth should have as little nesting as possible."""
         return self._is_minimal or depth >= RICH_DEPTH or self._nodes > RICH_NODES
 
     def _candidates(self, schemas: Sequence[Schema], names: Collection[str], at: str, depth: int) -> Iterator[object]:
-        """Yield values that may be valid, the most likely first. `names`: of the keywords."""
+        """Yield values that may be valid, the most probable first. `names`: names of the keywords that apply."""
         known = [each.keywords for each in schemas]
         listed = next((each for each in known if each.const is not UNSET or each.enum is not None), None)
         if listed is not None:
@@ -192,7 +197,7 @@ class _Generator:
                 assert_never(unhandled)
 
     def _listed(self, values: list[object], at: str) -> Iterator[object]:
-        """Yield the listed values: first the one that the prompt names, then all from a chosen position on."""
+        """Yield the values of `enum`: first one that the prompt mentions, then all, beginning at a chosen position."""
         self._budget.spend(len(values) + len(repr(values)) // STEP_SIZE)
         if (mentioned := self._words.mentioned(value for value in values if isinstance(value, str))) is not None:
             yield mentioned
@@ -225,7 +230,7 @@ class _Generator:
         return {name: made[name] for name in [*described, *made] if name in made}
 
     def _is_wanted(self, name: str, known: Sequence[Keywords]) -> bool:
-        """Return whether an optional property is included where there is room for it."""
+        """Return whether to include an optional property, if the object has room for it."""
         self._budget.spend(1 + len(name) // STEP_SIZE)
         if self._only_mentioned and self._words.mentioned([name]) is None:
             return False
@@ -292,8 +297,10 @@ class _Generator:
 
 
 def _kind_of(known: Sequence[Keywords], names: Collection[str], *, is_flat: bool) -> Kind | None:
-    """Return the type of value to generate: null for a flat value, else the first that is not null, else the type to
-    which the keywords apply; None for any.
+    """Return the JSON type to generate; None for any type.
+
+    It is null if `is_flat` and null is allowed, else the first allowed type that is not null, else the type to which
+    the keywords apply.
     """
     stated = [each.types for each in known if each.types]
     if stated:
@@ -303,6 +310,6 @@ def _kind_of(known: Sequence[Keywords], names: Collection[str], *, is_flat: bool
 
 
 def _bounds(known: Sequence[Keywords], *names: str) -> list[Fraction]:
-    """Return the values of keywords as the fractions that their decimal digits state: 0.1 is exactly a tenth."""
+    """Return the values of these keywords as exact fractions of their decimal digits: 0.1 is a tenth."""
     values = (getattr(each, name) for each in known for name in names)
     return [Fraction(str(value)) for value in values if value is not None]

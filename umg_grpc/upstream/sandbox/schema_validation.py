@@ -1,6 +1,6 @@
-"""Validation of values against JSON schemas by `jsonschema`, with RE2 for patterns and a budget for every keyword.
+"""Validation of JSON values by the library `jsonschema`, with RE2 for patterns and a budget of work for each keyword.
 
-Imported with the first schema: `jsonschema` is slow to import, most of all where its optional formats are installed.
+It is imported with the first schema, since `jsonschema` is slow to import, above all with its optional formats.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ Errors = Iterator[ValidationError]
 
 
 class Validator(Protocol):
-    """Interface of a jsonschema validator used by keywords."""
+    """Interface of a jsonschema validator for the functions that check keywords."""
 
     def descend(self, instance: object, schema: object) -> Errors:
         """Yield the errors of a value under a schema."""
@@ -34,8 +34,9 @@ Check = Callable[[Validator, object, object, Schema], Iterable[ValidationError] 
 
 
 def unfit(value: object, schema: Schema, budget: Budget) -> str:
-    """Return the path of a keyword that the value does not fit, in backticks; "" for a valid value. Formats are not
-    checked: they are annotations. Raise Exhausted, RecursionError.
+    """Return the path of a keyword that the value does not satisfy, in backticks; "" for a valid value.
+
+    `format` is not checked, since it is an annotation. Raise Exhausted, RecursionError.
     """
     before = _BUDGET.set(budget)
     try:
@@ -49,8 +50,9 @@ def unfit(value: object, schema: Schema, budget: Budget) -> str:
 
 def _metered(name: str, check: Check) -> Check:
     def metered(validator: Validator, value: object, instance: object, schema: Schema) -> Errors:
-        """Check one keyword after taking the cost of the check from the budget. The cost grows with the instance and
-        the listed values, since error messages repeat them.
+        """Check one keyword, after its cost was subtracted from the budget.
+
+        The cost grows with the value and with listed values, since error messages repeat them.
         """
         budget = _BUDGET.get()
         size = len(repr(instance)) + (len(repr(value)) if name in {"enum", "const"} else 0)

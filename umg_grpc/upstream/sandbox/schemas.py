@@ -1,7 +1,7 @@
-"""Reading of callers' JSON schemas: the form of keywords, references, and older drafts as 2020-12.
+"""Reader of callers' JSON schemas: checks the form of keywords, resolves references, converts older drafts to 2020-12.
 
-All other keywords are annotations and are ignored, as the standard requires for unknown keywords: formats are hints for
-the generator; `$id`, `$anchor`, `$dynamicRef` and `unevaluated*` have no effect.
+Keywords not listed here are annotations and are ignored, as the standard requires for unknown keywords: formats are
+hints for the generator; `$id`, `$anchor`, `$dynamicRef` and `unevaluated*` have no effect.
 """
 
 import math
@@ -32,7 +32,7 @@ Pattern = Annotated[str, Meta(max_length=MAX_PATTERN)]
 
 
 class Schema(dict[str, object]):
-    """Keywords of one schema as jsonschema reads them, with the target of `$ref` as a schema."""
+    """One JSON schema as a mapping of its keywords, in the form that jsonschema takes, with the resolved `$ref`."""
 
     def __init__(self, raw: object = None, **keywords: object) -> None:
         super().__init__(keywords)
@@ -42,12 +42,12 @@ class Schema(dict[str, object]):
 
     @cached_property
     def keywords(self) -> "Keywords":
-        """The keywords with their types."""
+        """Keywords of the schema as typed attributes."""
         return msgspec.convert(dict(self), Keywords)
 
     @cached_property
     def size(self) -> int:
-        """Number of the budget's steps in which the keywords are read."""
+        """Cost of reading the keywords, in steps of the budget."""
         return 1 + sum(members(value) for value in self.values()) // 16
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ Branches = Annotated[list[Schema], Meta(min_length=1)]
 
 
 class Keywords(msgspec.Struct, rename="camel", kw_only=True):
-    """Keywords of one schema that have an effect, with their defaults."""
+    """Typed keywords of one schema, with defaults for absent ones."""
 
     type: Kind | Annotated[list[Kind], Meta(min_length=1, max_length=7)] | None = None
     enum: list[object] | None = None
@@ -104,22 +104,25 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def types(self) -> list[Kind]:
-        """`type` as a list, empty by default."""
+        """Allowed JSON types; empty for any type."""
         return self.type if isinstance(self.type, list) else [self.type] if self.type else []
 
     def of_pattern(self, name: str, budget: Budget) -> list[Schema]:
-        """Return the schemas of `patternProperties` that apply to a property of that name. Raise Exhausted."""
+        """Return the schemas in `patternProperties` that apply to a property with this name. Raise Exhausted."""
         return [inner for pattern, inner in self.pattern_properties.items() if matches(pattern, name, budget)]
 
     def of_property(self, name: str, budget: Budget) -> list[Schema]:
-        """Return all schemas that apply to the value of a property. Raise Exhausted."""
+        """Return all schemas that apply to the value of a property with this name. Raise Exhausted."""
         found = self.of_pattern(name, budget)
         if name in self.properties:
             return [*found, self.properties[name]]
         return found or [self.additional_properties]
 
     def height(self, target: Schema | None) -> float:
-        """Return the height of the schema by the heights of the schemas inside. `target`: of its `$ref`."""
+        """Return the nesting depth of the flattest valid value, computed from the heights of inner schemas.
+
+        `target`: schema that `$ref` refers to.
+        """
         if self.const is not UNSET or self.enum is not None:
             return 0 if self.enum != [] else math.inf
         heights = [part.height for part in self.all_of]
@@ -138,12 +141,12 @@ CHOICES = ("anyOf", "oneOf")
 
 
 def members(value: object) -> int:
-    """Return the number of members of a list or an object; 0 for another value."""
+    """Return the number of members of a list or an object; 0 for any other value."""
     return len(value) if isinstance(value, list | dict) else 0
 
 
 def key(value: object) -> object:
-    """Return a hashable key: equal for equal JSON values, where 1 equals 1.0 and true equals no number."""
+    """Return a hashable key that is equal for equal JSON values: 1 equals 1.0, and true equals no number."""
     if isinstance(value, dict):
         return "object", frozenset((name, key(inner)) for name, inner in value.items())
     if isinstance(value, list):
@@ -152,11 +155,11 @@ def key(value: object) -> object:
 
 
 class Document:
-    """Schema with all schemas inside it and all targets of its references."""
+    """Caller's schema with all schemas inside it and the targets of its references."""
 
     def __init__(self, raw: object, field: str, budget: Budget) -> None:
-        """Read the schema in the field of that path. Raise UmgError(INVALID_FIELD) with the path of a malformed
-        keyword, Exhausted.
+        """Read the schema in the request field `field`. Raise Exhausted, or UmgError(INVALID_FIELD) with the path of a
+        malformed keyword.
         """
         self.root = Schema(raw)
         self._field = field
@@ -172,7 +175,9 @@ class Document:
         self._measure(schemas)
 
     def _measure(self, schemas: list[Schema]) -> None:
-        """Compute the heights, repeatedly until none changes; the schemas inside another were read after it."""
+        """Compute the heights of all schemas, repeatedly until none changes. Inner schemas come after outer ones in the
+        list.
+        """
         for _ in range(MAX_LEVELS):
             before = [schema.height for schema in schemas]
             for schema in reversed(schemas):
@@ -212,7 +217,7 @@ class Document:
                 raise invalid(_path(at, names[pattern]), why)
 
     def _target(self, reference: str, at: str) -> Schema:
-        """Return the target of a reference, which is a JSON pointer (`#/$defs/x`)."""
+        """Return the schema to which a reference, a JSON pointer like `#/$defs/x`, refers."""
         found, place = self.root.raw, self._field
         beginning, *steps = unquote(reference).split("/")
         try:
@@ -234,12 +239,12 @@ class Document:
 
 
 def _unread(kind: type, raw: object) -> object:
-    """Return the value for a field of a type: a schema that is read later, or any value as it is."""
+    """Return a value for a field of type `kind`: a schema that is read later, or any other value unchanged."""
     return Schema(raw) if kind is Schema else raw
 
 
 def _inner(value: object) -> Iterator[tuple[str, Schema]]:
-    """Yield (place, schema) for each schema in the value of a keyword."""
+    """Yield the path and the schema of each schema in a keyword's value."""
     if isinstance(value, Schema):
         yield "", value
     elif isinstance(value, dict):
@@ -249,7 +254,9 @@ def _inner(value: object) -> Iterator[tuple[str, Schema]]:
 
 
 def _modern(raw: dict[str, object]) -> dict[str, object]:
-    """Return the known keywords, those of drafts 4 to 7 as in 2020-12. Null is an absent keyword, save in `const`."""
+    """Return the known keywords, with those of drafts 4 to 7 converted to 2020-12. A keyword that is null counts as
+    absent, except `const`.
+    """
     modern = {name: value for name, value in raw.items() if value is not None or name == "const"}
     if isinstance(modern.get("items"), list):
         modern["prefixItems"] = modern.pop("items")

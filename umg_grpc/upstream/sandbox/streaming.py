@@ -1,4 +1,4 @@
-"""Conversion of a whole response to a stream of small pieces."""
+"""Division of a complete simulated response into the events of a stream."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
@@ -10,7 +10,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 
 
 class Step(NamedTuple):
-    """Events that are sent together."""
+    """Events of a stream that are sent together, and their simulated duration."""
 
     events: list[pb.GenerateEvent]
     tokens: int
@@ -18,7 +18,7 @@ class Step(NamedTuple):
 
 
 def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
-    """Yield the steps of the stream. The first contains the prompt's tokens, which some formats send at the start."""
+    """Yield the steps of the stream. The first one states the prompt's tokens, which some formats send at the start."""
     for event in response_to_events(response).events:
         match event.WhichOneof("kind"):
             case "started":
@@ -53,7 +53,7 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
 
 
 def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[Step]:
-    """Yield the text of an event of that kind in pieces."""
+    """Yield the text of an event of this kind in small pieces."""
     is_summary = kind == "summary_delta"
     text: str = event.summary_delta.text if is_summary else getattr(event, kind)
     for piece in pieces(text):
@@ -67,7 +67,7 @@ def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[S
 
 
 def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[Step]:
-    """Yield the text in pieces, each with its logprobs and the citations that end in it."""
+    """Yield the text in small pieces, each with its log probabilities and the citations that end in it."""
     ends = [citation.end_index for citation in part.citations]
     at, cited = 0, 0
     for index, piece in enumerate(pieces(part.text, ends)):
@@ -86,5 +86,5 @@ def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Ite
 
 
 def _same_part(event: pb.GenerateEvent) -> pb.GenerateEvent:
-    """Return an event without content for the part of another event."""
+    """Return an event without content that refers to the same part of the message."""
     return pb.GenerateEvent(candidate_index=event.candidate_index, part_index=event.part_index)

@@ -1,4 +1,4 @@
-"""Channel of the simulated provider for text generation."""
+"""Simulated text models: channel operation that generates deterministic answers."""
 
 import asyncio
 import time
@@ -29,9 +29,7 @@ MAX_EVENTS = 16
 
 
 class SandboxText:
-    """Channel of simulated models. The time that a model takes is simulated in streams only; whole responses are
-    immediate.
-    """
+    """Channel operation that generates text by simulated models. Streams take realistic time, whole responses none."""
 
     def __init__(
         self,
@@ -44,10 +42,12 @@ class SandboxText:
         clock: Callable[[], float] = time.monotonic,
         cached_prompts: int = 10_000,
     ) -> None:
-        """Create a channel. `count`: tokens of a text; called from several threads. `owner`: owner of the current call,
-        for the prompt cache. `tokens_per_second`: speed of streams; 0 is without pacing. `first_byte_seconds`,
-        `total_seconds`: the channel's deadlines; `[[slow]]` exceeds the first. `clock`: for the prompt cache, in
-        seconds. `cached_prompts`: maximum prefixes in the prompt cache.
+        """Create the operation. `count`: counts the tokens of a text, in several threads. `owner`: returns the current
+        call's owner.
+
+        The owner separates the entries of the simulated prompt cache, which has at most `cached_prompts` and measures
+        time by `clock`. `tokens_per_second`: speed of streams, 0 for no delay. `first_byte_seconds`, `total_seconds`:
+        the channel's time limits; `[[slow]]` exceeds the first.
         """
         self.counted = False  # whether tokens were counted before: the first count loads a vocabulary
         self.count = count
@@ -57,8 +57,9 @@ class SandboxText:
         self.cache = PromptCache(clock, cached_prompts)
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `TextUpstream`. Even a small
-        schema may take as much work as a large one.
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `TextUpstream`.
+
+        With a schema it does, since even a small one may take as much work as a large one.
         """
         return not self.counted or size >= COUNTED_BYTES or has_schema(request)
 
@@ -71,7 +72,7 @@ class SandboxText:
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "SandboxCall":
-        """Generate the response, which validates the whole request; the call sends it later.
+        """Generate the response, which validates the whole request. Return the call, which sends it later.
 
         Raise UmgError: UNSUPPORTED_FIELD, UNTRANSLATABLE, INVALID_FIELD, MISSING_FIELD, CONTEXT_TOO_LONG.
         """
@@ -90,7 +91,7 @@ class SandboxText:
 
 @dataclass(frozen=True)
 class SandboxCall:
-    """Text request whose response is generated already; only its images are drawn when it is sent."""
+    """Simulated text call whose response is already generated, except for images, which are drawn when it is sent."""
 
     upstream: SandboxText
     request: pb.GenerateRequest
@@ -100,14 +101,16 @@ class SandboxCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.GenerateResponse:
-        """Return the whole response, see `TextCall`."""
+        """Return the complete response, see `TextCall`."""
         mark = await self._begin(seconds)
         if mark == faults.CUT:
             raise faults.failed()
         return await self._response()
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the response, see `TextCall`: one message for each piece, or for several events without pacing."""
+        """Yield the response, see `TextCall`: one message for each piece, or for several events if streams have no
+        delay.
+        """
         pace, loop = self.upstream.tokens_per_second, asyncio.get_running_loop()
         total = self.upstream.deadlines.total
         deadline, callers = loop.time() + min(seconds, total), seconds <= total
@@ -132,15 +135,15 @@ class SandboxCall:
             raise faults.cut()
 
     async def _begin(self, seconds: float) -> str:
-        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the prompt's mark, which
-        may select a later fault.
+        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the mark, which may
+        select a later fault.
         """
         mark = faults.mark(self.prompt.recent_text)
         await faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark
 
     async def _response(self) -> pb.GenerateResponse:
-        """Return the response with its images and its complete usage."""
+        """Draw the images, and return the response with its complete usage."""
         for media, drawing in self.draft.drawings:
             media.data = await asyncio.to_thread(image_drawing.draw, drawing)
         request, response = self.request, self.draft.response
@@ -154,7 +157,7 @@ class SandboxCall:
 
 
 def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
-    """Raise UmgError if only audio output is requested, otherwise report audio output as dropped."""
+    """Raise UmgError if only audio output is requested; otherwise report audio output as dropped."""
     if set(request.output_modalities) == {"audio"}:
         text = "output_modalities: the sandbox makes no sound; ask for text too"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, text, field="output_modalities")
@@ -162,7 +165,7 @@ def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
 
 
 def _check_draws(model: str) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for a documented model without image output; other models draw."""
+    """Raise UmgError(UNSUPPORTED_FIELD) for a documented model without image output; other models can draw."""
     known = describe(model)
     if known is not None and "image" not in known.capabilities.output_modalities:
         text = "`output_modalities`: this model makes no images; ask for text only, or choose a model that makes images"
@@ -177,14 +180,15 @@ def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> No
 
 
 def _first_half(steps: list[Step]) -> list[Step]:
-    """Return the steps up to half of those with tokens, at least up to the first of them."""
+    """Return the steps before a simulated break: half of those with tokens, but at least one of them."""
     timed = [index for index, step in enumerate(steps) if step.tokens]
     return steps[: timed[(len(timed) - 1) // 2] + 1] if timed else steps[:1]
 
 
 async def _until(due: float, deadline: float, *, callers: bool) -> None:
-    """Wait until a time of the event loop's clock. Raise the UmgError of the deadline if that comes first;
-    `callers`: whether it is the caller's deadline.
+    """Wait until the time `due` of the event loop's clock. Raise the timeout error if `deadline` comes first.
+
+    `callers`: whether it is the caller's time limit.
     """
     now = asyncio.get_running_loop().time()
     if due > deadline:

@@ -1,4 +1,4 @@
-"""Drawing of text in any script: fonts, wrapping, fitting into a box.
+"""Drawing of text in any script into simulated images: selection of fonts, wrapping, fitting into a box.
 
 A character that no font has is drawn as a box with its code point in hexadecimal digits.
 """
@@ -49,7 +49,9 @@ _NOT_FIRST = frozenset(",.;:!?)]}%…、。，．；：！？）】」』》〉�
 
 
 def clean(text: str) -> str:
-    """Return the text in composed form with normal line ends, without control characters, cut to `MAX_CHARACTERS`."""
+    """Return the text in composed form (NFC), with LF line ends, without control characters, at most
+    `MAX_CHARACTERS`.
+    """
     if len(text) > MAX_CHARACTERS:
         text = text[:MAX_CHARACTERS] + ELLIPSIS
     lines = unicodedata.normalize("NFC", text).splitlines()
@@ -59,7 +61,7 @@ def clean(text: str) -> str:
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Lines of text with the font size at which they fit into their box."""
+    """Lines of text, and the font size at which they fit into their box."""
 
     lines: tuple[str, ...]
     size: int
@@ -75,7 +77,7 @@ class TextBlock:
         return max((text_width(line, self.size) for line in self.lines), default=0)
 
     def draw(self, image: Image.Image, left: int, top: int, ink: int = 255, centered_in: int = 0) -> None:
-        """Draw the lines into an image of mode L, each in the middle of a width if that is given."""
+        """Draw the lines into an image of mode L, centered in the width `centered_in` if that is not 0."""
         pen = ImageDraw.Draw(image)
         for index, line in enumerate(self.lines):
             indent = max(0, centered_in - text_width(line, self.size)) // 2
@@ -84,8 +86,9 @@ class TextBlock:
 
 
 def fit_text(text: str, width: int, height: int, largest: int) -> TextBlock:
-    """Return the text at the largest font size at which it fits into a box. A text that fits at no size is cut and ends
-    in an ellipsis; a box that is too small for a single character gives no lines.
+    """Return the text at the largest font size, up to `largest`, at which it fits into a box.
+
+    A text that fits at no size is cut and ends in an ellipsis; a box that is too small for a character gives no lines.
     """
     size = max(largest, SMALLEST)
     while True:
@@ -98,7 +101,7 @@ def fit_text(text: str, width: int, height: int, largest: int) -> TextBlock:
 
 
 def _breaks_words(lines: list[str], text: str, size: int) -> bool:
-    """Return whether a word was broken that a smaller size would keep whole."""
+    """Return whether a word is broken across lines that would stay whole at a smaller size."""
     if size <= 2 * SMALLEST:
         return False
     whole = {word for word in text.split() if not any(_is_wide(each) for each in word)}
@@ -119,13 +122,13 @@ def _cut(lines: list[str], size: int, width: int, count: int) -> tuple[str, ...]
 
 
 def fit_line(candidates: Sequence[str], width: int, size: int) -> TextBlock:
-    """Return the first of the candidates that fits on one line, no lines if none fits."""
+    """Return the first of the candidates that fits on one line; no lines if none fits."""
     found = next((text for text in candidates if text_width(text, size) <= width), None)
     return TextBlock((found,) if found else (), size)
 
 
 def wrap_text(text: str, size: int, width: int) -> list[str]:
-    """Return the lines of a text, broken at spaces and between ideographs, and inside a word that exceeds the width."""
+    """Split a text into lines of a width, at spaces and between ideographs; longer words are broken."""
     lines = list[str]()
     for paragraph in text.split("\n"):
         line, length = "", 0.0
@@ -149,7 +152,9 @@ def wrap_text(text: str, size: int, width: int) -> list[str]:
 
 
 def _pieces(paragraph: str) -> list[str]:
-    """Return the words, spaces and single ideographs. Closing punctuation is a part of the piece before it."""
+    """Split a paragraph into words, spaces and single ideographs. Closing punctuation belongs to the piece before
+    it.
+    """
     pieces = list[str]()
     for token in _TOKEN.findall(paragraph):
         begin = len(pieces)
@@ -187,8 +192,9 @@ def _draw_line(pen: ImageDraw.ImageDraw, line: str, left: int, baseline: int, si
 
 
 def _runs(line: str) -> list[tuple[int, str]]:
-    """Return the parts of a line with their fonts. A character that modifies the one before it is of the same part, and
-    is left out if the font lacks it.
+    """Split a line into parts of one font each, with the index of the font.
+
+    A character that modifies the previous one is in the same part, and is left out if the font lacks it.
     """
     runs = list[tuple[int, str]]()
     for each in line:
@@ -210,7 +216,7 @@ def _modifies(character: str) -> bool:
 
 
 def _draw_box(pen: ImageDraw.ImageDraw, code: int, left: float, baseline: int, size: int, ink: int) -> None:
-    """Draw a box with the digits of the code point in two rows."""
+    """Draw a box with the hexadecimal digits of a code point in two rows, for a character that no font has."""
     gap, top = _BOX_GAP * size, baseline - 0.82 * size
     box = (left + gap, top, left + _BOX_ADVANCE * size - gap, baseline + 0.12 * size)
     pen.rectangle(box, outline=ink, width=max(1, size // 24))
@@ -226,7 +232,7 @@ def _draw_box(pen: ImageDraw.ImageDraw, code: int, left: float, baseline: int, s
 
 @lru_cache(maxsize=4096)
 def _advance(character: str) -> float:
-    """Return the width of a character, of the font size."""
+    """Return the width of a character, as a fraction of the font size."""
     index = _font_of(character)
     if index is None or _modifies(character):
         return 0
@@ -235,7 +241,7 @@ def _advance(character: str) -> float:
 
 @lru_cache(maxsize=4096)
 def _font_of(character: str) -> int | None:
-    """Return the index of the first font that has the character, `_BOX` if none has it, None if it has no shape."""
+    """Return the index of the first font that has the character; `_BOX` if none has it, None if it is invisible."""
     for index in range(len(_font_names())):
         if _has(index, character):
             return index
@@ -261,14 +267,14 @@ def _missing_glyph(font_index: int) -> tuple[tuple[int, int], bytes]:
 
 @lru_cache
 def _plain_font(font_index: int) -> ImageFont.FreeTypeFont:
-    """Return the font without its shaping rules, which replace or add characters."""
+    """Return the font without its rules that replace or add characters."""
     return _font(font_index, _METRIC_SIZE).font_variant(layout_engine=ImageFont.Layout.BASIC)
 
 
 @lru_cache
 def _font_names() -> tuple[str, ...]:
-    """Return the available fonts in order of preference: the package's font, or else Pillow's (ASCII only); then the
-    fonts of the system.
+    """Return the available fonts in order of preference: that of the optional package, else Pillow's (ASCII only); then
+    those of the system.
     """
     return (_package_font(), *(name for name in SYSTEM_FONTS if _is_font(name)))
 

@@ -1,4 +1,4 @@
-"""Token limits of the simulated text models."""
+"""Token limits of the simulated text models, for prompts and answers."""
 
 from umg_grpc.documented_models import describe
 
@@ -7,12 +7,12 @@ CONTEXT_TOKENS, OUTPUT_TOKENS = 1_000_000, 65_536
 
 
 def context_tokens(model: str) -> int:
-    """Return the maximum tokens of a prompt."""
+    """Return the maximum number of tokens of a prompt for a model."""
     known = describe(model)
     return (known.input_token_limit if known is not None else 0) or CONTEXT_TOKENS
 
 
 def max_output_tokens(model: str) -> int:
-    """Return the maximum tokens of an answer if the request sets no limit."""
+    """Return the maximum number of tokens of an answer for a model, if the request sets no limit."""
     known = describe(model)
     return (known.output_token_limit if known is not None else 0) or OUTPUT_TOKENS

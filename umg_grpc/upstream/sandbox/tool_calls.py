@@ -1,4 +1,4 @@
-"""Selection of the tools to call, and their arguments."""
+"""Tool calls in simulated answers: selection of the tools, and generation of their arguments."""
 
 import re
 from collections.abc import Iterable
@@ -22,12 +22,11 @@ OWN_TOOLS = ("web_search", "file_search")
 
 
 def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int, pb.Tool]]:
-    """Return the tools to call with their positions in the request: the forced tool; else the tools that the last user
-    text names, in its order; else the first tool if a call is required. After a tool result tools are called only if a
-    call is required.
+    """Return the tools to call, with their positions in the request.
 
-    Raise UmgError: INVALID_FIELD for a choice of a missing tool, UNSUPPORTED_FIELD for a choice that only another
-    format supports.
+    It is the forced tool, else the tools that the last user text names, in that order, else the first tool if a call is
+    required. After a tool result, tools are called only if a call is required. Raise UmgError: INVALID_FIELD for a
+    choice of a missing tool, UNSUPPORTED_FIELD for a choice that only another format supports.
     """
     choice = request.tool_choice
     if choice.HasField("opaque") and not choice.opaque.type.startswith(OWN_TOOLS):
@@ -56,12 +55,12 @@ def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int,
 
 
 def has_schema(request: pb.GenerateRequest) -> bool:
-    """Return whether the answer may contain values for the caller's JSON schema or grammar."""
+    """Return whether the answer may contain values that a JSON schema or grammar of the caller constrains."""
     return bool(request.tools) or request.response_format.WhichOneof("kind") in {"json_schema", "enum_text"}
 
 
 def searches(request: pb.GenerateRequest) -> bool:
-    """Return whether to search the web: a tool or an option requests it, and `tool_choice` does not forbid it."""
+    """Return whether to simulate a web search: a tool or an option requests it, and `tool_choice` permits it."""
     if request.HasField("search"):
         return request.search.mode != pb.SEARCH_MODE_OFF
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE:
@@ -70,16 +69,16 @@ def searches(request: pb.GenerateRequest) -> bool:
 
 
 def tool_words(request: pb.GenerateRequest) -> list[str]:
-    """Return the names of all tools, which are excluded from the words that values are made of."""
+    """Return the names of all tools, which generated values should not repeat."""
     return [name for tool in request.tools if (name := _name(tool))]
 
 
 def call_part(
     request: pb.GenerateRequest, prompt: Prompt, position: int, tool: pb.Tool, words: Words, salt: str, budget: Budget
 ) -> pb.Part:
-    """Return the call of one tool, made within the budget of the request. Its id follows from the prompt and differs
-    for each call of a conversation. `words`: of the question alone, since the caller may execute the arguments (a
-    `command`, a `script`).
+    """Generate the call of one tool, within the budget of the request. Its id differs for each call of a conversation.
+
+    `words`: words of the question only, since the caller may execute the arguments (a `command`, a `script`).
     """
     name = _name(tool)
     call = pb.ToolCall(name=name_of(tool).name, namespace=tool.namespace.name)
@@ -95,7 +94,7 @@ def call_part(
 
 
 def read_schema(schema_json: str, native: bool, field: str) -> object:
-    """Return the schema as plain values. Raise UmgError(INVALID_FIELD) for an invalid one."""
+    """Parse a JSON schema into plain values. Raise UmgError(INVALID_FIELD) for an invalid one."""
     schema = json_schema(schema_json, native, field)
     if isinstance(schema, msgspec.Raw):
         try:
@@ -117,7 +116,7 @@ def _arguments(function: pb.FunctionTool, position: int, words: Words, budget: B
 
 
 def _free_text(tool: pb.CustomTool, words: Words) -> str:
-    """Return text for a custom tool: a sample of its regular grammar, else words of the prompt."""
+    """Return the input for a custom tool: a sample of its regular grammar, or words of the prompt."""
     try:
         grammar = msgspec.json.decode(tool.format_json or "{}")
     except (ValueError, RecursionError):
@@ -132,19 +131,19 @@ def _free_text(tool: pb.CustomTool, words: Words) -> str:
 
 
 def _own_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the built-in web search, by which a tool choice may select it."""
+    """Return the names of the built-in web search by which a tool choice may select it."""
     declared = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
     return {"web_search", *declared} if declared else set()
 
 
 def _name(tool: pb.Tool) -> str:
-    """Return the name of a tool, joined with its namespace if it has one; "" for a tool that cannot be called."""
+    """Return the name of a tool, prefixed by its namespace if it has one; "" for a tool that cannot be called."""
     name = name_of(tool)
     return name.joined if name.name else ""
 
 
 def _named(text: str, names: Iterable[str]) -> list[str]:
-    """Return the names that occur in the text as whole words, in the order of the text."""
+    """Return the names that occur in the text as whole words, in order of occurrence."""
     places = dict[str, int]()
     for found in _WORD.finditer(text):
         places.setdefault(found[0].strip("-"), found.start())

@@ -1,5 +1,6 @@
-"""Transformation of the local model's vectors into vectors of simulated models of any length. Imports numpy, so only
-the engine's thread imports it.
+"""Vectors of any length for simulated embedding models, computed from the local model's vectors.
+
+It imports numpy, so only the engine's thread imports it.
 """
 
 from functools import cache, lru_cache
@@ -17,11 +18,11 @@ numbers, and so do the rotated ones.
 
 
 def transform(vectors: Vectors, model: str, length: int) -> Vectors:
-    """Return the first `length` numbers of the simulated model's vectors; not scaled to length 1.
+    """Return the vectors of a simulated model with `length` numbers, not scaled to length 1.
 
     A vector of the simulated model is a sequence of rotations of the local model's vector, each different and
-    determined by the model id. Rotations preserve angles: exactly after every 256 numbers, and mostly for a prefix of
-    another length.
+    determined by the model id. Rotations preserve angles: exactly after every 256 numbers, approximately for other
+    lengths.
     """
     turns = -(-length // DIMENSIONS)
     turned = vectors[:, None, :] * _signs(model, turns)
@@ -33,14 +34,16 @@ def transform(vectors: Vectors, model: str, length: int) -> Vectors:
 
 @lru_cache(64)
 def _signs(model: str, turns: int) -> Vectors:
-    """Return 1 or -1 for every number of every rotation."""
+    """Return 1 or -1 for every number of every rotation, determined by the model id."""
     bits = np.unpackbits(np.frombuffer(shake_256(model.encode()).digest(turns * DIMENSIONS // 8), np.uint8))
     return (1 - 2 * bits.astype(np.float32)).reshape(turns, DIMENSIONS)
 
 
 @cache
 def _hadamard(size: int) -> Vectors:
-    """Return an orthogonal matrix whose elements all have the same magnitude. `size` is a power of two."""
+    """Return an orthogonal matrix whose elements all have the same magnitude (Hadamard matrix). `size` is a power of
+    two.
+    """
     made = np.ones((1, 1), np.float32)
     while len(made) < size:
         made = np.block([[made, made], [made, -made]])

@@ -1,5 +1,6 @@
-"""Simulated channel that makes videos. Its tasks are not stored: their state follows from the plan of the task and the
-time, so that they survive a restart of the gateway.
+"""Simulated video models: channel operation for video tasks.
+
+Tasks are not stored: their state follows from their parameters and the time, so that they survive a restart.
 """
 
 import time
@@ -46,7 +47,7 @@ FAILURES: Mapping[str, pb.VideoTaskError] = {
 
 @dataclass(frozen=True)
 class _Content:
-    """Result file that was drawn for one call."""
+    """Result file that was drawn for one download, which implements `ContentPart`."""
 
     data: bytes
     mime_type: str
@@ -54,19 +55,21 @@ class _Content:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers as a provider sends them."""
+        """Headers of the file, as a provider sends them."""
         return {"content-type": self.mime_type, "content-length": str(len(self.data))}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes."""
+        """Yield the bytes of the file."""
         yield self.data
 
 
 class SandboxVideo:
-    """Simulated channel for videos, a `VideoUpstream`. One thread encodes, the others wait."""
+    """Channel operation for video tasks of simulated models, a `VideoUpstream`. One video is encoded at a time, in a
+    thread.
+    """
 
     def __init__(self, *, total_seconds: float, now: Callable[[], float] = time.time) -> None:
-        """Create a channel. `total_seconds`: time after which a task that has no end is given up."""
+        """Create the operation. `total_seconds`: time after which an unfinished task is given up."""
         self.max_batch = MAX_BATCH
         self.first_poll_seconds = self.poll_seconds = POLL_SECONDS
         self.deadline_seconds = total_seconds
@@ -75,7 +78,7 @@ class SandboxVideo:
         self._encodings: dict[str, Future[Sequence[ProviderResult]]] = {}
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Submit a task, see `VideoUpstream`. `[[fail:429]]` in the prompt refuses it."""
+        """Submit a task, see `VideoUpstream`. `[[fail:429]]` in the prompt rejects it."""
         if faults.mark(submission.request.parameters.prompt) == faults.BUSY:
             raise faults.busy()
         # the loop's own threads, not the encoder's: a submission does not wait for videos
@@ -83,7 +86,7 @@ class SandboxVideo:
         return self._task(submission, plan), Report()
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the task of a submission, see `VideoUpstream`. Every submission that is not refused has one."""
+        """Return the task of a submission, see `VideoUpstream`; every submission that is not rejected has one."""
         try:
             task, _ = await self.submit(submission, seconds)
         except UmgError:
@@ -95,7 +98,7 @@ class SandboxVideo:
         return ProviderTask(id=task_id, model=submission.model, key_id="", facts=encode_plan(plan))
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return the states of tasks, see `VideoUpstream`."""
+        """Return the status of each task, see `VideoUpstream`."""
         return {task.id: await self._status(task, min(WAIT_SECONDS, seconds) / len(tasks)) for task in tasks}
 
     async def _status(self, task: ProviderTask, seconds: float) -> ProviderStatus:
@@ -118,7 +121,7 @@ class SandboxVideo:
         return ProviderStatus(state=pb.VIDEO_TASK_STATE_RUNNING, progress_percent=min(99, int(share * 100)))
 
     async def _results(self, task: ProviderTask, plan: VideoPlan, seconds: float) -> Sequence[ProviderResult] | None:
-        """Return the results of a finished task, None if they are not encoded within `seconds`."""
+        """Return the results of a finished task; None if they are not encoded within `seconds`."""
         if (encoding := self._encodings.get(task.id)) is None:
             if not self._has_room():
                 return None
@@ -130,28 +133,30 @@ class SandboxVideo:
         return encoding.result()
 
     def _has_room(self) -> bool:
-        """Return whether another file may be encoded. Discards the oldest one whose task was not polled again."""
+        """Return whether another file may be encoded. To make room, discard the oldest file whose task was not polled
+        again.
+        """
         if len(self._encodings) < MAX_ENCODINGS:
             return True
         done = next((name for name, encoding in self._encodings.items() if encoding.done()), None)
         return done is not None and self._encodings.pop(done) is not None
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a task that is queued, see `VideoUpstream`."""
+        """Cancel a queued task, see `VideoUpstream`."""
         return self._now() < decode_plan(task.facts).submit_time + QUEUE_SECONDS
 
     @asynccontextmanager
     async def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AsyncGenerator[_Content, None]:
-        """Open a thumbnail or a spritesheet, which is drawn now, see `VideoUpstream`. Ranges are not supported."""
+        """Draw and open a thumbnail or spritesheet, see `VideoUpstream`. Ranges are not supported."""
         plan, index = decode_plan(task.facts), int(result.needs_key.rpartition("/")[2])
         work = self._executor.submit(_encode, plan, result.variant, index)
         yield _Content(await wrap_future(work), result.mime_type)
 
 
 def _encode_results(plan: VideoPlan) -> Sequence[ProviderResult]:
-    """Return the results: the videos, then the last frames; the previews are drawn on demand."""
+    """Encode the result files: videos, then last frames. Previews are drawn when they are downloaded."""
     variants = [pb.VIDEO_VARIANT_VIDEO]
     variants += [pb.VIDEO_VARIANT_LAST_FRAME] if plan.last_frame else []
     previews = (pb.VIDEO_VARIANT_THUMBNAIL, pb.VIDEO_VARIANT_SPRITESHEET) if plan.previews else ()

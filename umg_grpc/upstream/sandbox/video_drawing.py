@@ -1,8 +1,8 @@
-"""Frames of simulated videos: a scene or the input images, over which a disc moves, with the prompt and the time on a
-card. Deterministic, and labelled as simulated.
+"""Drawing of the frames of simulated videos: a scene or the input images, a moving disc, and a card with prompt and
+time.
 
-Frames are drawn as YUV 4:2:0 planes, the input of the H.264 encoder. So a frame takes only a copy of the background and
-of some small parts.
+Equal parameters give equal frames, which are labelled as simulated. Frames are drawn as YUV 4:2:0 planes, the input of
+the H.264 encoder, so that a frame takes only a copy of the background and of some small parts.
 """
 
 from collections.abc import Sequence
@@ -41,15 +41,16 @@ _FULL_COLORS = [min(max(128 + round((value - 128) * 255 / 224), 0), 255) for val
 
 @dataclass(frozen=True)
 class Planes:
-    """Picture in YUV 4:2:0: a plane of brightness, and two colour planes of half its width and height. Both sizes are
-    even.
+    """Picture in YUV 4:2:0: a plane of brightness, and two colour planes of half its width and height.
+
+    Width and height are even.
     """
 
     parts: tuple[Plane, Plane, Plane]
 
     @classmethod
     def of(cls, image: Image.Image) -> "Planes":
-        """Return the planes of an image of mode RGB."""
+        """Convert an image of mode RGB."""
         small = image.width // 2, image.height // 2
         first, *colors = image.convert("YCbCr").split()
         reduced = (each.point(_COLORS).resize(small, Image.Resampling.BOX) for each in colors)
@@ -58,20 +59,20 @@ class Planes:
 
     @classmethod
     def on(cls, frame: Plane, width: int, height: int) -> "Planes":
-        """Return the planes of a frame, which share its memory."""
+        """Return the picture in the memory of an encoder's frame, so that drawing changes the frame."""
         size = width * height
         blue, red = (frame[size + place * size // 4 :][: size // 4] for place in range(2))
         half = height // 2, width // 2
         return cls((frame[:size].reshape(height, width), blue.reshape(half), red.reshape(half)))
 
     def window(self, left: int, width: int) -> "Planes":
-        """Return the part from an even column, in the same memory."""
+        """Return a part of the picture from an even column on, which shares its memory."""
         brightness, blue, red = self.parts
         half, end = left // 2, (left + width) // 2
         return Planes((brightness[:, left : left + width], blue[:, half:end], red[:, half:end]))
 
     def paste(self, other: "Planes", left: int = 0, top: int = 0, mask: Plane | None = None) -> None:
-        """Copy a picture to even coordinates, where the mask is not 0."""
+        """Copy another picture into this one at even coordinates, where the mask is not 0."""
         for number, (own, new) in enumerate(zip(self.parts, other.parts, strict=True)):
             step = 2 if number else 1
             height, width = new.shape
@@ -82,13 +83,13 @@ class Planes:
                 np.copyto(place, new, where=mask[::step, ::step] > 0)
 
     def blend(self, first: "Planes", second: "Planes", share: float) -> None:
-        """Fill with a mixture of two pictures of the same size."""
+        """Fill this picture with a mixture of two pictures of the same size; `share` is the fraction of the second."""
         weight = round(share * 256)
         for own, one, other in zip(self.parts, first.parts, second.parts, strict=True):
             own[:] = (one * np.uint16(256 - weight) + other * np.uint16(weight)) >> 8
 
     def image(self) -> Image.Image:
-        """Return the picture in mode RGB."""
+        """Return the picture as an image in mode RGB."""
         brightness, *colors = (Image.fromarray(np.ascontiguousarray(each)) for each in self.parts)
         large = [each.point(_FULL_COLORS).resize(brightness.size) for each in colors]
         return Image.merge("YCbCr", [brightness.point(_FULL_BRIGHTNESS), *large]).convert("RGB")
@@ -96,7 +97,7 @@ class Planes:
 
 @dataclass(frozen=True)
 class _Patch:
-    """Rectangle that is the same in all frames, with its position."""
+    """Small picture that is the same in all frames, and its position."""
 
     planes: Planes
     left: int
@@ -105,10 +106,12 @@ class _Patch:
 
 
 class FramePainter:
-    """Painter of the frames of one video."""
+    """Painter of all frames of one simulated video."""
 
     def __init__(self, plan: VideoPlan, index: int = 0) -> None:
-        """Prepare the frames of the video with an index among those of the task. Takes some tenths of a second."""
+        """Prepare the parts that all frames share; `index` is the video's position in its task. Takes some tenths of a
+        second.
+        """
         self.plan, self.index = plan, index
         self._seed = digest(plan.scene, str(plan.seed), str(index))
         self._pan = 0 if plan.camera_fixed else 2 * round(plan.width * PAN / 2)
@@ -119,7 +122,7 @@ class FramePainter:
         self._patches = [*self._layout.card(), *self._layout.watermark(), *self._thumbnails()]
 
     def frame(self, number: int) -> Plane:
-        """Return the brightness and the two colours of a frame, one after the other."""
+        """Return a frame for the encoder: the brightness and the two colour planes, one after the other."""
         width, height = self.plan.width, self.plan.height
         frame = np.empty(width * height * 3 // 2, np.uint8)
         planes = Planes.on(frame, width, height)
@@ -140,18 +143,18 @@ class FramePainter:
         return frame
 
     def picture(self, number: int) -> Image.Image:
-        """Return a frame in mode RGB."""
+        """Return a frame as an image in mode RGB."""
         return Planes.on(self.frame(number), self.plan.width, self.plan.height).image()
 
     def _background(self, medium: Medium | None, role: str) -> Planes:
-        """Return an input image or the scene, wider than the video by the movement of the camera."""
+        """Return an input image or the scene, wider than the video by the camera's movement."""
         size = self.plan.width + self._pan, self.plan.height
         if medium is not None:
             return Planes.of(draw_input(InputImage(role, data=medium.data, url=medium.url), *size))
         return Planes.of(PaletteCanvas(draw_scene(*size, self._seed), transparent=False).finish().convert("RGB"))
 
     def _draw_disc(self, planes: Planes, share: float) -> None:
-        """Draw the disc at its place of the time, on an arc."""
+        """Draw the disc at its position on an arc; `share` is the elapsed fraction of the video."""
         disc = self._disc
         room_x, room_y = self.plan.width - disc.left, self._layout.top - disc.top
         if room_x > 0 and room_y > 0:
@@ -160,7 +163,7 @@ class FramePainter:
 
     @cached_property
     def _disc(self) -> _Patch:
-        """Disc in a colour of the seed; its place is its size."""
+        """Disc in a colour that depends on the seed. Its `left` and `top` are its diameter, not a position."""
         edge = max(4, 2 * round(min(self.plan.width, self.plan.height) * 0.05))
         mask = Image.new("L", (edge, edge))
         ImageDraw.Draw(mask).ellipse((0, 0, edge - 1, edge - 1), fill=255)
@@ -168,7 +171,7 @@ class FramePainter:
         return _Patch(Planes.of(image), edge, edge, np.asarray(mask))
 
     def _thumbnails(self) -> list[_Patch]:
-        """Return the other inputs as thumbnails in one row."""
+        """Return thumbnails of the other inputs in one row."""
         others = [each for each in self.plan.media if each.role not in ("first", "last")]
         if not others:
             return []
@@ -184,7 +187,7 @@ class FramePainter:
         ]
 
     def _thumbnail(self, medium: Medium, number: int, edge: int) -> Image.Image:
-        """Return the framed picture of an input; of an address, video or audio, one that names it."""
+        """Return a framed thumbnail of an input; for a URL, video or audio a picture that names it."""
         if medium.data or (medium.url and medium.kind == "image"):
             image = draw_input(InputImage("reference", data=medium.data, url=medium.url), edge, edge)
         else:
@@ -198,7 +201,7 @@ class FramePainter:
 
 
 class _Layout:
-    """Card with the label, the prompt and the progress, and the watermark. All in shades of grey."""
+    """Card with the label, the prompt and the progress, and the watermark, all in shades of grey."""
 
     def __init__(self, plan: VideoPlan, index: int) -> None:
         self._plan = plan
@@ -218,7 +221,7 @@ class _Layout:
         self._clock_plane: Planes | None = None
 
     def card(self) -> list[_Patch]:
-        """Return the card."""
+        """Return the pictures that make up the card."""
         left, right = self._padding, self._plan.width - self._padding
         image = Image.new("L", (right - left, 2 * ((self._plan.height - self._padding - self.top) // 2)), DARK)
         if min(image.size) < 2:
@@ -228,7 +231,7 @@ class _Layout:
         return [_Patch(_grey(image), left, self.top)]
 
     def watermark(self) -> list[_Patch]:
-        """Return the watermark in the upper right corner, if it was requested."""
+        """Return the watermark for the upper right corner; empty unless it was requested."""
         block = fit_line(WATERMARKS, self._plan.width - 4 * self._padding, self._small)
         if not self._plan.watermark or not block.lines:
             return []
@@ -239,7 +242,7 @@ class _Layout:
         return [_Patch(_grey(image), self._plan.width - self._padding - image.width, self._padding)]
 
     def draw_progress(self, planes: Planes, number: int) -> None:
-        """Draw the bar of the progress and the time in the last row of the card."""
+        """Draw the progress bar and the time of a frame in the last row of the card."""
         plan = self._plan
         top = plan.height - 2 * self._padding - self._row + self._padding // 2
         left, right = 2 * self._padding, plan.width - 3 * self._padding - self._clock_width
@@ -260,7 +263,7 @@ class _Layout:
 
 
 def _grey(image: Image.Image) -> Planes:
-    """Convert an image of mode L to YUV planes; its pixels are in the brightness range of videos (16 to 235)."""
+    """Convert an image of mode L, with its pixels reduced to the brightness range of videos (16 to 235)."""
     neutral: Plane = np.full((image.height // 2, image.width // 2), NEUTRAL, np.uint8)
     return Planes((np.asarray(image), neutral, neutral))
 
@@ -270,7 +273,7 @@ def _clock(plan: VideoPlan, frames: int) -> str:
 
 
 def _labels(plan: VideoPlan, index: int) -> Sequence[str]:
-    """Return the labels of a video, the longest first."""
+    """Return variants of the label of a video, the longest first."""
     parts = [
         f"{LABEL}, a remix" if plan.remix else LABEL,
         clean(plan.model).replace("\n", " "),
@@ -286,7 +289,7 @@ def _labels(plan: VideoPlan, index: int) -> Sequence[str]:
 
 
 def tone(plan: VideoPlan, rate: int) -> NDArray[np.float32]:
-    """Return the samples of the sound, of a quiet chord that begins again with each second."""
+    """Return the audio samples: a quiet chord that begins again every second. `rate`: samples per second."""
     times = np.arange(int(plan.seconds * rate), dtype=np.float32) / rate
     base = Choices(digest(plan.scene, str(plan.seed))).between("tone", 180, 360)
     chord = sum(np.sin(times * np.float32(2 * np.pi * base * step)) for step in (1, 1.25, 1.5))

@@ -1,4 +1,6 @@
-"""Files of simulated videos: MP4 with H.264 and AAC, and pictures of their frames. Each takes up to seconds of CPU."""
+"""Encoding of simulated videos as MP4 files (H.264, AAC), and of pictures from their frames. Takes up to seconds of
+CPU.
+"""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -30,7 +32,7 @@ MIME_TYPES = {
 
 
 def encode_video(plan: VideoPlan, index: int = 0) -> bytes:
-    """Return the MP4 file of the video with an index. The same plan gives the same bytes."""
+    """Return the MP4 file of the video at this index in its task. Equal plans give equal bytes."""
     painter = FramePainter(plan, index)
     with TemporaryDirectory() as folder:  # the index of the file is moved to its beginning, which needs its name
         path = Path(folder) / "video.mp4"
@@ -62,7 +64,9 @@ def _encode_sound(file: av.container.OutputContainer, audio: av.AudioStream, pla
 
 
 def encode_variant(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int = 0) -> bytes:
-    """Return the file of a variant of the video with an index: MP4, or a WebP, JPEG or PNG picture."""
+    """Return the file of a variant (video, thumbnail, spritesheet or last frame): MP4, or a WebP, JPEG or PNG
+    picture.
+    """
     return ENCODERS[variant](plan, index)
 
 
@@ -77,7 +81,7 @@ def _last_frame(plan: VideoPlan, index: int) -> bytes:
 
 
 def _spritesheet(plan: VideoPlan, index: int) -> bytes:
-    """Return pictures of equally distant times in rows."""
+    """Return a picture with frames of the video, at equal distances in time, in rows."""
     painter, count = FramePainter(plan, index), SHEET_COLUMNS * SHEET_ROWS
     scale = min(1, THUMBNAIL_EDGE / max(plan.width, plan.height))
     width, height = max(1, round(plan.width * scale)), max(1, round(plan.height * scale))

@@ -1,5 +1,5 @@
-"""Plan of a simulated video: the parameters that determine the states and files of a task, small enough to be stored
-with the task.
+"""Parameters of a simulated video task, from which its states and files follow; small enough to be stored with the
+task.
 """
 
 import re
@@ -51,7 +51,7 @@ _WITH_PREVIEWS = re.compile(r"^vidA-")
 
 
 class Medium(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Input medium of a task: an image, video or audio."""
+    """Input image, video or audio of a task."""
 
     role: Role
     kind: Kind = "image"
@@ -90,13 +90,14 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def seconds(self) -> float:
-        """Length in seconds."""
+        """Length of the video in seconds."""
         return self.frame_count / self.frame_rate
 
 
 def plan_of(submission: Submission, time: float) -> VideoPlan:
-    """Return the plan of a submission at a time. Decodes its images, which may take a tenth of a second each. Raise
-    UmgError(INVALID_FIELD) for an image that cannot be decoded, or a size, rate or length that cannot be encoded.
+    """Return the parameters for a submission at a time. Decodes its images, which may take a tenth of a second each.
+
+    Raise UmgError(INVALID_FIELD) for an image that cannot be decoded, or a size, rate or length that cannot be encoded.
     """
     wanted, model = submission.request.parameters, submission.model
     source = decode_plan(submission.source.facts) if submission.source is not None else None
@@ -126,18 +127,18 @@ def plan_of(submission: Submission, time: float) -> VideoPlan:
 
 
 def encode_plan(plan: VideoPlan) -> str:
-    """Return the plan as JSON."""
+    """Return the parameters as JSON, to be stored with the task."""
     return msgspec.json.encode(plan).decode()
 
 
 def decode_plan(facts: str) -> VideoPlan:
-    """Return the plan from JSON."""
+    """Return the parameters from the stored JSON."""
     return msgspec.json.decode(facts, type=VideoPlan)
 
 
 def _has_sound(wanted: pb.VideoParameters, model: str) -> bool:
-    """Return whether the video has audio (readings, 18). The document does not show the default of family D; it has
-    audio, as the vendor's own API has.
+    """Return whether the video has sound (readings, 18). The document does not state a default for family D; it has
+    sound, as in the vendor's own API.
     """
     if _WITHOUT_SOUND.search(model):
         return False
@@ -147,7 +148,7 @@ def _has_sound(wanted: pb.VideoParameters, model: str) -> bool:
 
 
 def _frames(wanted: pb.VideoParameters) -> tuple[int, int]:
-    """Return the frames per second and the number of frames."""
+    """Return the requested frames per second, and the number of frames."""
     rate = wanted.frames_per_second or (FILM_RATE if wanted.frames else FRAME_RATE)
     if rate > MAX_FRAME_RATE:
         raise invalid("parameters.frames_per_second", f"expected at most {MAX_FRAME_RATE}; send less")
@@ -158,8 +159,9 @@ def _frames(wanted: pb.VideoParameters) -> tuple[int, int]:
 
 
 def _size(wanted: pb.VideoParameters) -> tuple[int, int]:
-    """Return the width and the height, both even, as H.264 requires. The short side has the resolution; without a ratio
-    the first image determines it.
+    """Return the width and height, both even, as H.264 requires.
+
+    The shorter side has the requested resolution; without a requested ratio, the first image determines it.
     """
     if wanted.size:
         found = _SIZE.fullmatch(wanted.size)
@@ -189,7 +191,7 @@ def _even(length: float) -> int:
 
 
 def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
-    """Return the size of the first frame or the only image; None for an address or several references."""
+    """Return the size of the first frame or of the only image; None for a URL or several reference images."""
     images = [(place, each) for place, each in enumerate(media) if each.kind == pb.VIDEO_MEDIA_KIND_IMAGE]
     for place, each in images:
         is_first = each.role == pb.VIDEO_MEDIA_ROLE_FIRST_FRAME or (len(images) == 1 and not each.role)
@@ -200,8 +202,8 @@ def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
 
 
 def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Medium, ...]:
-    """Return the inputs with reduced images. An image without a role is the first frame if it is the only one, else a
-    reference.
+    """Return the input media with reduced images. An image without a role is the first frame if it is the only one,
+    else a reference.
     """
     images = sum(each.kind == pb.VIDEO_MEDIA_KIND_IMAGE for each in media)
     found = list[Medium]()
@@ -221,7 +223,7 @@ def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Med
 
 
 def _reduced(image: InputImage, width: int, height: int) -> bytes:
-    """Return the image in a size as a JPEG file."""
+    """Return an image reduced to a size, as a JPEG file."""
     file = BytesIO()
     draw_input(image, width, height).save(file, "JPEG", quality=85)
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Simulated web search with invented pages."""
+"""Simulated web search of text models, with invented pages."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ OWN = "messages"
 
 @dataclass(frozen=True)
 class Page:
-    """Search result."""
+    """Invented result page of a simulated web search."""
 
     url: str
     title: str
@@ -29,13 +29,13 @@ class Page:
     """Whether the caller's format (messages) has encrypted pages, which the caller sends back with the conversation."""
 
     def citation(self, start: int, end: int) -> pb.Citation:
-        """Return the page as the source of a span of the answer."""
+        """Return a citation of the page as the source of a span of the answer."""
         web = pb.WebSource(url=self.url, encrypted_index=signed(self.url, OWN).data if self.encrypted else "")
         return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
 
 
 def find_pages(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> list[Page]:
-    """Return the pages, on the domains that the caller allows; none if the caller wants no sources."""
+    """Return result pages, on domains that the caller allows; none if the caller wants no sources."""
     if request.search.HasField("return_citations") and not request.search.return_citations:
         return []
     tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())
@@ -51,7 +51,7 @@ def find_pages(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> lis
 
 
 def search_parts(request: pb.GenerateRequest, prompt: Prompt, pages: list[Page]) -> list[pb.Part]:
-    """Return the parts of the search call and its results."""
+    """Return the message parts for the search call and its results."""
     query, own = first_words(prompt.question), request.source.format == OWN
     call_id = f"{'srvtoolu' if own else 'ws'}_{digest(prompt.question, str(prompt.turns)).hex()[:24]}"
     call = pb.ServerToolCall(call_id=call_id, name=NAME, queries=[query], status="completed")
