@@ -22,17 +22,17 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.video_tasks.context import TaskContext
-from umg_grpc.service.video_tasks.metrics import TaskMetrics
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.poller import Poller
+from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import RUNNING, Poll
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 
 NO_PARTS: tuple[ContentPart, ...] = ()

@@ -14,7 +14,7 @@ from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Shape
 from http_facade.settings import Settings
 from umg_grpc.v1 import rpc
-from umg_grpc.wire.message_json import from_query, to_json
+from umg_grpc.wire.protobuf_json import from_query, to_json
 
 
 class AdminHandlers:

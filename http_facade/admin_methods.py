@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb
-from umg_grpc.wire import admin
+from umg_grpc.wire import administration_json
 from umg_grpc.wire.core.json import JsonObject
 
 SELF = "self"
@@ -31,11 +31,17 @@ class Method:
 
 METHODS: Mapping[Shape, Method] = MappingProxyType(
     {
-        Shape.CREATE_KEY: Method("CreateKey", pb.CreateKeyRequest, admin.decode_create, admin.encode_create),
+        Shape.CREATE_KEY: Method(
+            "CreateKey", pb.CreateKeyRequest, administration_json.decode_create, administration_json.encode_create
+        ),
         Shape.LIST_KEYS: Method("ListKeys", pb.ListKeysRequest),
         Shape.GET_KEY: Method("GetKey", pb.GetKeyRequest),
-        Shape.UPDATE_KEY: Method("UpdateKey", pb.UpdateKeyRequest, admin.decode_update, admin.encode_update),
-        Shape.ROTATE_KEY: Method("RotateKey", pb.RotateKeyRequest, admin.decode_rotate, admin.encode_rotate),
+        Shape.UPDATE_KEY: Method(
+            "UpdateKey", pb.UpdateKeyRequest, administration_json.decode_update, administration_json.encode_update
+        ),
+        Shape.ROTATE_KEY: Method(
+            "RotateKey", pb.RotateKeyRequest, administration_json.decode_rotate, administration_json.encode_rotate
+        ),
         Shape.REVOKE_KEY: Method("RevokeKey", pb.RevokeKeyRequest),
         Shape.GET_USAGE: Method("GetUsage", pb.GetUsageRequest),
         Shape.LIST_USAGE: Method("ListUsage", pb.ListUsageRequest),

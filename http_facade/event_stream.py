@@ -14,7 +14,7 @@ from http_facade.exchange import Exchange
 from http_facade.response_head import SENT_LAST, encode_head
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError, shutting_down
-from umg_grpc.wire.core.stream_memory import Reservation
+from umg_grpc.wire.core.stream_memory_limits import Reservation
 
 PART_BYTES = 128 << 10
 NOTHING = memoryview(b"")

@@ -12,7 +12,7 @@ from multidict import istr
 from http_facade.cors import Cors
 from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.headers import TIMEOUT, timeout_seconds
+from umg_grpc.wire.core.gateway_headers import TIMEOUT, timeout_seconds
 
 if TYPE_CHECKING:
     from http_facade.connections import Connection

@@ -11,7 +11,7 @@ from http_facade.credentials import credentials
 from http_facade.exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.headers import CACHE, STRICT, TIMEOUT, cache_seconds, is_strict
+from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, cache_seconds, is_strict
 from umg_grpc.wire.inprocess_attachment import Attachment
 from umg_grpc.wire.request_notes import RequestNotes
 

@@ -23,7 +23,7 @@ from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import IMAGE_FORMATS
-from umg_grpc.wire.core.encoded_files import NONCE_BYTES, EncodedFiles
+from umg_grpc.wire.core.base64_files import NONCE_BYTES, EncodedFiles
 from umg_grpc.wire.core.response_shape import HEADER, client_shape
 from umg_grpc.wire.image_format import ImageStreamEncoder
 from umg_grpc.wire.request_notes import RequestNotes

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from http_facade.exchange import Exchange
 from http_facade.json_response import JSON, WholeResponse
 from http_facade.response_head import begin_response
-from umg_grpc.wire.core.encoded_files import TURN_ITERATIONS
+from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
 
 
 async def answer_in_pieces(

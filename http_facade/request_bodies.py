@@ -17,9 +17,9 @@ from http_facade.settings import Settings
 from http_facade.thread_offload import run_large
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import source_headers
+from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo
-from umg_grpc.wire.core.request_bodies import decode_body, guarded, is_slow
+from umg_grpc.wire.core.request_body_decoding import decode_body, guarded, is_slow
 
 Decoded = TypeVar("Decoded")
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from http_facade.readiness import Readiness
 from umg_grpc.errors import UmgError
-from umg_grpc.wire.core.stream_memory import Budget
+from umg_grpc.wire.core.stream_memory_limits import Budget
 
 
 class LoadShedder(Protocol):

@@ -18,7 +18,7 @@ from http_facade.video_content import VideoContent
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.video import VIDEO_FACES, entry_video_object
+from umg_grpc.wire.video import VIDEO_FACES, video_object_caller_api
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -94,7 +94,9 @@ class VideoHandlers:
     async def remix(self, exchange: Exchange) -> web.StreamResponse:
         """Submit a video task that changes the video of a finished task. Return the new task."""
         parameters = exchange.parameters
-        request = await self._bodies.read(exchange, lambda body, *_: entry_video_object.decode_remix(body, parameters))
+        request = await self._bodies.read(
+            exchange, lambda body, *_: video_object_caller_api.decode_remix(body, parameters)
+        )
         if (key := _idempotency_key(exchange)) is not None:
             request.idempotency_key = key
         answer, headers = await self._submit(exchange, self._stub.RemixVideoTask, request)
@@ -109,15 +111,17 @@ class VideoHandlers:
     async def list(self, exchange: Exchange) -> web.StreamResponse:
         """Return a page of the caller's video tasks in this format."""
         await self._keys.check(exchange)
-        request = entry_video_object.decode_list(exchange.request.query)
+        request = video_object_caller_api.decode_list(exchange.request.query)
         page = await self._stub.ListVideoTasks(request, metadata=metadata(exchange, self._face))
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=entry_video_object.encode_list(page))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=video_object_caller_api.encode_list(page))
 
     async def delete(self, exchange: Exchange) -> web.StreamResponse:
         """Delete a finished video task, or cancel one that has not started. Return the confirmation."""
         request = pb.DeleteVideoTaskRequest(task_id=exchange.parameters["task_id"], entry=self._codec.entry)
         deleted = await self._stub.DeleteVideoTask(request, metadata=metadata(exchange, self._face))
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=entry_video_object.encode_deleted(deleted.task))
+        return web.Response(
+            headers={hdrs.CONTENT_TYPE: JSON}, body=video_object_caller_api.encode_deleted(deleted.task)
+        )
 
     async def content(self, exchange: Exchange) -> web.StreamResponse:
         """Send the bytes of a finished video or a range of them; only headers for HEAD."""

@@ -27,9 +27,9 @@ from umg_grpc.routing import EMBED, RERANK, Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.component_factory import closed, open_blob_store, open_memory, open_usage_log, started
+from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
-from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metric_gauges import (
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
@@ -40,19 +40,19 @@ from umg_grpc.service.metric_gauges import (
 )
 from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.model_discovery import ModelDiscovery
+from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
-from umg_grpc.service.pipeline.images import ImagePipeline
-from umg_grpc.service.pipeline.pipeline import PipelineContext
-from umg_grpc.service.pipeline.unary import UnaryPipeline
+from umg_grpc.service.pipeline.image_generation import ImagePipeline
+from umg_grpc.service.pipeline.text_generation import GenerationPipeline
+from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
 from umg_grpc.service.resilience.failure_handling import Resilience
-from umg_grpc.service.resilience.overload import LoadShedder
+from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.servicers.admin import AdminServicer
-from umg_grpc.service.servicers.channel_report import ChannelReport
+from umg_grpc.service.servicers.channel_health_report import ChannelReport
 from umg_grpc.service.servicers.embeddings import EmbeddingServicer
 from umg_grpc.service.servicers.files import FileServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
@@ -60,11 +60,11 @@ from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.videos import VideoServicer
-from umg_grpc.service.telemetry.interface import Telemetry
+from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
 from umg_grpc.service.video_tasks.background_work import Tasks
-from umg_grpc.service.video_tasks.context import TaskContext
-from umg_grpc.service.video_tasks.metrics import TaskMetrics
+from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
 from umg_grpc.store.blobs import BlobStore

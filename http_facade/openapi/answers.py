@@ -10,21 +10,21 @@ from http_facade.admin_methods import METHODS
 from http_facade.openapi.errors import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route, Shape
-from umg_grpc.wire import admin
+from umg_grpc.wire import administration_json
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.openapi_schemas import media_answers as media
-from umg_grpc.wire.openapi_schemas import text_answers as text
-from umg_grpc.wire.openapi_schemas.bodies import BODY_TYPES, COUNTS, MODELS, TASKS, BodyTypes, RemixBody
-from umg_grpc.wire.openapi_schemas.messages import PlainSchemas
-from umg_grpc.wire.openapi_schemas.structs import StructSchemas
+from umg_grpc.wire.openapi_schemas import media_response_types as media
+from umg_grpc.wire.openapi_schemas import text_response_types as text
+from umg_grpc.wire.openapi_schemas.body_types import BODY_TYPES, COUNTS, MODELS, TASKS, BodyTypes, RemixBody
+from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import PlainSchemas
+from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 
 JSON, EVENTS, FORM = "application/json", "text/event-stream", "multipart/form-data"
 _BINARY: JsonObject = {"type": "string", "format": "binary"}
 _ADMIN_BODIES: Mapping[Shape, type[Struct]] = MappingProxyType(
     {
-        Shape.CREATE_KEY: admin.SettingsBody,
-        Shape.UPDATE_KEY: admin.SettingsBody,
-        Shape.ROTATE_KEY: admin.RotateBody,
+        Shape.CREATE_KEY: administration_json.SettingsBody,
+        Shape.UPDATE_KEY: administration_json.SettingsBody,
+        Shape.ROTATE_KEY: administration_json.RotateBody,
     }
 )
 _STATUS: JsonObject = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}

@@ -17,7 +17,7 @@ from http_facade.openapi.rpc_methods import Methods, methods_of
 from http_facade.routes import PAGE_SHAPES, ROUTES, Route, Shape
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.openapi_schemas.structs import StructSchemas
+from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 
 DISTRIBUTION = "unified-model-gateway"
 DESCRIPTION = """\

@@ -4,9 +4,9 @@ from http_facade.routes import DEFAULT_FORMAT
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
-from umg_grpc.wire.message_json import enum_names
-from umg_grpc.wire.openapi_schemas.errors import ERROR_TYPES, error_type
-from umg_grpc.wire.openapi_schemas.structs import StructSchemas
+from umg_grpc.wire.openapi_schemas.error_body_types import ERROR_TYPES, error_type
+from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
+from umg_grpc.wire.protobuf_json import enum_names
 
 
 class ErrorAnswers:

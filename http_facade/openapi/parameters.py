@@ -12,12 +12,12 @@ from http_facade.video_content import VARIANTS
 from http_facade.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire import face_of
-from umg_grpc.wire.core.headers import CACHE, STRICT, TIMEOUT
+from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.response_shape import HEADER as SHAPE_HEADER
-from umg_grpc.wire.message_json import enum_names, fields_of
+from umg_grpc.wire.protobuf_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
-from umg_grpc.wire.video import entry_f, entry_video_object
+from umg_grpc.wire.video import vid_f_caller_api, video_object_caller_api
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
 _PATH = {
@@ -63,8 +63,8 @@ _QUERIES: Mapping[Shape, tuple[JsonObject, ...]] = MappingProxyType(
             _query("after", _TEXT, "Id of the item after which the page begins."),
         ),
         Shape.LIST_VIDEOS: (
-            _query("limit", _number(entry_video_object.MAX_LIMIT), "Most videos of a page."),
-            _query("order", _choice(*entry_video_object.ORDERS), "Order of the videos by their creation."),
+            _query("limit", _number(video_object_caller_api.MAX_LIMIT), "Most videos of a page."),
+            _query("order", _choice(*video_object_caller_api.ORDERS), "Order of the videos by their creation."),
             _query("after", _TEXT, "Id of the video after which the page begins."),
         ),
         Shape.GET_VIDEO_CONTENT: (
@@ -83,8 +83,10 @@ _QUERIES_OF_FORMATS: Mapping[tuple[Shape, str], tuple[JsonObject, ...]] = Mappin
             _query("before_id", _TEXT, "Id of the model before which the page ends. For the messages shape."),
         ),
         (Shape.CREATE_VIDEO, "video_f"): (
-            _query("Action", _choice(entry_f.SUBMIT, entry_f.QUERY), "Action of the call.", required=True),
-            _query("Version", _choice(entry_f.VERSION), "Version of the API."),
+            _query(
+                "Action", _choice(vid_f_caller_api.SUBMIT, vid_f_caller_api.QUERY), "Action of the call.", required=True
+            ),
+            _query("Version", _choice(vid_f_caller_api.VERSION), "Version of the API."),
         ),
         (Shape.GET_VIDEO, "video_e_3"): (
             _query("task_ids", _TEXT, "Id of the task; one in each call."),

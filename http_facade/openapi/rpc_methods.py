@@ -9,7 +9,7 @@ from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.openapi_schemas.messages import ProtoJsonSchemas
+from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import ProtoJsonSchemas
 
 JSON, PROTO = "application/json", "application/proto"
 _STREAM = (

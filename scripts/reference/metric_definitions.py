@@ -6,7 +6,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from scripts.reference.markdown import code, table
 from umg_grpc.service import metric_gauges, metrics
-from umg_grpc.service.video_tasks import metrics as task_metrics
+from umg_grpc.service.video_tasks import task_metrics
 
 
 @dataclass(frozen=True)

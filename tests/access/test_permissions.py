@@ -11,7 +11,7 @@ from umg_grpc.access.permissions import ADMIN, EVERY_KEY, OPERATIONS, required_s
 from umg_grpc.errors import UmgError
 from umg_grpc.server import SERVICES
 from umg_grpc.v1 import pb
-from umg_grpc.wire.admin import OPERATION_VALUES
+from umg_grpc.wire.administration_json import OPERATION_VALUES
 
 
 def caller(*patterns: str) -> Caller:

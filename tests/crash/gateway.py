@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from umg_grpc.service.video_tasks import notifier
+from umg_grpc.service.video_tasks import caller_notifier
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 POLL_SECONDS = 0.5
@@ -13,4 +13,4 @@ def prepare() -> None:
     """Change the pauses of this process."""
     for name, protocol in [*VIDEO_PROTOCOLS.items()]:
         VIDEO_PROTOCOLS[name] = replace(protocol, first_poll_seconds=POLL_SECONDS, poll_seconds=POLL_SECONDS)
-    notifier.PAUSES = NOTIFY_PAUSES
+    caller_notifier.PAUSES = NOTIFY_PAUSES

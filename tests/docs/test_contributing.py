@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
-    "EMBEDDING_FORMATS": ("umg_grpc/wire/formats.py",),
-    "RERANK_FORMATS": ("umg_grpc/wire/formats.py",),
-    "TEXT_PROTOCOLS": ("umg_grpc/wire/protocols.py",),
+    "EMBEDDING_FORMATS": ("umg_grpc/wire/format_tables.py",),
+    "RERANK_FORMATS": ("umg_grpc/wire/format_tables.py",),
+    "TEXT_PROTOCOLS": ("umg_grpc/wire/provider_protocols.py",),
     "CATALOGUE": ("umg_grpc/documented_models.py",),
     "BUILT_IN": ("umg_grpc/config/built_in_text.py",),
     "ROUTES": ("http_facade/routes.py",),
     "OPERATIONS": ("http_facade/openapi/operations.py",),
-    "BODY_TYPES": ("umg_grpc/wire/openapi_schemas/bodies.py",),
+    "BODY_TYPES": ("umg_grpc/wire/openapi_schemas/body_types.py",),
     "VIDEO_PROTOCOLS": ("umg_grpc/wire/video/__init__.py",),
     "VIDEO_ROUTES": ("http_facade/routes.py",),
     "UNSERVED": ("http_facade/routes.py",),

@@ -17,8 +17,8 @@ from scripts.monitoring import ALERTS, PANELS
 from tests.support.calls import ended_call
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
-from umg_grpc.service.video_tasks import metrics as task_metrics
-from umg_grpc.service.video_tasks.metrics import TaskMetrics
+from umg_grpc.service.video_tasks import task_metrics
+from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.v1 import pb
 
 ROOT = Path(__file__).parents[2]

@@ -30,16 +30,16 @@ from umg_grpc.grpc_face import STREAMS
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
-from umg_grpc.service.pipeline import failure_policy, generation
-from umg_grpc.service.resilience import circuit_breaker, failure_handling, overload, start_queue
-from umg_grpc.service.telemetry import content, exporting
-from umg_grpc.service.video_tasks import metrics as task_metrics
+from umg_grpc.service.pipeline import failure_policy, text_generation
+from umg_grpc.service.resilience import call_start_queue, circuit_breaker, failure_handling, load_shedding
+from umg_grpc.service.telemetry import content_capture, otlp_export
+from umg_grpc.service.video_tasks import task_metrics
 from umg_grpc.store import blobs, redis
 from umg_grpc.store.write_ahead_journal import FULL
 from umg_grpc.upstream import guarded_fetch
 from umg_grpc.upstream.http import key_rotation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import MAX_CACHE_SECONDS, MAX_TIMEOUT_SECONDS
+from umg_grpc.wire.core.gateway_headers import MAX_CACHE_SECONDS, MAX_TIMEOUT_SECONDS
 
 ROOT = DOCS.parent
 PAGE = (DOCS / "operations.md").read_text(encoding="utf-8")
@@ -139,7 +139,7 @@ def counted() -> dict[str, set[str]]:
     made.finished(call, "OK", 0.1)
     made.attempt("main", "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
-    made.refused(overload.FULL)
+    made.refused(load_shedding.FULL)
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
     made.count_egress(guarded_fetch.FETCHED)
@@ -165,7 +165,7 @@ def test_every_figure_is_in_the_table_with_its_labels() -> None:
 
 def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_refused_total" in cells[0]]
-    assert overload.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
+    assert load_shedding.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
 
 
 def test_the_documented_rules_for_urls_are_those_of_the_code() -> None:
@@ -232,14 +232,14 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("states ({} second without one, at most 60)", key_rotation.RATE_LIMIT_SUSPENSION_SECONDS),
     DocumentedNumber("states (1 second without one, at most {})", key_rotation.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
     DocumentedNumber("at most {} minutes; one that is rate limited", key_rotation.MAX_SUSPENSION_SECONDS / 60),
-    DocumentedNumber("held back for up to {} seconds", generation.HOLD_SECONDS),
+    DocumentedNumber("held back for up to {} seconds", text_generation.HOLD_SECONDS),
     DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
     DocumentedNumber("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
     DocumentedNumber("One every {} seconds is allowed besides", failure_handling.SECONDS_PER_TOKEN),
     DocumentedNumber("is saved, up to {} |", failure_handling.MAX_TOKENS),
-    DocumentedNumber("({} where it is less)", start_queue.ALWAYS),
-    DocumentedNumber("where more than {} wait.", start_queue.ALWAYS),
-    DocumentedNumber("and {} callers are never rejected", start_queue.ALWAYS),
+    DocumentedNumber("({} where it is less)", call_start_queue.ALWAYS),
+    DocumentedNumber("where more than {} wait.", call_start_queue.ALWAYS),
+    DocumentedNumber("and {} callers are never rejected", call_start_queue.ALWAYS),
     DocumentedNumber("503 with `retry-after: {}`", errors.AGAIN_SECONDS),
     DocumentedNumber("be silent for {} seconds", Settings.silent_seconds),
     DocumentedNumber("one for each {} KiB", request_bodies.MIN_UPLOAD_BYTES_PER_SECOND / 1024),
@@ -249,10 +249,10 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
     DocumentedNumber("waits {} seconds for an answer", redis.ANSWER_SECONDS),
     DocumentedNumber("then with {} callers that leave", LEAVING),
-    DocumentedNumber("the process waits at most {} seconds for the last export", exporting.SHUTDOWN_SECONDS),
-    DocumentedNumber("the newest {} messages, 8192 characters", content.MAX_MESSAGES),
-    DocumentedNumber("messages, {} characters of each text", content.MAX_TEXT_CHARACTERS),
-    DocumentedNumber("the first {} KiB of an answer, and of media", content.MAX_ANSWER_BYTES / 2**10),
+    DocumentedNumber("the process waits at most {} seconds for the last export", otlp_export.SHUTDOWN_SECONDS),
+    DocumentedNumber("the newest {} messages, 8192 characters", content_capture.MAX_MESSAGES),
+    DocumentedNumber("messages, {} characters of each text", content_capture.MAX_TEXT_CHARACTERS),
+    DocumentedNumber("the first {} KiB of an answer, and of media", content_capture.MAX_ANSWER_BYTES / 2**10),
 ]
 
 
@@ -267,7 +267,7 @@ def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:
     assert "reads nothing of its answer for ten minutes" in TEXT
     assert Settings.write_timeout_seconds == 600
     assert "at most sixteen calls in one round of its event loop" in TEXT
-    assert start_queue.AT_ONCE == 16
+    assert call_start_queue.AT_ONCE == 16
     assert "for a second" in TEXT
     assert redis.PAUSE_SECONDS == 1
     assert "three times the load" in TEXT

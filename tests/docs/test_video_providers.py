@@ -11,9 +11,9 @@ from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_inputs import MAX_BYTES
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
-from umg_grpc.wire.video.providers.vid_b import VID_B, VID_B_GEMINI
+from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI
 from umg_grpc.wire.video.providers.vid_e_requests import is_new
-from umg_grpc.wire.video.providers.vid_g import is_v1
+from umg_grpc.wire.video.providers.vid_g_protocol import is_v1
 
 PAGE = (DOCS / "video-providers.md").read_text(encoding="utf-8")
 FLAT = " ".join(PAGE.split())

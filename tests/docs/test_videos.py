@@ -9,15 +9,15 @@ from umg_grpc.v1 import pb
 from umg_grpc.video_families import DOCUMENTED, RULES, Entry, Rules
 from umg_grpc.wire.video import (
     ENTRIES,
-    entry_d,
-    entry_e_3,
-    entry_e_v1,
-    entry_f,
-    entry_g,
-    entry_unified,
-    entry_video_object,
+    unified_caller_api,
+    vid_d_caller_api,
+    vid_e_3_caller_api,
+    vid_e_v1_caller_api,
+    vid_f_caller_api,
+    vid_g_caller_api,
+    video_object_caller_api,
 )
-from umg_grpc.wire.video.prompt_markers import MARKERS
+from umg_grpc.wire.video.prompt_option_markers import MARKERS
 
 PAGE = (DOCS / "videos.md").read_text(encoding="utf-8")
 NAMES: dict[Entry, str] = {
@@ -30,13 +30,13 @@ NAMES: dict[Entry, str] = {
     pb.VIDEO_ENTRY_G: "G",
 }
 WORDS = {
-    pb.VIDEO_ENTRY_UNIFIED: entry_unified.STATES,
-    pb.VIDEO_ENTRY_VIDEO_OBJECT: entry_video_object.STATES,
-    pb.VIDEO_ENTRY_D: entry_d.STATES,
-    pb.VIDEO_ENTRY_E_V1: entry_e_v1.STATES,
-    pb.VIDEO_ENTRY_E_3: entry_e_3.STATES,
-    pb.VIDEO_ENTRY_F: entry_f.STATES,
-    pb.VIDEO_ENTRY_G: entry_g.STATES,
+    pb.VIDEO_ENTRY_UNIFIED: unified_caller_api.STATES,
+    pb.VIDEO_ENTRY_VIDEO_OBJECT: video_object_caller_api.STATES,
+    pb.VIDEO_ENTRY_D: vid_d_caller_api.STATES,
+    pb.VIDEO_ENTRY_E_V1: vid_e_v1_caller_api.STATES,
+    pb.VIDEO_ENTRY_E_3: vid_e_3_caller_api.STATES,
+    pb.VIDEO_ENTRY_F: vid_f_caller_api.STATES,
+    pb.VIDEO_ENTRY_G: vid_g_caller_api.STATES,
 }
 SECONDS = "duration_seconds"
 

@@ -35,7 +35,7 @@ from umg_grpc.access.keys import Keys
 from umg_grpc.server import SERVICES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video import VIDEO_FACES
-from umg_grpc.wire.video.entry_e_v1 import KINDS
+from umg_grpc.wire.video.vid_e_v1_caller_api import KINDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -20,8 +20,8 @@ from tests.support.gateways import Running, running
 from tests.support.providers.every_operation import EveryOperation
 from tests.support.providers.server import serve_provider
 from umg_grpc.errors import UmgError
-from umg_grpc.service.telemetry.content import CAPTURE, REDACT
-from umg_grpc.service.telemetry.exporting import open_telemetry
+from umg_grpc.service.telemetry.content_capture import CAPTURE, REDACT
+from umg_grpc.service.telemetry.otlp_export import open_telemetry
 from umg_grpc.v1 import pb, rpc
 
 TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

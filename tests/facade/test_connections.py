@@ -14,7 +14,7 @@ from tests.facade.conftest import CHAT, KEY, SETTINGS, Face, MakeFace
 from tests.facade.test_stream import request_bytes
 from umg_grpc.config import Overload
 from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
-from umg_grpc.service.resilience.overload import LoadShedder
+from umg_grpc.service.resilience.load_shedding import LoadShedder
 
 ALIVE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from http_facade.encoded_stream import EncodedStream
 from umg_grpc.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Budget
 
 
 class SlowEncoder:

@@ -236,7 +236,7 @@ async def test_a_crash_of_a_decoder_is_reported_as_a_malformed_body_and_logged_o
     decoder_lines = [line for line in lines if "place" in line]
     assert len(decoder_lines) == 1
     assert decoder_lines[0]["log_level"] == "error"
-    assert decoder_lines[0]["place"].startswith(f"{type(fault).__name__} at umg_grpc.wire.core.request_bodies:")
+    assert decoder_lines[0]["place"].startswith(f"{type(fault).__name__} at umg_grpc.wire.core.request_body_decoding:")
     assert "secret" not in str(lines)
 
 

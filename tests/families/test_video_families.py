@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.pipeline import validation
+from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
 from umg_grpc.video_checks import check
 from umg_grpc.video_families import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
@@ -134,7 +134,7 @@ def test_fast_models_ignore_the_parameter_for_audio() -> None:
 def test_every_checked_request_satisfies_the_rules_of_the_schema(model: str) -> None:
     entry = next(entry for entry, rules in RULES.items() if model in rules)
     needed = {"resolution": "2K", "duration_seconds": 6} if entry == G else {}
-    validation.check(check(request(entry, model, media=(image(),) if "i2v" in model else (), **needed)))
+    schema_validation.check(check(request(entry, model, media=(image(),) if "i2v" in model else (), **needed)))
 
 
 # --- kinds and roles

@@ -7,7 +7,7 @@ import pytest
 from tests.ledger.calls import CHAT, Call, Made, Outcome
 from tests.ledger.judge import judge, price
 from tests.ledger.provider import INPUT_TOKENS, Provider, Sent
-from umg_grpc.service.pipeline.usage_record import KILLED_DETAILS
+from umg_grpc.service.pipeline.usage_recording import KILLED_DETAILS
 from umg_grpc.store.budgets import Balance
 from umg_grpc.store.usage_records import UsageRecord
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.linear.cost import Work, line_growth, time_growth
 from tests.linear.work import accepting
-from umg_grpc.service.conversations import input_items, stored_responses, threads
+from umg_grpc.service.conversations import message_threads, response_input_items, stored_responses
 from umg_grpc.store.tables import ResponseRow, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
@@ -196,15 +196,15 @@ def continued_threads(size: int) -> Work:
 
     def call() -> None:
         row = ThreadRow(owner="o", object_id="r", channel="c", upstream_response_id="")
-        threads._pack(row, request, answer)
-        threads._whole(row, following)
+        message_threads._pack(row, request, answer)
+        message_threads._whole(row, following)
 
     return call
 
 
 def items_of_a_response(size: int) -> Work:
     request = _conversation(size)
-    return lambda: input_items.page(request.messages, "o", pb.ListInputItemsRequest(response_id="r"))
+    return lambda: response_input_items.page(request.messages, "o", pb.ListInputItemsRequest(response_id="r"))
 
 
 CASES = [

@@ -13,7 +13,7 @@ from http_facade.routes import ROUTES, Shape
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire import all_formats
 from umg_grpc.wire.model_lists import MODEL_LISTS
-from umg_grpc.wire.openapi_schemas.errors import ERROR_TYPES
+from umg_grpc.wire.openapi_schemas.error_body_types import ERROR_TYPES
 from umg_grpc.wire.video import VIDEO_FACES
 
 Document = dict[str, Any]

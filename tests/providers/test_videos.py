@@ -28,7 +28,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.vid_b import VID_B_GEMINI
+from umg_grpc.wire.video.providers.vid_b_protocol import VID_B_GEMINI
 
 SECONDS = 10.0
 QUEUED, RUNNING = pb.VIDEO_TASK_STATE_QUEUED, pb.VIDEO_TASK_STATE_RUNNING

@@ -17,7 +17,7 @@ from tests.support.stores import Clock
 from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service.conversations.input_items import items_of
+from umg_grpc.service.conversations.response_input_items import items_of
 from umg_grpc.service.conversations.stored_responses import (
     MAX_NAMED,
     SMALL_BYTES,

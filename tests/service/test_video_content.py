@@ -17,7 +17,7 @@ from umg_grpc.egress import EgressRules, parse_place
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.video_tasks.content import MAX_CHUNK, TaskContent, range_header
+from umg_grpc.service.video_tasks.result_download import MAX_CHUNK, TaskContent, range_header
 from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.tables import MediaTask
@@ -25,7 +25,7 @@ from umg_grpc.store.video_tasks import TaskResult, results_text
 from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 
 DATA = bytes(range(256)) * 10_240  # 2.5 MiB: more than a chunk

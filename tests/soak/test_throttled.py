@@ -14,7 +14,7 @@ from tests.soak.load import closed
 from tests.soak.overload import PROVIDER, WAITED_FOR
 from tests.soak.provider import provider
 from tests.soak.questions import QUESTIONS, nonce
-from umg_grpc.service.resilience.start_queue import ALWAYS
+from umg_grpc.service.resilience.call_start_queue import ALWAYS
 
 STOPPED_SECONDS, RUNNING_SECONDS = 0.07, 0.03
 """Stopped and running in turns, as by `cpulimit`: less than a third of the processor is left."""

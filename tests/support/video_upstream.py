@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 
 PROTOCOL = "vidA"

@@ -14,7 +14,7 @@ from umg_grpc.upstream.http.channel import MAX_COMMON, Endpoint, HttpChannel, Ro
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format import UpstreamRequest
 
 

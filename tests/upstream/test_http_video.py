@@ -18,8 +18,8 @@ from umg_grpc.upstream.http.video import HttpVideo
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask
-from umg_grpc.wire.video.providers.vid_a import VID_A
-from umg_grpc.wire.video.providers.vid_c import VID_C
+from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
+from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
 
 SECONDS = 10.0
 SUCCEEDED, RUNNING = pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_RUNNING

@@ -30,8 +30,8 @@ from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner,
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.text_format import UpstreamRequest
 
 BODY = b'{"req_key":"vidF_vgfm_t2v_l20","prompt":"a lighthouse at dusk"}'

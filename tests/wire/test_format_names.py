@@ -20,11 +20,11 @@ OTHERS = {
     ("umg_grpc/config/from_new_api.py", "chat"): "the protocol of a converted channel",
     ("umg_grpc/config/file_schema.py", "responses"): "the key of the config for stored responses",
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
-    ("umg_grpc/service/conversations/upstream_objects.py", "messages"): FIELD,
-    ("umg_grpc/service/pipeline/cost_bounds.py", "messages"): FIELD,
-    ("umg_grpc/service/pipeline/generation.py", "messages"): FIELD,
-    ("umg_grpc/service/pipeline/generation_encoder.py", "messages"): FIELD,
-    ("umg_grpc/service/telemetry/attributes.py", "chat"): "the operation of the semantic conventions",
+    ("umg_grpc/service/conversations/account_object_ownership.py", "messages"): FIELD,
+    ("umg_grpc/service/pipeline/maximum_cost.py", "messages"): FIELD,
+    ("umg_grpc/service/pipeline/text_generation.py", "messages"): FIELD,
+    ("umg_grpc/service/pipeline/text_request_encoder.py", "messages"): FIELD,
+    ("umg_grpc/service/telemetry/span_attributes.py", "chat"): "the operation of the semantic conventions",
 }
 """(module, literal) -> its meaning, where the literal only looks like the name of a format."""
 

@@ -8,7 +8,7 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.opaque_turns import RawTurns
+from umg_grpc.wire.core.unknown_role_messages import RawTurns
 from umg_grpc.wire.request_notes import RequestNotes
 
 USER = {"role": "user", "content": "Hi"}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.wire.bodies import Bodies
 from umg_grpc.errors import UmgError
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.chat import schema as chat
 from umg_grpc.wire.core.function_tools import FunctionDefinition

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.wire.laws import modest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_name_rules import tool_names as chat_names
+from umg_grpc.wire.chat.provider_tool_names import tool_names as chat_names
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls, ToolName, ToolNames
-from umg_grpc.wire.messages.tool_name_rules import tool_names as messages_names
-from umg_grpc.wire.native.tool_name_rules import tool_names as native_names
+from umg_grpc.wire.messages.provider_tool_names import tool_names as messages_names
+from umg_grpc.wire.native.provider_tool_names import tool_names as native_names
 
 
 @dataclass(frozen=True)

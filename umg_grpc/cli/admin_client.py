@@ -96,7 +96,7 @@ def check_change(request: Message) -> None:
     Other requests are not checked: they only name keys or calls, and the rules are slow to import.
     """
     if isinstance(request, pb.CreateKeyRequest | pb.UpdateKeyRequest | pb.RotateKeyRequest):
-        from umg_grpc.service.pipeline.validation import check
+        from umg_grpc.service.pipeline.schema_validation import check
 
         check(request)
 

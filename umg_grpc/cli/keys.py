@@ -15,14 +15,14 @@ from umg_grpc.cli.config import load_storage
 from umg_grpc.cli.tables import print_table
 from umg_grpc.prices import credits_text
 from umg_grpc.v1 import pb
-from umg_grpc.wire import admin as bodies
-from umg_grpc.wire.admin import OPERATION_NAMES, PERIOD_NAMES
+from umg_grpc.wire import administration_json as bodies
+from umg_grpc.wire.administration_json import OPERATION_NAMES, PERIOD_NAMES
 
 ONCE = "the key is shown only now; keep it:"
 PAGE_SIZE = 1000
 
 Fields = Mapping[str, object]
-"""Settings of a key under their names in JSON, see `umg_grpc/wire/admin.py`."""
+"""Settings of a key under their names in JSON, see `umg_grpc/wire/administration_json.py`."""
 
 
 async def create(target: AdminTarget, fields: Fields) -> None:

@@ -31,8 +31,8 @@ from umg_grpc.prices import (
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.resilience.circuit_state import State
-from umg_grpc.service.servicers.channel_report import CIRCUIT_STATES, ChannelReport
+from umg_grpc.service.resilience.circuit_breaker_states import State
+from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.store.channel_failures import LastFailure, read_failures
 from umg_grpc.store.model_lists import ModelListFiles
 from umg_grpc.v1 import pb

@@ -29,7 +29,7 @@ from http_facade.admin_methods import METHODS, SELF
 from http_facade.routes import ROUTES
 from umg_grpc.cli.admin_client import VARIABLE, CommandError, ResponseT, method_name
 from umg_grpc.config import Address
-from umg_grpc.wire.message_json import from_json, to_query
+from umg_grpc.wire.protobuf_json import from_json, to_query
 
 WAIT_SECONDS = 60.0
 PATH_CHARACTERS = "/%:@!$&'()*+,;="

@@ -16,7 +16,7 @@ from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, count
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import credits_text
 from umg_grpc.v1 import pb
-from umg_grpc.wire.message_json import enum_names, to_json
+from umg_grpc.wire.protobuf_json import enum_names, to_json
 
 PAGE_SIZE = 1000
 REASONS = enum_names(pb.ErrorReason.DESCRIPTOR)

@@ -26,8 +26,8 @@ from umg_grpc.grpc_face import GrpcFace
 from umg_grpc.server import Service, open_service
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.resilience.overload import LoadShedder
-from umg_grpc.service.telemetry.exporting import open_telemetry
+from umg_grpc.service.resilience.load_shedding import LoadShedder
+from umg_grpc.service.telemetry.otlp_export import open_telemetry
 from umg_grpc.tls import Certificates
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel

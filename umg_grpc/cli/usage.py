@@ -17,7 +17,7 @@ from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.tables import bars, print_table
 from umg_grpc.prices import REQUEST, credits_text
 from umg_grpc.v1 import pb
-from umg_grpc.wire.message_json import enum_names
+from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE = 10_000
 KEY = "key"

@@ -27,8 +27,9 @@ from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.call_paths import call_path
-from umg_grpc.wire.protocols import (
+from umg_grpc.wire.provider_call_paths import call_path
+from umg_grpc.wire.provider_model_lists import MODEL_LISTS, model_list
+from umg_grpc.wire.provider_protocols import (
     EMBEDDING_PROTOCOLS,
     IMAGE_PROTOCOLS,
     OTHER_NAMES,
@@ -38,7 +39,6 @@ from umg_grpc.wire.protocols import (
     has_cache_marks,
     key_header,
 )
-from umg_grpc.wire.provider_model_lists import MODEL_LISTS, model_list
 
 OWN_PROTOCOLS = ("local", "sandbox")
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""

@@ -14,7 +14,7 @@ from umg_grpc.image_families import family_row
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks, known
 from umg_grpc.v1 import pb
 from umg_grpc.video_families import video_family
-from umg_grpc.wire.protocols import TEXT_PROTOCOLS
+from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
 

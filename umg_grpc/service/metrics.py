@@ -26,7 +26,7 @@ from umg_grpc.service.metric_gauges import (
     Level,
 )
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.resilience.circuit_state import BreakerState
+from umg_grpc.service.resilience.circuit_breaker_states import BreakerState
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"

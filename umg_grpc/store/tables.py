@@ -167,7 +167,7 @@ class ThreadRow(RetainedRow):
     continued: Mapped[bool] = mapped_column(Boolean)
     """Whether a call has continued the response; it can be continued only once."""
     conversation: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
-    """`umg.v1.GenerateRequest`, zlib-compressed; `service/conversations/threads.py` describes its fields."""
+    """`umg.v1.GenerateRequest`, zlib-compressed; `service/conversations/message_threads.py` describes its fields."""
 
 
 class ReasoningRow(RetainedRow):

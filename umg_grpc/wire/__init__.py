@@ -1,6 +1,6 @@
 """Wire formats: codecs between the JSON of callers and providers and the messages of `umg.v1`, without I/O.
 
-The tables of formats (see `formats`) are loaded when one of their names in this package is first used, so that a
+The tables of formats (see `format_tables`) are loaded when one of their names in this package is first used, so that a
 command that lists keys imports no format.
 """
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.formats import (
+    from umg_grpc.wire.format_tables import (
         EMBEDDING_FORMATS,
         FORMATS,
         IMAGE_FORMATS,
@@ -38,6 +38,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module("umg_grpc.wire.formats"), name)
+    found: object = getattr(import_module("umg_grpc.wire.format_tables"), name)
     globals()[name] = found
     return found

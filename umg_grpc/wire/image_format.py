@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.encoded_files import EncodedFiles
+from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BodyDecoder

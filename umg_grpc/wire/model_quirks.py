@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 
 SAMPLING = ("temperature", "top_p", "top_k")
 SEARCH = ("search", "tools", "tool_choice")

@@ -10,7 +10,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.protocols import DEFAULT_KEY_HEADER, key_header
+from umg_grpc.wire.provider_protocols import DEFAULT_KEY_HEADER, key_header
 
 Fields = Mapping[str, object]
 PAGE_SIZE = 1000

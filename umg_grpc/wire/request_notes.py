@@ -4,8 +4,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from umg_grpc.wire.core.encoded_files import EncodedFiles
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.core.base64_files import EncodedFiles
+from umg_grpc.wire.dropped_fields_report import Report
 
 Request = TypeVar("Request")
 

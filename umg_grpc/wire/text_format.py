@@ -1,6 +1,6 @@
 """Interface of a text format to the rest of the gateway: one face and one upstream, as functions without I/O.
 
-A format is one module (or package) with these functions and one row in `wire.protocols.TEXT_PROTOCOLS`.
+A format is one module (or package) with these functions and one row in `wire.provider_protocols.TEXT_PROTOCOLS`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,10 +13,10 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
-from umg_grpc.wire.core.upstream_objects import ObjectRules
-from umg_grpc.wire.protocols import key_header
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
 BIG_BYTES = 512 * 2**10

@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.beta_features import betas_without_field
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.core.unknown_fields import note_nested, source_path
-from umg_grpc.wire.report import Report, untranslatable
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 
 # Values of `include` whose content responses have in any case, if it exists. Reasoning state is also stored in the

@@ -15,7 +15,7 @@ from tests.wire.bodies import Bodies
 from tests.wire.embeddings import strategies as some
 from tests.wire.laws import few, members, modest
 from umg_grpc.errors import UmgError
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.embeddings import EMBEDDINGS

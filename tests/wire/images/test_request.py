@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.image_format import DecodedForm, FormPart
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_VARIATIONS, IMAGES, check_inputs
-from umg_grpc.wire.images.long_strings import LONG_BYTES
+from umg_grpc.wire.images.long_json_strings import LONG_BYTES
 from umg_grpc.wire.request_notes import DecodedRequest
 
 URL = "https://example.com/a.png"

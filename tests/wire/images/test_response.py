@@ -9,7 +9,7 @@ import pytest
 from tests.support.images import PNG
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.encoded_files import EncodedFiles
+from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.sse import split
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGES
 from umg_grpc.wire.images.response import STEP_BYTES

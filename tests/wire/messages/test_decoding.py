@@ -5,7 +5,7 @@ import base64
 import msgspec
 import pytest
 
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
 from umg_grpc.wire.request_notes import RequestNotes

@@ -11,7 +11,7 @@ from tests.wire.chat.strategies import additions
 from tests.wire.laws import members, modest
 from tests.wire.rerank import strategies
 from tests.wire.rerank.strategies import FORMATS, V1_OPTIONS, V2_OPTIONS, Format, body_of
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import ranked_texts
 from umg_grpc.wire.rerank.request import OPTIONS

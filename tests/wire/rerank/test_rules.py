@@ -7,9 +7,9 @@ import pytest
 from tests.wire.bodies import Bodies
 from tests.wire.rerank.strategies import Format
 from umg_grpc.errors import UmgError
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.wire.rerank import RERANK, RERANK_V2, ranked_texts
-from umg_grpc.wire.rerank.documents import PlainDocument
+from umg_grpc.wire.rerank.document_text import PlainDocument
 from umg_grpc.wire.rerank.schema import RerankBody
 
 BODIES = Bodies(RerankBody, {"model": "m", "query": "q", "documents": ["a", {"text": "b"}]}, plain=(PlainDocument,))

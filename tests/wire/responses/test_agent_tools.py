@@ -16,7 +16,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.tool_name_conversion import name_of
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import RESPONSES
-from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
+from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
 from umg_grpc.wire.text_format import UpstreamRequest
 
 OTHERS = [name for name in FORMATS if name != "responses"]

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.pipeline import validation
+from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.video import ENTRIES
@@ -370,7 +370,7 @@ def test_a_body_becomes_the_canonical_request(case: Case) -> None:
         case.callback_url,
         case.external_task_id,
     )
-    validation.check(request)
+    schema_validation.check(request)
 
 
 @dataclass(frozen=True)

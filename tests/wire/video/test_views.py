@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
-from umg_grpc.wire.video import ENTRIES, entry_video_object
+from umg_grpc.wire.video import ENTRIES, video_object_caller_api
 
 UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(ENTRIES)
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = (
@@ -184,7 +184,7 @@ def test_several_videos_are_listed_beside_the_first() -> None:
 def test_a_remix_names_its_source() -> None:
     made = task(OBJECT, QUEUED)
     made.remixed_from_task_id = "task_source"
-    assert entry_video_object.video_object(made)["remixed_from_video_id"] == "task_source"
+    assert video_object_caller_api.video_object(made)["remixed_from_video_id"] == "task_source"
 
 
 def test_a_notification_has_an_id_where_a_query_has_its_request_id() -> None:
@@ -237,36 +237,36 @@ def test_entry_f_queries_by_its_action() -> None:
 
 
 def test_a_remix_needs_a_prompt_and_no_model() -> None:
-    request = entry_video_object.decode_remix(b'{"prompt":"at night","x":1}', {"video_id": ID})
+    request = video_object_caller_api.decode_remix(b'{"prompt":"at night","x":1}', {"video_id": ID})
     assert request == pb.RemixVideoTaskRequest(task_id=ID, prompt="at night", extra_json='{"x":1}')
-    assert entry_video_object.decode_remix(b'{"prompt":"p","model":"vidA-2"}', {"video_id": ID}).model == "vidA-2"
+    assert video_object_caller_api.decode_remix(b'{"prompt":"p","model":"vidA-2"}', {"video_id": ID}).model == "vidA-2"
     for body in (b"{}", b'{"prompt":""}', b'{"prompt":" "}'):
         with pytest.raises(UmgError) as caught:
-            entry_video_object.decode_remix(body, {"video_id": ID})
+            video_object_caller_api.decode_remix(body, {"video_id": ID})
         assert caught.value.metadata == {"field": "prompt"}
 
 
 def test_a_list_of_the_sdk() -> None:
-    query = entry_video_object.decode_list({"limit": "2", "after": ID, "order": "asc"})
+    query = video_object_caller_api.decode_list({"limit": "2", "after": ID, "order": "asc"})
     assert query == pb.ListVideoTasksRequest(
         page_size=2, page_token=ID, order=pb.VIDEO_TASK_ORDER_OLDEST_FIRST, entry=OBJECT
     )
     page = pb.ListVideoTasksResponse(tasks=[task(OBJECT, QUEUED)], next_page_token="t")
-    body = msgspec.json.decode(entry_video_object.encode_list(page))
+    body = msgspec.json.decode(video_object_caller_api.encode_list(page))
     assert (body["object"], body["first_id"], body["last_id"], body["has_more"]) == ("list", ID, ID, True)
-    empty = msgspec.json.decode(entry_video_object.encode_list(pb.ListVideoTasksResponse()))
+    empty = msgspec.json.decode(video_object_caller_api.encode_list(pb.ListVideoTasksResponse()))
     assert empty == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "101"}, {"limit": "x"}, {"order": "newest"}])
 def test_a_list_refuses_other_values(query: dict[str, str]) -> None:
     with pytest.raises(UmgError) as caught:
-        entry_video_object.decode_list(query)
+        video_object_caller_api.decode_list(query)
     assert caught.value.metadata == {"field": next(iter(query))}
 
 
 def test_the_confirmation_of_a_removal() -> None:
-    body = msgspec.json.decode(entry_video_object.encode_deleted(task(OBJECT, SUCCEEDED)))
+    body = msgspec.json.decode(video_object_caller_api.encode_deleted(task(OBJECT, SUCCEEDED)))
     assert body == {"id": ID, "object": "video.deleted", "deleted": True}
 
 

@@ -14,7 +14,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import CACHE, DROPPED, ROUTE, cache_seconds
+from umg_grpc.wire.core.gateway_headers import CACHE, DROPPED, ROUTE, cache_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 

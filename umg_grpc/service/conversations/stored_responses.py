@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.keys import utc_now
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service.conversations.input_items import page
+from umg_grpc.service.conversations.response_input_items import page
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore

@@ -12,9 +12,9 @@ from umg_grpc.logs import line_logger
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
-from umg_grpc.service.pipeline.usage_record import settle_usage
-from umg_grpc.service.resilience.overload import REFUSALS
-from umg_grpc.service.telemetry.interface import Attribute, Telemetry
+from umg_grpc.service.pipeline.usage_recording import settle_usage
+from umg_grpc.service.resilience.load_shedding import REFUSALS
+from umg_grpc.service.telemetry.telemetry_interface import Attribute, Telemetry
 from umg_grpc.trace_context import OUTGOING, TRACEPARENT, TRACESTATE, read_trace_context
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from umg_grpc.errors import UmgError
+from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
-from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.upstream.event_loop_budget import RoundBudget
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.stream_memory import Budget
+from umg_grpc.wire.core.stream_memory_limits import Budget
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from umg_grpc.service.pipeline.failure_policy import (
 )
 from umg_grpc.store.usage_records import AttemptRecord, storable
 from umg_grpc.upstream_answer import ANSWER, UpstreamAnswer
-from umg_grpc.wire.core.headers import DROPPED, ROUTE
+from umg_grpc.wire.core.gateway_headers import DROPPED, ROUTE
 
 CALLER_LEFT = "left"
 CANCELLED = "CANCELLED"

@@ -6,9 +6,9 @@ from typing import Protocol, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import source_headers
+from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import missing
-from umg_grpc.wire.core.request_bodies import decode_body, is_slow
+from umg_grpc.wire.core.request_body_decoding import decode_body, is_slow
 from umg_grpc.wire.request_notes import DecodedRequest
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.service.resilience.circuit_state import BreakerState, State
+from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State
 from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()

@@ -2,7 +2,7 @@
 schema.
 """
 
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.servicers.administration import Administration, ChannelList
 from umg_grpc.store import Store
 from umg_grpc.v1 import rpc

@@ -20,8 +20,8 @@ from umg_grpc.access.per_worker_limits import check_key
 from umg_grpc.access.permissions import ADMIN
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.servicers.key_messages import changes_of, fields_of, message_of
-from umg_grpc.service.servicers.request_report import RequestReport
+from umg_grpc.service.servicers.api_key_messages import changes_of, fields_of, message_of
+from umg_grpc.service.servicers.call_record_report import RequestReport
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
 from umg_grpc.store.budgets import NO_BALANCE, BudgetAccounts, period_start

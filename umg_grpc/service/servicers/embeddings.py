@@ -8,15 +8,15 @@ from msgspec.structs import replace
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Target
-from umg_grpc.service.pipeline.unary import UnaryPipeline
+from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.protocols import EMBEDDING_PROTOCOLS
-from umg_grpc.wire.report import untranslatable
+from umg_grpc.wire.dropped_fields_report import untranslatable
+from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
 
 SMALL_BYTES = 16 * 2**10
 """Maximum size of a request whose tokens are decoded to text in about a millisecond."""

@@ -8,11 +8,11 @@ from umg_grpc.inprocess_channel import Context
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.pipeline.generation import GenerationPipeline
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.text_generation import GenerationPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.report import foreign
+from umg_grpc.wire.dropped_fields_report import foreign
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 

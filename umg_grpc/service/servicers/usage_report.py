@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from umg_grpc.access.keys import Key
 from umg_grpc.prices import Unit
-from umg_grpc.service.pipeline.usage_fields import FIELDS
+from umg_grpc.service.pipeline.usage_record_fields import FIELDS
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.usage_records import (
@@ -21,9 +21,9 @@ from umg_grpc.store.usage_records import (
     time_of,
 )
 from umg_grpc.v1 import pb
-from umg_grpc.wire.admin import MODEL_OPERATION_VALUES
+from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.message_json import enum_names
+from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE = 1000
 MAX_BUCKETS = 10_000

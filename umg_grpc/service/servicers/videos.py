@@ -15,15 +15,16 @@ from umg_grpc.service.pipeline.call import Call, current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model
 from umg_grpc.service.pipeline.model_access import not_found as model_not_found
-from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.video_tasks.background_work import Tasks
-from umg_grpc.service.video_tasks.content import TaskContent
-from umg_grpc.service.video_tasks.costs import max_cost
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.poll_hints import poll_hints
 from umg_grpc.service.video_tasks.poll_outcomes import failure
 from umg_grpc.service.video_tasks.poller import provider_task_of
-from umg_grpc.service.video_tasks.requests import (
+from umg_grpc.service.video_tasks.result_download import TaskContent
+from umg_grpc.service.video_tasks.submission import NewTask
+from umg_grpc.service.video_tasks.task_costs import max_cost
+from umg_grpc.service.video_tasks.task_requests import (
     already_exists,
     body_hash,
     check_urls,
@@ -31,7 +32,6 @@ from umg_grpc.service.video_tasks.requests import (
     new_row,
     not_found,
 )
-from umg_grpc.service.video_tasks.submission import NewTask
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter, results_of

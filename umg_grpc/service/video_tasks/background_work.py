@@ -1,13 +1,13 @@
 """Work on video tasks that continues without a call: submissions, polls, notifications, from `start` to `aclose`."""
 
 from umg_grpc.config.values import VideoTaskConfig
-from umg_grpc.service.pipeline.pipeline import PipelineContext
-from umg_grpc.service.video_tasks.context import TaskContext
-from umg_grpc.service.video_tasks.mirroring import Mirror
-from umg_grpc.service.video_tasks.notifier import Notifier
+from umg_grpc.service.pipeline.base_pipeline import PipelineContext
+from umg_grpc.service.video_tasks.caller_notifier import Notifier
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.poller import Poller
+from umg_grpc.service.video_tasks.result_mirroring import Mirror
 from umg_grpc.service.video_tasks.submission import Submissions
+from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.process_locks import ProcessLocks

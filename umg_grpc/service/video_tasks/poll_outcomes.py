@@ -9,8 +9,8 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.video_tasks.context import TaskContext
-from umg_grpc.service.video_tasks.costs import actual_cost, complete_usage
+from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
 from umg_grpc.store.blobs import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import (

@@ -12,8 +12,8 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.video_tasks.context import TaskContext
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
+from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.background_tasks import Background, reason_of
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import SUBMITTING, Claim, Poll

@@ -20,17 +20,17 @@ from umg_grpc.prices import FREE
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
+from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
-from umg_grpc.service.pipeline.pipeline import PipelineContext
-from umg_grpc.service.video_tasks.context import TaskContext
+from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_tasks import Hold
 from umg_grpc.upstream.interface import VideoUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.headers import DROPPED
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.core.gateway_headers import DROPPED
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
 SUBMIT_SECONDS = 45.0

@@ -8,9 +8,9 @@ from urllib.parse import quote, urlsplit
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.upstream.http1.response import NO_HEADERS, Headers
-from umg_grpc.wire.call_paths import right_base_url
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.provider_call_paths import right_base_url
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.channel import Endpoint

@@ -21,10 +21,10 @@ from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageStreamDecoder
-from umg_grpc.wire.images.providers.answer import add_result
-from umg_grpc.wire.images.providers.stream import add_completed, add_started, finished_message, set_failure
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.images.providers.response_decoding import add_result
+from umg_grpc.wire.images.providers.stream_decoding import add_completed, add_started, finished_message, set_failure
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 

@@ -13,7 +13,7 @@ from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.split_characters import replace_invalid_utf8
 from umg_grpc.wire.core.sse import BOM
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
 

@@ -10,9 +10,9 @@ from umg_grpc.upstream.http.failure_facts import add_facts
 from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.provider_model_lists import ModelList
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.text_format import UpstreamRequest
 
 MAX_PAGES = 50

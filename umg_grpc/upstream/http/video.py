@@ -22,12 +22,12 @@ from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import unreadable
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.answers import unknown_task
+from umg_grpc.wire.video.providers.response_decoding import unknown_task
 
 Decoded = TypeVar("Decoded")
 Decode = Callable[[int, Mapping[str, str], bytes], Decoded]

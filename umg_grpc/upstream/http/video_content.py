@@ -15,7 +15,7 @@ from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask

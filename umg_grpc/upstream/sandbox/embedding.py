@@ -21,7 +21,7 @@ from umg_grpc.upstream.local.wordllama.embedding import (
 from umg_grpc.upstream.local.wordllama.lengths import check_characters
 from umg_grpc.upstream.sandbox.faults import Deadlines, raise_in_unary_call
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from umg_grpc.upstream.sandbox.input_images import InputImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG, read_header
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.images.providers.request import extra_fields
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.images.providers.request_encoding import extra_fields
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 

@@ -11,9 +11,9 @@ from umg_grpc.upstream.sandbox.media_inspection import FIRST_WORDS, MediaDescrip
 from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.opaque_turns import omits_turn
 from umg_grpc.wire.core.unknown_fields import note_nested, source_path
-from umg_grpc.wire.report import Report, foreign, omits, untranslatable
+from umg_grpc.wire.core.unknown_role_messages import omits_turn
+from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 
 Count = Callable[[str], int]

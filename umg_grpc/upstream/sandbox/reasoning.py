@@ -12,7 +12,7 @@ from umg_grpc.upstream.sandbox.prompt_reader import Count, Prompt, first_words
 from umg_grpc.upstream.sandbox.prompt_words import Words, digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 
 KEY = b"umg sandbox"  # not secret: it distinguishes the sandbox's states from those of other providers
 SIGNED_FORMATS = ("messages", "native", "responses", "chat")

@@ -7,7 +7,7 @@ from umg_grpc.upstream.local.wordllama.embedding import SLOW_BYTES
 from umg_grpc.upstream.local.wordllama.reranking import LocalRerankCall
 from umg_grpc.upstream.sandbox.faults import Deadlines, raise_in_unary_call
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 

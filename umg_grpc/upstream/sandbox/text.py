@@ -19,7 +19,7 @@ from umg_grpc.upstream.sandbox.token_limits import context_tokens
 from umg_grpc.upstream.sandbox.tool_calls import has_schema
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import lenient_numbers
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 COUNTED_BYTES = 16 * 2**10

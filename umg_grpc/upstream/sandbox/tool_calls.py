@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_name_conversion import name_of
-from umg_grpc.wire.report import foreign
+from umg_grpc.wire.dropped_fields_report import foreign
 
 _WORD = re.compile(r"[\w-]+")
 OWN_TOOLS = ("web_search", "file_search")

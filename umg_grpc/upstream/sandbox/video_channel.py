@@ -15,7 +15,7 @@ from umg_grpc.upstream.sandbox import faults
 from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.upstream.sandbox.video_plan import VideoPlan, decode_plan, encode_plan, plan_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 
 QUEUE_SECONDS, RUN_SECONDS = 1.0, 3.0

@@ -1,15 +1,15 @@
 """Chat completions format (`POST /v1/chat/completions`): codec for the bodies of callers and for those of providers."""
 
+from umg_grpc.wire.chat.account_object_members import OBJECTS
 from umg_grpc.wire.chat.error_field_paths import wire_path
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.chat.first_output import has_no_output
+from umg_grpc.wire.chat.first_output_detection import has_no_output
+from umg_grpc.wire.chat.known_raw_members import FIELDS
 from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import can_express, decode_response, encode_response
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.chat.stream_encoder import StreamEncoder
-from umg_grpc.wire.chat.unknown_fields import FIELDS
-from umg_grpc.wire.chat.upstream_objects import OBJECTS
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.text_format import TextFormat
 

@@ -9,7 +9,7 @@ from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
 from umg_grpc.wire.core.json import invalid, missing, parse
 from umg_grpc.wire.core.media import decode_image, decode_input_audio
-from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn
+from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 
 ROLES = {

@@ -8,15 +8,15 @@ import msgspec
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
+from umg_grpc.wire.chat.provider_tool_names import shortened_id, tool_names
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
-from umg_grpc.wire.chat.tool_name_rules import shortened_id, tool_names
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, sniff
-from umg_grpc.wire.core.opaque_turns import omits_turn, opaque_turn
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
-from umg_grpc.wire.report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
+from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
 
 RESULT_IN_NEXT_MESSAGE = "The result is shown in the next message."
 NO_RESULT = "No result."

@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
 from umg_grpc.wire.core.json import ABSENT, JsonObject, echo, is_present, parse
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.response_parts import Head, Index, decode_finish, started_event, usage_event
+from umg_grpc.wire.chat.shared_response_fields import Head, Index, decode_finish, started_event, usage_event
 from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT

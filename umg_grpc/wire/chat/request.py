@@ -19,10 +19,10 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema
 from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
-from umg_grpc.wire.chat.passthrough_messages import edit_reasoning_content
+from umg_grpc.wire.chat.known_raw_members import HARMLESS
+from umg_grpc.wire.chat.passthrough_reasoning import edit_reasoning_content
 from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_reasoning, encode_reasoning
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
-from umg_grpc.wire.chat.unknown_fields import HARMLESS
 from umg_grpc.wire.chat.web_search import decode_search, encode_search
 from umg_grpc.wire.core.json import (
     INT64_MAX,
@@ -36,13 +36,13 @@ from umg_grpc.wire.core.json import (
 )
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import (
     THOUGHTS,
     changed_fields,
     copied_fields,
     supports_reasoning,
 )
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import report_unsupported

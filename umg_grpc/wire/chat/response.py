@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.response_parts import (
+from umg_grpc.wire.chat.provider_tool_names import tool_names
+from umg_grpc.wire.chat.shared_response_fields import (
     REASONING_BEGIN,
     REASONING_END,
     REASONING_SEPARATOR,
@@ -33,7 +34,6 @@ from umg_grpc.wire.chat.response_parts import (
 )
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
-from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
 from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob

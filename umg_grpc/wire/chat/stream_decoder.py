@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.response_parts import (
+from umg_grpc.wire.chat.provider_tool_names import tool_names
+from umg_grpc.wire.chat.shared_response_fields import (
     Head,
     Index,
     Logprobs,
@@ -26,11 +27,10 @@ from umg_grpc.wire.chat.response_parts import (
 )
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
-from umg_grpc.wire.chat.tool_name_rules import tool_names
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
-from umg_grpc.wire.core.part_emitter import PartEmitter
+from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_frame
-from umg_grpc.wire.chat.response_parts import (
+from umg_grpc.wire.chat.shared_response_fields import (
     REASONING_BEGIN,
     REASONING_END,
     REASONING_SEPARATOR,

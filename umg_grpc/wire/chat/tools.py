@@ -7,7 +7,7 @@ import msgspec
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.tool_name_rules import tool_names
+from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.function_tools import (
     CHOICES,
     FunctionDefinition,
@@ -19,8 +19,8 @@ from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import supports_search
-from umg_grpc.wire.report import Report, foreign, omits
 
 # A function tool of the first name requests the provider's search (text document, chat rule 5). Other gateways use the
 # second name: it requests the search only without parameters, since a caller's own tool may have that name.

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 
 BLANK = " \t\r\n"
 """Whitespace that is allowed around JSON."""

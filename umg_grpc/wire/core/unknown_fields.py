@@ -15,7 +15,7 @@ from msgspec import Struct, inspect
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import body_path
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
 Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]

@@ -16,7 +16,7 @@ from umg_grpc.wire.core.embedding_vectors import (
 )
 from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.embedding_format import (
+from umg_grpc.wire.embedding_codec_base import (
     ProviderUsage,
     check_count,
     fill_usage,

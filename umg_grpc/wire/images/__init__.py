@@ -7,8 +7,8 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images.errors import encode_error
-from umg_grpc.wire.images.forms import decode_form
-from umg_grpc.wire.images.inputs import check_inputs
+from umg_grpc.wire.images.input_images import check_inputs
+from umg_grpc.wire.images.multipart_requests import decode_form
 from umg_grpc.wire.images.request import decode_request, wants_stream, wire_path
 from umg_grpc.wire.images.response import encode_pieces, encode_response
 from umg_grpc.wire.images.stream import HEARTBEAT, StreamEncoder

@@ -13,8 +13,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.core.unknown_fields import Fields
-from umg_grpc.wire.images.inputs import ACCEPTED, decode_input
-from umg_grpc.wire.images.long_strings import LONG_BYTES, LongStrings, LongText
+from umg_grpc.wire.images.input_images import ACCEPTED, decode_input
+from umg_grpc.wire.images.long_json_strings import LONG_BYTES, LongStrings, LongText
 from umg_grpc.wire.images.schema import (
     ContentItem,
     ContentPart,

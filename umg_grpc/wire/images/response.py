@@ -6,7 +6,7 @@ import msgspec
 import pybase64
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.encoded_files import EncodedFiles
+from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.unary_format import ClientShape
 

@@ -10,8 +10,8 @@ import pybase64
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.media import sniff
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.messages.cache_control import encode_cache
-from umg_grpc.wire.report import Report, untranslatable
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})  # and text/*

@@ -10,8 +10,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, invalid, is_present, missing, parse
 from umg_grpc.wire.core.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
-from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn
 from umg_grpc.wire.core.reasoning_state import read
+from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_mark

@@ -8,16 +8,16 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.opaque_turns import omits_turn, opaque_turn
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
+from umg_grpc.wire.dropped_fields_report import Report, foreign, no_role, unknown_part, untranslatable
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.content_blocks import encode_document, encode_image
+from umg_grpc.wire.messages.provider_tool_names import CallIds
 from umg_grpc.wire.messages.server_tools import encode_server_result
 from umg_grpc.wire.messages.tool_calls import encode_call
-from umg_grpc.wire.messages.tool_name_rules import CallIds
-from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; other turns may be between them

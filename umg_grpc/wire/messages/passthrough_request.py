@@ -12,13 +12,13 @@ from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.core.reasoning_state import PREFIX, read
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
 from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.passthrough_cache_control import has_persistent, rename_persistent
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, OFF
 from umg_grpc.wire.messages.server_tools import OUR_CALL
 from umg_grpc.wire.model_quirks import changed_fields
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
 BETA_HEADER = "anthropic-beta"

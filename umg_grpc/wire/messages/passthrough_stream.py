@@ -5,7 +5,7 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
-from umg_grpc.wire.messages.response_parts import Ending, Head, decode_finish
+from umg_grpc.wire.messages.shared_response_fields import Ending, Head, decode_finish
 from umg_grpc.wire.messages.stream_decoder import (
     DELTA_START,
     EVENT,

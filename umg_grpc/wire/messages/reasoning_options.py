@@ -8,8 +8,8 @@ from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, whole
 from umg_grpc.wire.core.reasoning_effort import nearest_effort
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import schema
-from umg_grpc.wire.report import Report
 
 MODES = {
     "enabled": pb.REASONING_MODE_ENABLED,

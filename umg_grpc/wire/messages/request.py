@@ -20,15 +20,15 @@ from umg_grpc.wire.core.json import (
     whole,
 )
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
 from umg_grpc.wire.messages.cache_control import decode_cache
 from umg_grpc.wire.messages.decode_messages import decode_messages, decode_system
 from umg_grpc.wire.messages.encode_body import encode_fields
+from umg_grpc.wire.messages.known_raw_members import HARMLESS
+from umg_grpc.wire.messages.message_threads import continues, decode_thread
 from umg_grpc.wire.messages.reasoning_options import decode_thinking
-from umg_grpc.wire.messages.threads import continues, decode_thread
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
-from umg_grpc.wire.messages.unknown_fields import HARMLESS
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported

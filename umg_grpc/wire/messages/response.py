@@ -11,10 +11,16 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.messages.decode_messages import decode_answer
 from umg_grpc.wire.messages.errors import stated_error
-from umg_grpc.wire.messages.response_parts import Head, correct_finish, decode_finish, encode_blocks, encode_finish
+from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result
+from umg_grpc.wire.messages.shared_response_fields import (
+    Head,
+    correct_finish,
+    decode_finish,
+    encode_blocks,
+    encode_finish,
+)
 from umg_grpc.wire.messages.tool_calls import rename_call
-from umg_grpc.wire.messages.tool_name_rules import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
 
 # --- canonical -> caller

@@ -18,9 +18,9 @@ from umg_grpc.wire.errors.provider_errors import cut_off, is_error, unreadable
 from umg_grpc.wire.messages.citations import decode_citation
 from umg_grpc.wire.messages.decode_messages import decode_answer, provider_state
 from umg_grpc.wire.messages.errors import stated_error
-from umg_grpc.wire.messages.response_parts import Ending, Head, correct_finish, decode_finish
+from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import update_search
-from umg_grpc.wire.messages.tool_name_rules import tool_names
+from umg_grpc.wire.messages.shared_response_fields import Ending, Head, correct_finish, decode_finish
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, ProviderUsage, decode_usage
 
 

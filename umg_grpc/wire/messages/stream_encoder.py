@@ -13,15 +13,15 @@ from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.errors import error_frame
-from umg_grpc.wire.messages.open_parts import OpenPart
-from umg_grpc.wire.messages.response_parts import (
+from umg_grpc.wire.messages.open_stream_parts import OpenPart
+from umg_grpc.wire.messages.server_tools import encode_server_call, server_input
+from umg_grpc.wire.messages.shared_response_fields import (
     REASONING_SEPARATOR,
     encode_blocks,
     encode_finish,
     media_note,
     signature,
 )
-from umg_grpc.wire.messages.server_tools import encode_server_call, server_input
 from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call
 from umg_grpc.wire.messages.usage import encode_usage
 

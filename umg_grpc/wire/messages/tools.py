@@ -10,10 +10,10 @@ from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
-from umg_grpc.wire.report import Report, foreign, omits
 from umg_grpc.wire.request_notes import RequestNotes
 
 SEARCH_TYPE, SEARCH_NAME = "web_search_20250305", "web_search"

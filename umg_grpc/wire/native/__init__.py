@@ -4,15 +4,15 @@ providers.
 
 import msgspec
 
+from umg_grpc.wire.native.account_object_members import OBJECTS
 from umg_grpc.wire.native.error_field_paths import wire_path
 from umg_grpc.wire.native.errors import decode_error, encode_error
-from umg_grpc.wire.native.first_output import has_no_output
+from umg_grpc.wire.native.first_output_detection import has_no_output
 from umg_grpc.wire.native.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.native.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.native.response import can_express, decode_response, encode_response
 from umg_grpc.wire.native.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.native.stream_encoder import ArrayEncoder, StreamEncoder
-from umg_grpc.wire.native.upstream_objects import OBJECTS
 from umg_grpc.wire.text_format import TextFormat
 
 

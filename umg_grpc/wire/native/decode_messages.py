@@ -5,11 +5,11 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid, missing
 from umg_grpc.wire.core.media import check_address
-from umg_grpc.wire.core.opaque_turns import RawTurns, append_opaque_turn
+from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.parts import decode_part, is_own_file
-from umg_grpc.wire.native.proto_json import Notes
-from umg_grpc.wire.native.tool_results import pair_results
+from umg_grpc.wire.native.content_parts import decode_part, is_own_file
+from umg_grpc.wire.native.proto_json_normalization import Notes
+from umg_grpc.wire.native.tool_result_pairing import pair_results
 
 ROLES = {
     "user": pb.ROLE_USER,

@@ -12,10 +12,11 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
-from umg_grpc.wire.core.opaque_turns import omits_turn, opaque_turn
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.native.parts import (
+from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
+from umg_grpc.wire.dropped_fields_report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.native.content_parts import (
     ERROR,
     OUTPUT,
     RESOLUTION,
@@ -24,8 +25,7 @@ from umg_grpc.wire.native.parts import (
 )
 from umg_grpc.wire.native.server_tools import encode_server_tool
 from umg_grpc.wire.native.tool_calls import encode_call
-from umg_grpc.wire.native.tool_results import Result, UnansweredCalls
-from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.native.tool_result_pairing import Result, UnansweredCalls
 
 USER, MODEL = "user", "model"
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.sse import frame
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import DEFAULT, FAILED, LONG, OBJECT, REJECTED, Row, Table
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
-from umg_grpc.wire.native.line_ends import escaped
+from umg_grpc.wire.native.line_end_escapes import escaped
 
 # HTTP status -> status name; INVALID_ARGUMENT for every 400 (readings, 3).
 NAMES = {

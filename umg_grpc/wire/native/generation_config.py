@@ -9,12 +9,12 @@ from msgspec import Raw
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import INT64_MAX, JsonObject, is_present, json_object, json_text, whole
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import SAMPLING, output_limit, supports_reasoning, supports_sampling
 from umg_grpc.wire.native import schema
+from umg_grpc.wire.native.content_parts import RESOLUTION, resolution
 from umg_grpc.wire.native.encode_messages import generation
-from umg_grpc.wire.native.parts import RESOLUTION, resolution
-from umg_grpc.wire.native.proto_json import Notes, read
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.native.proto_json_normalization import Notes, read
 
 AT = "generationConfig"
 

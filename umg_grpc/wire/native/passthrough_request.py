@@ -8,10 +8,10 @@ from msgspec import Raw
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, parse
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
-from umg_grpc.wire.native.encode_canonical import encode_messages, encode_options
+from umg_grpc.wire.native.encode_body import encode_messages, encode_options
 from umg_grpc.wire.native.tools import SEARCH_KEYS
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
 OUR_SEARCH = ("vendorgSearch", "vendorg_search")  # spellings that only the text document has

@@ -7,7 +7,7 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
-from umg_grpc.wire.native.response_parts import PassedAnswer, correct_finish, decode_finish
+from umg_grpc.wire.native.shared_response_fields import PassedAnswer, correct_finish, decode_finish
 from umg_grpc.wire.native.stream_decoder import blocked_event, chunk_error, started_event, usage_event
 from umg_grpc.wire.native.usage import UsageMetadata
 

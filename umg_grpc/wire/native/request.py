@@ -10,13 +10,13 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native import passthrough_request, schema
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
-from umg_grpc.wire.native.encode_canonical import encode_body
+from umg_grpc.wire.native.encode_body import encode_body
 from umg_grpc.wire.native.generation_config import decode_config
-from umg_grpc.wire.native.proto_json import Notes, read
+from umg_grpc.wire.native.proto_json_normalization import Notes, read
 from umg_grpc.wire.native.tools import decode_tools
-from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 

@@ -11,10 +11,12 @@ from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
+from umg_grpc.wire.native.content_parts import encode_media
 from umg_grpc.wire.native.errors import stated_error
-from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
-from umg_grpc.wire.native.parts import encode_media
-from umg_grpc.wire.native.response_parts import (
+from umg_grpc.wire.native.grounding_citations import SEARCH, Cited, Text, decode_grounding
+from umg_grpc.wire.native.provider_tool_names import tool_names
+from umg_grpc.wire.native.schema import ProviderPart
+from umg_grpc.wire.native.shared_response_fields import (
     FINISH_NAMES,
     PassedAnswer,
     ProviderAnswer,
@@ -37,8 +39,6 @@ from umg_grpc.wire.native.response_parts import (
     is_known,
     queries_of,
 )
-from umg_grpc.wire.native.schema import ProviderPart
-from umg_grpc.wire.native.tool_name_rules import tool_names
 from umg_grpc.wire.native.usage import decode_usage, encode_usage
 
 # --- canonical -> caller

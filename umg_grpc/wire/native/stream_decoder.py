@@ -8,7 +8,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT, is_present
-from umg_grpc.wire.core.part_emitter import PartEmitter
+from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.split_characters import unescape_halves
 from umg_grpc.wire.core.stream_decoder import EventDecoder
@@ -16,8 +16,9 @@ from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 from umg_grpc.wire.native.errors import stated_error
-from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, SEARCH, Text, decode_grounding
-from umg_grpc.wire.native.response_parts import (
+from umg_grpc.wire.native.grounding_citations import MAX_CITED_CHARACTERS, SEARCH, Text, decode_grounding
+from umg_grpc.wire.native.provider_tool_names import tool_names
+from umg_grpc.wire.native.shared_response_fields import (
     Head,
     PromptFeedback,
     ProviderAnswer,
@@ -31,7 +32,6 @@ from umg_grpc.wire.native.response_parts import (
     decode_ratings,
     is_known,
 )
-from umg_grpc.wire.native.tool_name_rules import tool_names
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
 
 _CHUNK = msgspec.json.Decoder(ProviderAnswer)

@@ -12,9 +12,9 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.native.errors import error_body, error_frame
-from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, Cited
-from umg_grpc.wire.native.line_ends import escaped
-from umg_grpc.wire.native.response_parts import (
+from umg_grpc.wire.native.grounding_citations import MAX_CITED_CHARACTERS, Cited
+from umg_grpc.wire.native.line_end_escapes import escaped
+from umg_grpc.wire.native.shared_response_fields import (
     blocked_name,
     encode_answer_part,
     encode_feedback,

@@ -10,10 +10,10 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, json_object, json_text
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.proto_json import Notes, read
-from umg_grpc.wire.report import Report, foreign, omits
+from umg_grpc.wire.native.proto_json_normalization import Notes, read
 
 DECLARATIONS = ("functionDeclarations", "function_declarations")
 # Key of a search tool -> the provider's own spelling of it (text document: `vendorgSearch`).

@@ -1,8 +1,8 @@
 """Bodies of `:embedContent` and `:batchEmbedContents` as typed structs: the text document's fields, and those of
 current SDK types. `None` means absent.
 
-Requests are decoded by structs that reject unknown fields, so that `native.proto_json` normalizes a body in another
-spelling.
+Requests are decoded by structs that reject unknown fields, so that `native.proto_json_normalization` normalizes a body
+in another spelling.
 """
 
 from typing import Annotated, Generic, TypeVar
@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.core.json import ABSENT, NonEmpty
 from umg_grpc.wire.core.lenient_numbers import Count
-from umg_grpc.wire.embedding_format import Dimensions
+from umg_grpc.wire.embedding_codec_base import Dimensions
 
 # --- structs of a caller's body
 

@@ -12,9 +12,9 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import INT64_MAX, JsonObject, check_utf8, invalid, parse, whole
 from umg_grpc.wire.core.unknown_fields import Fields
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.rerank.documents import object_text, positions, ranked_texts
+from umg_grpc.wire.rerank.document_text import object_text, positions, ranked_texts
 from umg_grpc.wire.rerank.schema import PlainBody, RerankBody, RerankOptions
 from umg_grpc.wire.text_format import UpstreamRequest
 

@@ -11,7 +11,7 @@ from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.rerank.errors import TOO_LONG
-from umg_grpc.wire.rerank.scores import in_unit
+from umg_grpc.wire.rerank.score_normalization import in_unit
 from umg_grpc.wire.unary_format import ClientShape
 
 # --- canonical -> caller

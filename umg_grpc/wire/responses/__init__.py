@@ -2,15 +2,15 @@
 
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.responses.account_object_members import OBJECTS
 from umg_grpc.wire.responses.error_field_paths import wire_path
-from umg_grpc.wire.responses.first_output import has_no_output
+from umg_grpc.wire.responses.first_output_detection import has_no_output
+from umg_grpc.wire.responses.known_raw_members import FIELDS
 from umg_grpc.wire.responses.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.responses.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.responses.response import can_express, decode_response, encode_count, encode_response
 from umg_grpc.wire.responses.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder
-from umg_grpc.wire.responses.unknown_fields import FIELDS
-from umg_grpc.wire.responses.upstream_objects import OBJECTS
 from umg_grpc.wire.text_format import TextFormat
 
 RESPONSES = TextFormat(

@@ -17,7 +17,7 @@ from umg_grpc.wire.core.media import (
     parse_data_url,
     sniff,
 )
-from umg_grpc.wire.report import Report, foreign, unknown_part, untranslatable
+from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, untranslatable
 from umg_grpc.wire.responses import schema
 
 DETAILS = ("auto", "low", "high", "original")

@@ -7,9 +7,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.json import missing, parse
 from umg_grpc.wire.core.media import decode_base64, sniff
-from umg_grpc.wire.core.opaque_turns import append_opaque_turn
+from umg_grpc.wire.core.unknown_role_messages import append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.responses import client_tools, schema
+from umg_grpc.wire.responses import schema, typed_client_tools
 from umg_grpc.wire.responses.content_parts import decode_content, decode_part
 from umg_grpc.wire.responses.server_tools import decode_server_tool
 from umg_grpc.wire.responses.tool_calls import decode_custom_call, decode_function_call
@@ -85,7 +85,7 @@ class InputDecoder:
                 append_opaque_turn(self._request, self._notes, raw, head.role, f"{at}.role")
             case "message":
                 self._message(parse(schema.MessageItem, raw, at), f"{at}.content")
-            case kind if kind in client_tools.OUTPUTS and self._client_result(raw, kind, at):
+            case kind if kind in typed_client_tools.OUTPUTS and self._client_result(raw, kind, at):
                 pass
             case kind if kind in DECLARING and self._add_declared_tools(raw, kind, at):
                 pass
@@ -113,7 +113,7 @@ class InputDecoder:
         Return False for a call of the caller's own search.
         """
         if kind == "tool_search_call":
-            if client_tools.decode_call(raw, kind, pb.Part(), at):
+            if typed_client_tools.decode_call(raw, kind, pb.Part(), at):
                 return False
         else:
             self.added += self._tools(raw, at)
@@ -127,7 +127,7 @@ class InputDecoder:
     def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
         """Add the result of a tool that the caller runs. Return False for the result of any other tool."""
         part = pb.Part()
-        if not client_tools.decode_output(raw, kind, part.tool_result, at):
+        if not typed_client_tools.decode_output(raw, kind, part.tool_result, at):
             return False
         self._apply_state(None)
         if kind == "tool_search_output":
@@ -205,7 +205,7 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
             decode_function_call(raw, message, at)
         case "custom_tool_call":
             decode_custom_call(raw, message, at)
-        case _ if kind in client_tools.CALLS and client_tools.decode_call(raw, kind, part := pb.Part(), at):
+        case _ if kind in typed_client_tools.CALLS and typed_client_tools.decode_call(raw, kind, part := pb.Part(), at):
             message.parts.append(part)
         case "web_search_call" | "file_search_call" | "code_interpreter_call":
             decode_server_tool(raw, kind, message, at)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.part_emitter import PartEvents
+from umg_grpc.wire.core.part_events import PartEvents
 from umg_grpc.wire.core.response_to_events import part_to_events
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 

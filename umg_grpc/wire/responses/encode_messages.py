@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_name_rules import shortened_id, tool_names
+from umg_grpc.wire.chat.provider_tool_names import shortened_id, tool_names
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.opaque_turns import omits_turn
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
-from umg_grpc.wire.report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
-from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS, call_item, output_item
+from umg_grpc.wire.core.unknown_role_messages import omits_turn
+from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
 from umg_grpc.wire.responses.content_parts import (
     BETWEEN_TEXTS,
     DETAILS,
@@ -18,6 +17,7 @@ from umg_grpc.wire.responses.content_parts import (
     encode_part,
 )
 from umg_grpc.wire.responses.decode_messages import OURS, ROLE_NAMES, image_item, reasoning_item
+from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS, call_item, output_item
 
 NO_RESULT = "No result."
 Placed = tuple[pb.Part, str]  # a part and its canonical path

@@ -7,8 +7,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.reasoning_effort import nearest_effort
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.model_quirks import copied_fields, supports_reasoning
-from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import DETAILS

@@ -10,8 +10,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.responses.content_parts import encode_annotations, encode_logprob
 from umg_grpc.wire.responses.decode_messages import OURS, image_item, shown_state
+from umg_grpc.wire.responses.echoed_request_fields import service_tier
 from umg_grpc.wire.responses.encode_options import ENCRYPTED
-from umg_grpc.wire.responses.request_echo import service_tier
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS, server_item
 from umg_grpc.wire.responses.tool_calls import call_item, call_prefix
 from umg_grpc.wire.responses.usage import encode_usage

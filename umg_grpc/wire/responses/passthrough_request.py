@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OURS, read_state
 from umg_grpc.wire.responses.encode_options import WIRE_NAMES

@@ -20,6 +20,7 @@ from umg_grpc.wire.responses.decode_output import (
     decode_output_item,
     decode_used,
 )
+from umg_grpc.wire.responses.echoed_request_fields import encode_echo
 from umg_grpc.wire.responses.encode_output import (
     completed_at,
     encode_output,
@@ -27,7 +28,6 @@ from umg_grpc.wire.responses.encode_output import (
     kind_of,
     response_object,
 )
-from umg_grpc.wire.responses.request_echo import encode_echo
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
 from umg_grpc.wire.responses.tool_calls import CALLS, rename_calls
 

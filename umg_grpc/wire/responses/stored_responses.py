@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.sse import split
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses.content_parts import compact_output, encode_part
 from umg_grpc.wire.responses.decode_messages import ROLE_NAMES
 from umg_grpc.wire.responses.encode_output import completed_at, encode_output, ending_of_response

@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_name_rules import tool_names
+from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.core.lenient_numbers import count, position

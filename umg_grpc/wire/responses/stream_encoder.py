@@ -5,6 +5,8 @@ from typing import assert_never
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.responses.broken_stream_end import PassedFrames
+from umg_grpc.wire.responses.echoed_request_fields import encode_echo
 from umg_grpc.wire.responses.encode_output import (
     Ending,
     Ids,
@@ -16,10 +18,8 @@ from umg_grpc.wire.responses.encode_output import (
     response_object,
 )
 from umg_grpc.wire.responses.errors import error_event, response_error
-from umg_grpc.wire.responses.event_writer import Writer
-from umg_grpc.wire.responses.request_echo import encode_echo
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
-from umg_grpc.wire.responses.stream_failure import PassedFrames
+from umg_grpc.wire.responses.stream_event_writer import Writer
 from umg_grpc.wire.responses.stream_items import (
     Audio,
     Call,

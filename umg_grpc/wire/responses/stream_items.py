@@ -8,7 +8,6 @@ import pybase64
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.text_buffers import Pieces
-from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
 from umg_grpc.wire.responses.content_parts import encode_citation, encode_logprob
 from umg_grpc.wire.responses.decode_messages import image_item, shown_state
 from umg_grpc.wire.responses.encode_output import (
@@ -19,9 +18,10 @@ from umg_grpc.wire.responses.encode_output import (
     refusal_content,
     text_content,
 )
-from umg_grpc.wire.responses.event_writer import Delta, Writer
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS, action_of, code_of, server_item
+from umg_grpc.wire.responses.stream_event_writer import Delta, Writer
 from umg_grpc.wire.responses.tool_calls import call_item, call_prefix
+from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
 
 ITEM_BYTES, ENTRY_BYTES = 2048, 512
 """Approximate memory of an item, and of an annotation or a log probability, beside its text."""

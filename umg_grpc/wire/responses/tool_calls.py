@@ -1,20 +1,20 @@
 """Tool calls of the responses format (items of type `function_call` and `custom_tool_call`), in both directions. The
-calls of tools that have a type instead of a name are in `client_tools.py`; those of tools that the provider runs itself
-are in `server_tools.py`.
+calls of tools that have a type instead of a name are in `typed_client_tools.py`, the calls of tools that the provider
+runs itself in `server_tools.py`.
 """
 
 import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_name_rules import tool_names
+from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.responses import client_tools, schema
+from umg_grpc.wire.responses import schema, typed_client_tools
 
 FUNCTION_CALLS = ("function_call", "custom_tool_call")
-CALLS = (*FUNCTION_CALLS, *client_tools.CALLS)
+CALLS = (*FUNCTION_CALLS, *typed_client_tools.CALLS)
 
 # --- caller -> canonical
 
@@ -84,8 +84,8 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
     """Encode an item of type `function_call` or `custom_tool_call`. `text`: its arguments, or the input of a custom
     tool.
     """
-    if call.tool_type in client_tools.CLIENT_TOOLS:
-        return client_tools.call_item(item_id, call_id, status, call, text)
+    if call.tool_type in typed_client_tools.CLIENT_TOOLS:
+        return typed_client_tools.call_item(item_id, call_id, status, call, text)
     custom = call.HasField("text")
     item: JsonObject = {
         "id": item_id,
@@ -102,6 +102,6 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
 
 def call_prefix(call: pb.ToolCall) -> str:
     """Return the prefix of generated item ids for a call of this kind."""
-    if call.tool_type in client_tools.CLIENT_TOOLS:
-        return client_tools.CLIENT_TOOLS[call.tool_type].prefix
+    if call.tool_type in typed_client_tools.CLIENT_TOOLS:
+        return typed_client_tools.CLIENT_TOOLS[call.tool_type].prefix
     return "ctc_" if call.HasField("text") else "fc_"

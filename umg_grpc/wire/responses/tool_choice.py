@@ -5,11 +5,11 @@ from collections.abc import Collection, Sequence
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_name_rules import tool_names
+from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.function_tools import CHOICES, decode_choice_mode, encode_named_choice
 from umg_grpc.wire.core.json import JsonObject, is_present, json_text, missing, parse
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.report import Report, foreign
+from umg_grpc.wire.dropped_fields_report import Report, foreign
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.tools import SEARCH_PREFIX, search_tool
 

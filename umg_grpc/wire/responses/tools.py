@@ -9,16 +9,16 @@ from msgspec import Raw
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.tool_name_rules import tool_names
+from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, name_of
+from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
-from umg_grpc.wire.report import Report, foreign, omits
 from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.responses import client_tools, schema
-from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
+from umg_grpc.wire.responses import schema, typed_client_tools
+from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
 
 SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 SEARCH_PREFIX = "web_search"
@@ -115,7 +115,7 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
             _decode_file_search(parse(schema.FileSearchTool, raw, at), tool.file_search, at)
         case None:
             raise missing(f"{at}.type")
-        case kind if kind in CLIENT_TOOLS and client_tools.decode_tool(raw, kind, tool, at):
+        case kind if kind in CLIENT_TOOLS and typed_client_tools.decode_tool(raw, kind, tool, at):
             pass
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "responses", unknown, str(raw, "utf-8")
@@ -204,7 +204,7 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
         report.drop("cache_control")
     match tool.WhichOneof("kind"):
         case "function" if tool.function.HasField("declared"):
-            return client_tools.declared(tool.function, f"{at}.function")
+            return typed_client_tools.declared(tool.function, f"{at}.function")
         case "function":
             strict = tool.function.strict if own and tool.function.HasField("strict") else None
             if not own:
@@ -310,7 +310,7 @@ def repeated_tools(request: pb.GenerateRequest) -> list[object]:
 def _repeated_tool(tool: pb.Tool, at: str) -> object:
     match tool.WhichOneof("kind"):
         case "function" if tool.function.HasField("declared"):
-            return client_tools.declared(tool.function, at)
+            return typed_client_tools.declared(tool.function, at)
         case "function":
             strict = tool.function.strict if tool.function.HasField("strict") else None
             return function_tool(tool.function, strict, at)

@@ -1,23 +1,23 @@
 """Video tasks: the seven HTTP APIs for callers (the entries of the video document), and the protocols of providers."""
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.entry_d import ENTRY_D
-from umg_grpc.wire.video.entry_e_3 import ENTRY_E_3
-from umg_grpc.wire.video.entry_e_v1 import ENTRY_E_V1
-from umg_grpc.wire.video.entry_f import ENTRY_F
-from umg_grpc.wire.video.entry_format import EntryFormat
-from umg_grpc.wire.video.entry_g import ENTRY_G
-from umg_grpc.wire.video.entry_unified import UNIFIED
-from umg_grpc.wire.video.entry_video_object import VIDEO_OBJECT
+from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
-from umg_grpc.wire.video.providers.umg_video import UMG_VIDEO
-from umg_grpc.wire.video.providers.vid_a import VID_A
-from umg_grpc.wire.video.providers.vid_b import VID_B, VID_B_GEMINI
-from umg_grpc.wire.video.providers.vid_c import VID_C
-from umg_grpc.wire.video.providers.vid_d import VID_D
-from umg_grpc.wire.video.providers.vid_e import VID_E
-from umg_grpc.wire.video.providers.vid_f import VID_F
-from umg_grpc.wire.video.providers.vid_g import VID_G
+from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
+from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
+from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI
+from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
+from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
+from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
+from umg_grpc.wire.video.providers.vid_f_protocol import VID_F
+from umg_grpc.wire.video.providers.vid_g_protocol import VID_G
+from umg_grpc.wire.video.unified_caller_api import UNIFIED
+from umg_grpc.wire.video.vid_d_caller_api import ENTRY_D
+from umg_grpc.wire.video.vid_e_3_caller_api import ENTRY_E_3
+from umg_grpc.wire.video.vid_e_v1_caller_api import ENTRY_E_V1
+from umg_grpc.wire.video.vid_f_caller_api import ENTRY_F
+from umg_grpc.wire.video.vid_g_caller_api import ENTRY_G
+from umg_grpc.wire.video.video_object_caller_api import VIDEO_OBJECT
 
 ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
     row.entry: row for row in (UNIFIED, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.images import PNG
 from umg_grpc.v1 import pb
-from umg_grpc.wire.images.long_strings import LONG_BYTES
-from umg_grpc.wire.images.providers.images_answer import decode_response
+from umg_grpc.wire.images.long_json_strings import LONG_BYTES
+from umg_grpc.wire.images.providers.images_protocol_responses import decode_response
 
 FILE = PNG + bytes(2 * LONG_BYTES)
 ENCODED = base64.b64encode(FILE).decode()

@@ -7,13 +7,13 @@ import pytest
 from tests.support.videos import IMAGE, image, submission
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
-from umg_grpc.wire.video.providers.answers import failed, progressing, time_of
 from umg_grpc.wire.video.providers.errors import public_message
 from umg_grpc.wire.video.providers.image_roles import inputs_of
-from umg_grpc.wire.video.providers.requests import extra_fields, pixels, ratio_of, report_unsupported
+from umg_grpc.wire.video.providers.request_encoding import extra_fields, pixels, ratio_of, report_unsupported
+from umg_grpc.wire.video.providers.response_decoding import failed, progressing, time_of
 
 EACH = pytest.mark.parametrize("protocol", VIDEO_PROTOCOLS.values(), ids=VIDEO_PROTOCOLS.keys())
 

@@ -11,7 +11,7 @@ from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS, LONGEST_TOKEN, check_characters, max_tokens, too_long
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, LIMITED, Row, Table
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
-from umg_grpc.wire.images.providers.answer import check_images, copy_size, is_text, set_bytes, set_time
-from umg_grpc.wire.images.providers.images import GENERATIONS
-from umg_grpc.wire.images.providers.request import (
+from umg_grpc.wire.images.providers.images_protocol import GENERATIONS
+from umg_grpc.wire.images.providers.request_encoding import (
     add_set,
     as_url,
     flatten,
@@ -29,8 +29,8 @@ from umg_grpc.wire.images.providers.request import (
     report_others,
     size_with,
 )
-from umg_grpc.wire.images.providers.stream import EventDecoder
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size, is_text, set_bytes, set_time
+from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 

@@ -15,12 +15,12 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ProviderError, Row, Table
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, from_provider, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageTasks
-from umg_grpc.wire.images.providers.answer import check_images, copy_size
-from umg_grpc.wire.images.providers.request import (
+from umg_grpc.wire.images.providers.request_encoding import (
     FlatRequest,
     add_set,
     as_url,
@@ -29,7 +29,7 @@ from umg_grpc.wire.images.providers.request import (
     report_others,
     size_with,
 )
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 

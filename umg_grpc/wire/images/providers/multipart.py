@@ -9,8 +9,8 @@ import msgspec
 from umg_grpc.image_families import PlacedImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid
-from umg_grpc.wire.images.providers.request import FlatRequest, mime_of
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.images.providers.request_encoding import FlatRequest, mime_of
 from umg_grpc.wire.text_format import UpstreamRequest
 
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "image/gif": "gif"}

@@ -15,21 +15,21 @@ from umg_grpc.wire.core.image_files import PNG
 from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
-from umg_grpc.wire.images.providers.answer import blocked, is_text, no_image, set_bytes
-from umg_grpc.wire.images.providers.request import (
+from umg_grpc.wire.images.providers.request_encoding import (
     add_set,
     mime_of,
     refuse_edits,
     report_others,
 )
+from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, no_image, set_bytes
 from umg_grpc.wire.native.errors import decode_error, stated_error
 from umg_grpc.wire.native.request import GENERATE, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
-from umg_grpc.wire.protocols import key_header
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.report import untranslatable
+from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.video.provider_task import Submission
-from umg_grpc.wire.video.providers.media import address_or_data_url, at
-from umg_grpc.wire.video.providers.requests import prompt_of
+from umg_grpc.wire.video.providers.media_encoding import address_or_data_url, at
+from umg_grpc.wire.video.providers.request_encoding import prompt_of
 
 TYPES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image_url",

@@ -5,12 +5,12 @@ from urllib.parse import quote
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.report import Report, untranslatable
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
-from umg_grpc.wire.video.providers.media import address_or_base64, at
-from umg_grpc.wire.video.providers.requests import (
+from umg_grpc.wire.video.providers.media_encoding import address_or_base64, at
+from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
     json_request,

@@ -1,0 +1,325 @@
+"""Message threads: stored conversations that a caller continues by sending only its new messages.
+
+Threads work with every provider. A provider of the messages format that stores threads itself is sent the id of its own
+previous response, as long as its channel serves the conversation; any other is sent the whole conversation.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import structlog
+from sqlalchemy import Update, select, update
+from sqlalchemy.exc import SQLAlchemyError
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.access.keys import utc_now
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Target
+from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
+from umg_grpc.store import Store
+from umg_grpc.store.background_tasks import reason_of
+from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.messages import message_threads as bodies
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
+
+THREADED = next(name for name, codec in FORMATS.items() if codec.has_threads)
+"""Wire format whose callers and providers support message threads."""
+IDLE = timedelta(minutes=5)
+"""Time after a response in which it can be continued."""
+LONGEST_CALL_SECONDS = 3600.0
+"""Maximum duration of a claim, which also applies to calls without a deadline."""
+KEEP_SECONDS = 2.0  # longest time that a response waits for the database
+READ_SECONDS = 5.0
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass
+class Thread:
+    """State of a call that begins or continues a thread, with the request for providers that store threads and for all
+    others.
+    """
+
+    caller: DecodedRequest[pb.GenerateRequest]
+    """The request as the caller sent it."""
+    origin: ResponseOrigin
+    """Origin of the response that is continued; empty for a new thread."""
+    continued: DecodedRequest[pb.GenerateRequest] | None = None
+    """The request with the whole conversation and without a thread; None for a new thread."""
+    claim_end_time: datetime | None = None
+    """End of this call's claim on the response that it continues."""
+    answered_id: str = ""
+    """Id of the response of this call, once the response is complete."""
+    _forgotten: bool = False  # whether the provider no longer has the thread
+    _refused: bool = False  # whether a provider rejected the thread
+
+    @property
+    def previous_id(self) -> str:
+        """Id of the response that is continued; "" for a new thread."""
+        return self.caller.canonical.thread.previous_response_id
+
+    @cached_property
+    def whole(self) -> DecodedRequest[pb.GenerateRequest]:
+        """Request with the whole conversation, for providers that store no threads."""
+        if self.continued is not None:
+            return self.continued
+        alone = _copy(self.caller.canonical)
+        alone.ClearField("thread")
+        if alone.source.format == THREADED:
+            alone.source.body = bodies.without_thread(alone.source.body)
+        return DecodedRequest(alone, self.caller.notes)
+
+    @cached_property
+    def begun(self) -> DecodedRequest[pb.GenerateRequest]:
+        """Request with the whole conversation that begins a new thread at the provider."""
+        if self.continued is None:
+            return self.caller
+        begun = _copy(self.continued.canonical)
+        begun.thread.SetInParent()
+        begun.source.body = bodies.with_new_thread(begun.source.body)
+        return DecodedRequest(begun, self.continued.notes)
+
+    def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
+        """Return the request as it is sent to a channel.
+
+        A provider that stores threads is sent the id of its own previous response or, if it does not have the thread, a
+        body that begins it; there is no body for a conversation that began in another format. Any other provider is
+        sent the whole conversation.
+        """
+        keeps = self.caller.canonical.source.format in target.channel.protocols and target.quirks.keeps_threads
+        if not keeps or self._refused or (self.continued and not self.continued.canonical.HasField("source")):
+            return self.whole
+        known = self.origin.upstream_response_id and self.origin.channel == target.channel.name and not self._forgotten
+        return self.caller if known else self.begun
+
+    def recovers_from(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
+        """Return whether the error is due to the provider no longer having the thread, or storing none. The call may
+        then be repeated with the new result of `request_for`.
+        """
+        if not sent.HasField("thread"):
+            return False
+        if error.reason == pb.ERROR_REASON_THREAD_NOT_FOUND and sent.thread.previous_response_id:
+            self._forgotten = True
+            return True
+        named = error.metadata.get("field", "").partition(".")[0] == "thread" or error.message.startswith("thread:")
+        if error.reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST or (
+            error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and named
+        ):
+            self._refused = True
+            return True
+        return False
+
+
+class Threads(RetainedStore[ThreadRow]):
+    """Stored threads of all callers, usable from `start` to `aclose`. A thread's owner is the id of a caller's key; for
+    other keys the thread does not exist.
+    """
+
+    def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
+        """Create the store of threads. A conversation may have up to `max_bytes`, measured before compression."""
+        self._store = store
+        super().__init__(Retained(store, ThreadRow, bounds, now))
+        self._max_bytes = max_bytes
+        self._now = now
+
+    async def open(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest], seconds: float) -> Thread:
+        """Return the thread of a request. Claims the response that the request continues for at most `seconds`; `close`
+        must release the claim. Raises UmgError: THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT,
+        INVALID_FIELD for a field that only the thread's first request may have.
+        """
+        request = decoded.canonical
+        previous_id = request.thread.previous_response_id
+        if not previous_id:
+            return Thread(decoded, ResponseOrigin("", ""))
+        for name, given in (("instructions", request.instructions), ("tools", request.tools)):
+            if given:
+                message = f"`{name}`: the thread keeps it from its first request; leave it out"
+                raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
+        row = await self._claim(owner, previous_id, seconds)
+        thread = Thread(
+            decoded, ResponseOrigin(row.channel, row.upstream_response_id), claim_end_time=row.claim_end_time
+        )
+        try:
+            small = len(row.conversation) <= PACKED_BYTES and request.ByteSize() <= SMALL_BYTES
+            thread.continued = _whole(row, decoded) if small else await asyncio.to_thread(_whole, row, decoded)
+        except BaseException:
+            await self.close(owner, thread)
+            raise
+        return thread
+
+    async def keep(self, owner: str, thread: Thread, response: pb.GenerateResponse, origin: ResponseOrigin) -> bool:
+        """Store the conversation by the id of its complete response. Every process finds it once this returns.
+
+        `response` contains its candidates, also after passthrough. Return False, and log a warning, if the conversation
+        could not be stored; the response is valid all the same.
+        """
+        thread.answered_id = response.response_id
+        if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():
+            logger.warning(
+                "a thread is not stored: the answer's id is too long or not printable", channel=origin.channel
+            )
+            return False
+        row = ThreadRow(
+            owner=owner,
+            object_id=response.response_id,
+            expire_time=self._now() + IDLE,
+            channel=origin.channel,
+            upstream_response_id=origin.upstream_response_id,
+            continued=False,
+        )
+        request = thread.whole.canonical
+        if request.ByteSize() + response.ByteSize() <= SMALL_BYTES:
+            size = _pack(row, request, response)
+        else:
+            size = await asyncio.to_thread(_pack, row, request, response)
+        stored = size <= self._max_bytes and await self._rows.put(row, KEEP_SECONDS)
+        if not stored:
+            logger.warning("a thread is not stored", response_id=row.object_id, channel=origin.channel, bytes=size)
+        return stored
+
+    async def close(self, owner: str, thread: Thread) -> None:
+        """Release the claim of a call that ended. After a complete response, mark the previous response as continued.
+
+        If the database fails, the claim lasts until its end time.
+        """
+        if thread.claim_end_time is None or thread.answered_id == thread.previous_id:
+            return  # with equal ids the row is that of the new response, which no call has claimed
+        claimed_row = _row_of(owner, thread.previous_id).where(ThreadRow.claim_end_time == thread.claim_end_time)
+        settled = (
+            claimed_row.values(continued=True, conversation=b"", size_bytes=0)
+            if thread.answered_id
+            else claimed_row.values(claim_end_time=None)
+        )
+        try:
+            async with asyncio.timeout(READ_SECONDS), self._store.write() as session:
+                await session.execute(settled)
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("a thread's claim is not settled", reason=reason_of(error))
+
+    async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
+        """Claim the response that a call continues, so that no other call continues it within `seconds`. Return its
+        row.
+        """
+        now = self._now()
+        end = now + timedelta(seconds=min(seconds, LONGEST_CALL_SECONDS))
+        free = (ThreadRow.claim_end_time.is_(None)) | (ThreadRow.claim_end_time <= now)
+        claim = (
+            _row_of(owner, previous_id)
+            .where(ThreadRow.expire_time > now, ThreadRow.continued.is_(False), free)
+            .values(claim_end_time=end)
+            .returning(ThreadRow)
+        )
+        async with _reading(previous_id):
+            async with self._store.write() as session:
+                row = await session.scalar(claim)
+            if row is None:
+                raise await self._claim_error(owner, previous_id, now)
+        return row
+
+    async def _claim_error(self, owner: str, previous_id: str, now: datetime) -> UmgError:
+        """Return the error for a response that a call cannot continue: it is unknown, was continued, or is being
+        continued.
+        """
+        query = select(ThreadRow.continued, ThreadRow.expire_time).where(
+            ThreadRow.owner == owner, ThreadRow.object_id == previous_id
+        )
+        async with self._store.read() as session:
+            found = (await session.execute(query)).one_or_none()
+        if found is None or found.expire_time <= now:
+            return _not_found(previous_id)
+        shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
+        if found.continued:
+            message = f"`{shown}` has been continued by another call; send the whole conversation as a new thread"
+            return UmgError(pb.ERROR_REASON_THREAD_ALREADY_CONTINUED, message, id=shown)
+        message = f"`{shown}` is being continued by another call; send the whole conversation as a new thread"
+        return UmgError(pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT, message, id=shown)
+
+
+def unsupported() -> UmgError:
+    """Return the error for a request with a thread to a gateway that stores no conversations."""
+    message = "this gateway stores no conversations; send the whole conversation, without `thread`"
+    return UmgError(pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST, message, unsupported="thread")
+
+
+def _not_found(previous_id: str, why: str = "") -> UmgError:
+    shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
+    message = f"no thread is stored for `{shown}`{why}; send the whole conversation as a new thread"
+    return UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, message, id=shown)
+
+
+@asynccontextmanager
+async def _reading(previous_id: str) -> AsyncGenerator[None, None]:
+    """Limit the time of the reads in the block. Raises UmgError(THREAD_NOT_FOUND) if the database fails: the caller can
+    then send the whole conversation.
+    """
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            yield
+    except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
+        logger.warning("threads cannot be read", reason=reason_of(error))
+        raise _not_found(previous_id, " that can be read at the moment") from error
+
+
+def _row_of(owner: str, object_id: str) -> Update:
+    return update(ThreadRow).where(ThreadRow.owner == owner, ThreadRow.object_id == object_id)
+
+
+# --- stored content: `messages`, `instructions` and `tools` or, for a caller of the messages format, `source` with JSON
+
+
+def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
+    """Fill in the stored conversation of a thread's row. Return its uncompressed size in bytes."""
+    stored = pb.GenerateRequest()
+    if request.source.format == THREADED:
+        answer = FORMATS[THREADED].encode_response(response, request)
+        stored.source.format = THREADED
+        stored.source.body = bodies.stored_conversation(request.source.body, answer)
+    else:
+        stored.messages.MergeFrom(request.messages)
+        stored.instructions.MergeFrom(request.instructions)
+        stored.tools.MergeFrom(request.tools)
+        if response.candidates and response.candidates[0].message.parts:
+            stored.messages.append(response.candidates[0].message)
+            for part in stored.messages[-1].parts:
+                if part.HasField("state") and not part.state.channel:
+                    part.state.channel = row.channel  # no other channel may get the state
+    plain = stored.SerializeToString()
+    row.conversation = zlib.compress(plain, level=1)
+    row.size_bytes = len(row.conversation) + len(row.object_id) + 200
+    return len(plain)
+
+
+def _whole(row: ThreadRow, decoded: DecodedRequest[pb.GenerateRequest]) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request of a thread with the stored conversation before its own messages, and without reference to a
+    thread.
+    """
+    request, notes = decoded
+    stored = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
+    own, earlier = request.source, stored.source
+    if own.format == earlier.format == THREADED:
+        body = bodies.whole_body(own.body, earlier.body)
+        whole, _, whole_notes = FORMATS[THREADED].decode_request(body, dict(own.headers))
+        named = (name for name in notes.indispensable if name.startswith("thread."))
+        whole_notes.indispensable.extend(named)  # of the thread, which the body no longer has
+        return DecodedRequest(whole, whole_notes)
+    if earlier.format == THREADED and (decode_count := FORMATS[THREADED].decode_count) is not None:
+        stored = decode_count(bodies.countable(earlier.body), {}).canonical
+    whole = pb.GenerateRequest(messages=stored.messages, instructions=stored.instructions, tools=stored.tools)
+    whole.MergeFrom(request)
+    whole.ClearField("thread")
+    whole.ClearField("source")  # the source document has only the new messages
+    return DecodedRequest(whole, NO_NOTES)
+
+
+def _copy(request: pb.GenerateRequest) -> pb.GenerateRequest:
+    copied = pb.GenerateRequest()
+    copied.CopyFrom(request)
+    return copied

@@ -1,0 +1,236 @@
+"""Maximum cost of a call before it is sent to a provider, which is reserved from the budget of the caller's key.
+
+The tokens of the input are bounded by its bytes: the vocabularies of models have no token of less than a byte. Those of
+the answer are bounded by the maximum that the provider is sent.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from umg_grpc.image_families import family_row
+from umg_grpc.prices import (
+    AUDIO_INPUT,
+    AUDIO_OUTPUT,
+    CACHE_READ,
+    CACHE_WRITE,
+    IMAGE_INPUT,
+    IMAGE_OUTPUT,
+    INPUT,
+    LONG_CACHE_WRITE,
+    OUTPUT,
+    PRICED_UNITS,
+    REASONING,
+    REQUEST,
+    SEARCH,
+    Prices,
+    Unit,
+)
+from umg_grpc.service.pipeline.image_costs import max_cost
+from umg_grpc.service.pipeline.token_estimates import (
+    DEFAULT_OUTPUT_TOKENS,
+    UNKNOWN_OUTPUT_TOKENS,
+    text_bytes,
+)
+from umg_grpc.v1 import pb
+from umg_grpc.wire.model_quirks import requests_search
+from umg_grpc.wire.provider_protocols import has_cache_marks
+from umg_grpc.wire.request_notes import DecodedRequest
+
+RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
+
+MEDIUM_TOKENS = 5000
+"""Most tokens of an image, rounded up from 4784 of the largest one in the messages format; fewest of other media, which
+have at most one for each byte of their data.
+"""
+UNREAD_TOKENS = 20_000
+"""Tokens of content that only the provider reads, for each kind: the pages of a web search, a document by its address,
+a stored prompt. A guess, since no bound is known.
+"""
+TOOL_TOKENS = 1000
+"""Tokens of the provider's own prompt about tools."""
+TURN_TOKENS = 10
+"""Tokens with which a provider marks a turn, beyond the bytes of the schema or the body."""
+SEARCHES = 10
+"""Web searches of an answer without a maximum of them."""
+MIN_OUTPUT_TOKENS = 16
+"""Smallest maximum that every provider accepts; a smaller one is raised to it where it is translated."""
+MIN_REASONING_TOKENS = 1025
+"""Reasoning tokens by which a translated maximum may be raised if the caller set no larger budget of them."""
+DOCUMENTS_OF_A_SEARCH = 100
+"""Documents of one search unit of reranking."""
+SPLIT_BYTES = 250
+"""Bytes for which a provider counts another document at most: it splits documents of more than 500 tokens, the query
+included.
+"""
+MAX_PROMPT_TOKENS = 2**31 - 1
+CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
+OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
+
+
+class CostBound(NamedTuple):
+    """Maximum cost of a call as a function of the maximum length of its answer. Prices are in millionths of a
+    micro-credit.
+    """
+
+    fixed: int
+    """Price of everything but the answer."""
+    token_price: int
+    """Price of a token of every candidate of the answer."""
+    least_tokens: int
+    """Maximum of the answer below which the call is refused."""
+    most_tokens: int
+    """Maximum of the answer without a limit by the budget."""
+    lowers_maximum: bool = False
+    """Whether the caller stated a larger maximum than that of the model, which a provider may accept."""
+
+    @property
+    def least(self) -> int:
+        """Minimum budget in micro-credits: with less the call is refused."""
+        return -(-(self.fixed + self.token_price * self.least_tokens) // PRICED_UNITS)
+
+    @property
+    def most(self) -> int:
+        """Micro-credits that pay for the call with the longest possible answer."""
+        return -(-(self.fixed + self.token_price * self.most_tokens) // PRICED_UNITS)
+
+    def affordable_tokens(self, micro_credits: int) -> int | None:
+        """Return the maximum tokens of the answer that the amount pays for; None if the answer need not be limited."""
+        if micro_credits >= self.most:
+            return self.most_tokens if self.lowers_maximum else None
+        return (micro_credits * PRICED_UNITS - self.fixed) // self.token_price
+
+
+def cost_bound(
+    decoded: DecodedRequest[RequestT], model: pb.Model, prices: Prices, *, strict: bool = False
+) -> CostBound:
+    """Return the maximum cost of a request, which must contain its whole conversation. `strict`: whether the answer
+    must not be shortened to fit a budget.
+    """
+    request = decoded.canonical
+    if isinstance(request, pb.GenerateRequest):
+        own_messages = "messages" not in decoded.notes.edited
+        return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
+    if isinstance(request, pb.GenerateImageRequest):
+        return CostBound(max_cost(request, family_row(model.id, model.family), prices), 0, 0, 0)
+    tokens, searches = text_bytes(request), 0
+    if isinstance(request, pb.RerankRequest):  # some providers count the query for each document
+        searches = -(-(len(request.documents) + tokens // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)
+        tokens += len(request.query.encode()) * len(request.documents)
+    fixed = tokens * prices.highest(INPUT) + searches * prices.highest(SEARCH) + prices.highest(REQUEST)
+    return CostBound(fixed, 0, 0, 0)
+
+
+def _generation_bound(
+    request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool
+) -> CostBound:
+    """Return the maximum cost of a text request. `own_messages`: whether its messages are those of the caller's body,
+    without a stored conversation before them.
+    """
+    found = _scan(request)
+    size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
+    searches = _searches(request)
+    fixed = (
+        _input_tokens(request, model, found, size, searches) * prices.highest(*_input_units(found))
+        + searches * prices.highest(SEARCH)
+        + prices.highest(REQUEST)
+    )
+    token_price = prices.highest(*OUTPUTS) * max(1, request.candidate_count)
+    most = model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
+    lowers_maximum = request.max_output_tokens > most
+    if request.HasField("max_output_tokens"):
+        most = least = min(most, max(request.max_output_tokens, MIN_OUTPUT_TOKENS) + _added_reasoning(request))
+    else:
+        least = most if strict else min(most, DEFAULT_OUTPUT_TOKENS)
+    return CostBound(fixed, token_price, least, most, lowers_maximum)
+
+
+class _Content(NamedTuple):
+    """Properties of a request's content that determine the kinds and the number of its tokens."""
+
+    media: list[pb.MediaPart]
+    is_opaque: bool
+    """Whether it has blocks of unknown content."""
+    is_cached_long: bool
+    """Whether a part of the prompt is to be cached for an hour or longer."""
+
+
+def _scan(request: pb.GenerateRequest) -> _Content:
+    """Return the properties of a request's content, in one pass over its parts: a conversation may have thousands."""
+    media, is_opaque = list[pb.MediaPart](), False
+    source_format = request.source.format
+    has_marks = not source_format or has_cache_marks(source_format)
+    marked: list[pb.Part | pb.Tool] = [*request.instructions, *request.tools] if has_marks else []
+    for message in request.messages:
+        for part in message.parts:
+            match part.WhichOneof("kind"):
+                case "media":
+                    media.append(part.media)
+                case "tool_result":
+                    media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
+                case "opaque":
+                    is_opaque = True
+                case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal" | None:
+                    pass  # of these only the size counts
+            if has_marks and part.HasField("cache_control"):
+                marked.append(part)
+    is_cached_long = bool(request.prompt_cache_options_json) or any(
+        mark.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR for mark in (request, *marked)
+    )
+    return _Content(media, is_opaque, is_cached_long)
+
+
+def _canonical_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> int:
+    """Return the size of the canonical request without its source document and the data of its media."""
+    return request.ByteSize() - len(request.source.body) - sum(len(medium.data) for medium in media)
+
+
+def _input_tokens(request: pb.GenerateRequest, model: pb.Model, found: _Content, size: int, searches: int) -> int:
+    """Return the maximum number of tokens of a request with `size` bytes besides its media."""
+    unread = (
+        searches > 0,
+        any(tool.HasField("file_search") or tool.HasField("opaque") for tool in request.tools),
+        request.HasField("continuation"),  # of which only the provider has the conversation
+        request.HasField("prompt_template"),
+        request.cached_content != "",
+    )
+    tokens = size + TURN_TOKENS * len(request.messages) + UNREAD_TOKENS * sum(unread)
+    tokens += sum(_medium_tokens(medium) for medium in found.media)
+    if request.tools:
+        tokens += TOOL_TOKENS
+    return min(tokens, model.input_token_limit or MAX_PROMPT_TOKENS)
+
+
+def _medium_tokens(medium: pb.MediaPart) -> int:
+    if medium.kind == pb.MEDIA_KIND_IMAGE:
+        return MEDIUM_TOKENS
+    if medium.uri or medium.file_id:
+        return UNREAD_TOKENS
+    return max(MEDIUM_TOKENS, len(medium.data))
+
+
+def _searches(request: pb.GenerateRequest) -> int:
+    """Return the maximum number of web searches that the provider may charge for."""
+    if not requests_search(request):
+        return 0
+    uses = [tool.web_search.max_uses for tool in request.tools if tool.web_search.max_uses]
+    return min([*uses, request.max_tool_calls or SEARCHES])
+
+
+def _input_units(found: _Content) -> Iterator[Unit]:
+    """Yield the priced kinds of input tokens (text, audio, cached) that a request with this content may have."""
+    yield from CACHED
+    if found.is_cached_long:
+        yield LONG_CACHE_WRITE
+    if found.media or found.is_opaque:
+        yield IMAGE_INPUT
+    if found.is_opaque or any(medium.kind != pb.MEDIA_KIND_IMAGE for medium in found.media):
+        yield AUDIO_INPUT
+
+
+def _added_reasoning(request: pb.GenerateRequest) -> int:
+    """Return the reasoning tokens by which the maximum of the answer may grow in translation, since some formats count
+    reasoning as a part of it.
+    """
+    if not request.HasField("reasoning"):
+        return 0
+    return max(MIN_REASONING_TOKENS, request.reasoning.budget_tokens)

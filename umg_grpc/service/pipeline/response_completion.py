@@ -1,0 +1,249 @@
+"""Completion of a text response for the caller: ids, model name, usage, and its storage for later calls."""
+
+import asyncio
+import re
+import secrets
+import time
+
+import msgspec
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
+from umg_grpc.service.conversations.message_threads import Thread
+from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
+from umg_grpc.service.conversations.tool_call_ids import CallIds
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
+from umg_grpc.service.pipeline.text_request_encoder import GenerationAttempt, GenerationCall
+from umg_grpc.tokens import TokenCounter
+from umg_grpc.upstream.http.response_decoding import guarded
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.gateway_headers import DROPPED
+from umg_grpc.wire.core.stream_aggregator import read_answer
+from umg_grpc.wire.text_format import BIG_BYTES
+
+MANY_BYTES = 32 * 2**10
+"""Maximum size of frames or of an answer to process in the event loop (about 1 ms); more is processed in a thread."""
+
+HEADER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Answer(msgspec.Struct, eq=False):
+    """Response of one channel to a text call, which it completes for the caller and stores where later calls
+    need it.
+    """
+
+    admitted: GenerationCall
+    _attempt: GenerationAttempt
+    _memory: ConversationStores
+    stores_response: bool = False
+    """Whether the answer is stored, for a call that names it by its id."""
+    thread: Thread | None = None
+    """Thread in which the answer is stored."""
+    stores_reasoning: bool = False
+    """Whether the reasoning is stored, for the call that returns the results of the answer's tool calls."""
+    stores_ids: bool = False
+    """Whether the provider's ids of objects are stored, which the caller may name later."""
+    stores_any: bool = False
+    """Whether a part of the answer is stored."""
+    passthrough: bool = False
+    """Whether the provider's own body goes to the caller."""
+    reasoning_mark: bytes = b""
+    """In a body passed through: mark of reasoning that clients do not send back."""
+
+    def begin(self, *, passthrough: bool) -> bool:
+        """Decide which parts of the answer are stored. Return whether any part may be, so that all of a streamed answer
+        is kept until its end. `passthrough`: whether the provider's own body goes to the caller.
+        """
+        admitted, memory = self.admitted, self._memory
+        request, face, continued, notes = admitted.request, admitted.face, admitted.continued, admitted.notes
+        stores = face is not None and face.stores_by_default
+        response = memory.conversations is not None and (request.store if request.HasField("store") else stores)
+        reasoning = ids = False
+        if memory.reasoning is not None:
+            # the modalities and tools of most requests are empty: a search in them takes longer than this test
+            modalities, tools = request.output_modalities, request.tools
+            reasoning = bool(tools if continued is None else admitted.full_request.tools)
+            ids = (
+                (response and stores)
+                or admitted.access.has_several  # the channel of stored items, generated audio and reasoning states
+                or (bool(modalities) and "audio" in modalities)
+                # the provider compares the request with earlier ones, which the caller names by their answers' ids
+                or bool(request.prompt_cache_options_json)
+                or "diagnostics" in notes.uncarried
+                # the provider may run its own tools in a container, which the caller names later
+                or "container" in notes.indispensable
+                or (bool(tools) and any(tool.HasField("opaque") for tool in tools))
+            )
+        if isinstance(continued, Thread):
+            self.thread = continued
+        may_store = response or reasoning or ids or self.thread is not None
+        self.passthrough = passthrough
+        if may_store:
+            self.stores_response, self.stores_ids = response, ids and (passthrough or stores)
+            if passthrough and reasoning and face is not None:
+                self.reasoning_mark = face.unreturned_reasoning
+            else:
+                self.stores_reasoning = reasoning
+            self.stores_any = response or self.stores_ids or self.stores_reasoning or self.thread is not None
+        return may_store
+
+    def stop_storing(self) -> None:
+        """Store no part of the answer."""
+        self.stores_response = self.stores_reasoning = self.stores_ids = self.stores_any = False
+        self.thread, self.reasoning_mark = None, b""
+
+    def find_reasoning(self, passed: bytes) -> None:
+        """Store the reasoning of a passed-through body if it has reasoning that clients do not send back. `passed`:
+        bytes of the body.
+        """
+        if self.reasoning_mark and self.reasoning_mark in passed:
+            self.stores_reasoning = self.stores_any = True
+            self.reasoning_mark = b""
+
+    async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
+        """Complete a response that is not streamed, store it as required, and return it."""
+        self.begin(passthrough=response.HasField("source"))
+        self.complete(response)
+        if not response.HasField("complete_time"):
+            response.complete_time.seconds = int(time.time())
+        if not self.passthrough:
+            self._complete_calls(response)
+            self._report_unsupported(response)
+        elif self.reasoning_mark:
+            self.find_reasoning(response.source.body)
+        call = self.admitted.call
+        if response.HasField("usage"):
+            call.facts.usage = response.usage
+        if call.facts.usage is None or self.stores_any:
+            read = await self._read(response)
+            if call.facts.usage is None:
+                call.facts.usage = await self.estimate(read)
+                if not self.passthrough:  # the body of a passthrough stays unchanged
+                    response.usage.CopyFrom(call.facts.usage)
+            await self.retain(read, streamed=False)
+        return response
+
+    def _complete_calls(self, response: pb.GenerateResponse) -> None:
+        """Set the ids that are missing in the tool calls of the response."""
+        if self.admitted.request.face_hints.legacy_functions:
+            return  # legacy function calls have no ids
+        for candidate in response.candidates:
+            ids = CallIds()
+            for part in candidate.message.parts:
+                ids.complete(part)
+
+    def _report_unsupported(self, response: pb.GenerateResponse) -> None:
+        """List in `x-umg-dropped` the parts of the answer that the caller's format does not support."""
+        report = self._attempt.call.report
+        if (face := self.admitted.face) is None:
+            return
+        parts = [part for candidate in response.candidates for part in candidate.message.parts]
+        if unsupported := [part for part in parts if not face.can_express(part)]:
+            for part in unsupported:
+                report.drop(f"answer.{_header_name(part)}")
+            self.admitted.call.headers[DROPPED] = report.header()
+
+    async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
+        """Return the response with its candidates. After passthrough they are decoded from the provider's body; there
+        are none if that fails.
+        """
+        if not self.passthrough:
+            return response
+        text_format, request = FORMATS[response.source.format], self._attempt.request
+        try:
+            if len(response.source.body) < BIG_BYTES:
+                return guarded(read_answer, text_format, request, response)
+            return await asyncio.to_thread(guarded, read_answer, text_format, request, response)
+        except UmgError as error:
+            logger.warning("an answer that is passed on cannot be read", channel=self._attempt.channel, why=str(error))
+            return response
+
+    def complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:
+        """Set the fields of a response that every format needs: the model id of the caller, an id, a time, whether it
+        is stored; and the dropped fields, for a gRPC caller.
+
+        The id of a response that can be retrieved is random, so that it cannot be guessed. A provider's id is kept only
+        where the passed-through body contains it.
+        """
+        admitted = self.admitted
+        head.model = admitted.request.model
+        if not self.passthrough and admitted.face is not None and admitted.face.stores_by_default:
+            head.response_id = new_response_id()
+        elif not self.passthrough and isinstance(admitted.continued, Thread):
+            head.response_id = f"msg_{secrets.token_hex(16)}"
+        elif not head.response_id:
+            head.response_id = f"gen-{secrets.token_hex(16)}"
+        if not head.HasField("create_time"):
+            head.create_time.seconds = int(time.time())
+        if self._memory.conversations is None:
+            head.stored = False
+        if not admitted.call.arrival.trusted:
+            admitted.call.list_dropped(head)
+
+    async def estimate(self, response: pb.GenerateResponse, sample: int | None = None) -> pb.Usage:
+        """Return the usage of a response by counting its tokens, for a provider that did not report it. `sample`:
+        number of characters of each text that are counted, since hundreds of callers may cancel at once.
+        """
+        model, request = self.admitted.model, self._attempt.request
+        if request.thread.previous_response_id:
+            request = self.admitted.full_request
+        counter = TokenCounter(model.family, model.tokenizer)
+        is_large = sample is None and (counter.needs_thread(request) or response.ByteSize() > MANY_BYTES)
+        if is_large or counter.is_slow:
+            return await asyncio.to_thread(counter.estimate_response, request, response, sample)
+        return counter.estimate_response(request, response, sample)
+
+    async def retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
+        """Store the response as later calls need it: the ids of its objects, its reasoning, and the response itself or
+        its thread. `response` is decoded, also after passthrough (see `_read`).
+        """
+        reasoning, owner = self._memory.reasoning, self.admitted.access.caller.key_id
+        if reasoning is not None:
+            for candidate in response.candidates:
+                if self.stores_ids:
+                    reasoning.own(owner, self._attempt.channel, candidate, response.response_id)
+                if self.stores_reasoning:
+                    reasoning.remember(owner, self._attempt.channel, candidate.message.parts)
+            if self.stores_reasoning:
+                await reasoning.flushed()  # before the call that returns the tool results arrives, at any process
+        if self.stores_response or self.thread is not None:
+            await self._store(response, owner, streamed=streamed)
+
+    async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:
+        """Store the response, to be read or continued by its id, or as the next step of its thread."""
+        continued, channel = self.admitted.continued, self._attempt.channel
+        threads, conversations = self._memory.threads, self._memory.conversations
+        if threads is not None and self.thread is not None:
+            known = response.response_id if self.passthrough and self._attempt.request.HasField("thread") else ""
+            await threads.keep(owner, self.thread, response, ResponseOrigin(channel, known))
+        if conversations is not None and self.stores_response:
+            await conversations.keep(
+                owner,
+                self.admitted.request,
+                response,
+                channel=channel,
+                streamed=streamed,
+                continued=continued if isinstance(continued, Continued) else None,
+                upstream_response_id=response.response_id if self.passthrough else "",
+            )
+
+
+def _header_name(part: pb.Part) -> str:
+    """Return the kind of the part as a word for a header; the provider's name for it if there is one."""
+    kind = part.WhichOneof("kind") or "part"
+    match kind:
+        case "opaque":
+            name = part.opaque.type
+        case "server_tool_call":
+            name = part.server_tool_call.name
+        case "server_tool_result":
+            name = part.server_tool_result.name
+        case "media":
+            name = pb.MediaKind.Name(part.media.kind).removeprefix("MEDIA_KIND_").lower()
+        case _:  # the other kinds have no name of the provider
+            name = kind
+    return name if HEADER_NAME.fullmatch(name) else kind

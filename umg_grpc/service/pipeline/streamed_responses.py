@@ -1,0 +1,196 @@
+"""Streamed text responses: each message is completed on its way to the caller, and the response stored at its end."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+
+import msgspec
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.conversations.tool_call_ids import CallIds
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
+from umg_grpc.service.pipeline.failover import FailoverLoop
+from umg_grpc.service.pipeline.response_completion import MANY_BYTES, Answer
+from umg_grpc.service.pipeline.text_request_encoder import GenerationAttempt
+from umg_grpc.upstream.http.response_decoding import guarded
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.stream_aggregator import AnswerAggregator, FrameAggregator, StreamAggregator
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Reservation
+
+ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
+SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
+"""Maximum sample of an interrupted answer and of its prompt: its usage is estimated in less than a millisecond."""
+BREAKS = (UmgError, asyncio.CancelledError, GeneratorExit)
+"""Errors that end a stream early."""
+BYTES_A_TOKEN = 256  # estimated bytes of frames for a token: each delta has one token or a few
+MAX_HELD_BYTES = 2**20
+"""Maximum size of the messages after the end of an answer: normally only its usage follows."""
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class StreamedAnswer(msgspec.Struct, eq=False):
+    """State of one stream: completes its messages on their way to the caller, and stores the answer at its end. The
+    usage of a stream that breaks off is estimated.
+
+    The last message of the response is held back until the stream has ended and the response is stored: a caller that
+    continues it immediately, on any process, finds it.
+    """
+
+    _answer: Answer  # of the current attempt
+    _attempts: FailoverLoop[GenerationAttempt]
+    _memory: ConversationStores
+    _unfinished: int  # number of candidates that have not ended
+    _reservation: Reservation | None = None  # memory of a large answer that is kept
+    _aggregator: AnswerAggregator | None = None  # set by the first message
+    _is_ended: bool = False  # whether the provider's stream has ended completely
+    _call_ids: dict[int, CallIds] = {}  # by candidate
+    _held: list[pb.StreamGenerateResponse] = []
+    _held_bytes: int = 0
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bool:
+        """Complete a message for the caller. Return whether to send it now; if not, it is held back until the end.
+        Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
+        """
+        answer, aggregator = self._answer, self._aggregator
+        if aggregator is None:
+            may_store = answer.begin(passthrough=bool(message.source_frames))
+            request, max_bytes = self._attempts.attempt.request, None if may_store else ESTIMATED_BYTES
+            self._aggregator = aggregator = (
+                FrameAggregator(FORMATS[request.source.format], request, max_bytes)
+                if answer.passthrough
+                else StreamAggregator(max_bytes)
+            )
+        if (span := self._attempts.attempt.span) is not None:
+            span.read_message(message)
+        for event in message.events or ():  # cheaper than a loop over no events
+            admitted, kind = answer.admitted, event.WhichOneof("kind")
+            if kind == "usage":
+                admitted.call.facts.usage = event.usage
+            elif kind == "finished":
+                self._unfinished -= 1
+                if not event.finished.HasField("complete_time"):
+                    event.finished.complete_time.seconds = int(time.time())
+            elif kind == "started":
+                answer.complete(event.started)
+            elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
+                self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
+        aggregator.feed(message)
+        if aggregator.retained_bytes > FREE_BYTES:
+            self._reserve(aggregator)
+        if answer.reasoning_mark:
+            answer.find_reasoning(message.source_frames)
+        is_end = self._unfinished <= 0 and (  # after it the answer is stored, or its usage estimated
+            answer.stores_response
+            or answer.thread is not None
+            or answer.stores_reasoning
+            or (not answer.passthrough and answer.admitted.call.facts.usage is None)
+        )
+        if not is_end and not self._held:
+            self._attempts.output_sent = True
+            return True
+        self._hold_back(message)
+        return False
+
+    async def close(self) -> list[pb.StreamGenerateResponse]:
+        """Store the response, and return the messages held back. Called when the stream has ended completely."""
+        self._is_ended = True
+        answer, call = self._answer, self._answer.admitted.call
+        if self._aggregator is None:
+            return []
+        if call.facts.usage is None or answer.stores_any:
+            response = await _aggregate(self._aggregator)
+            if call.facts.usage is None:
+                call.facts.usage = _scale(await answer.estimate(response), self._aggregator)
+                if self._held and not answer.passthrough:
+                    self._insert_usage(call.facts.usage)
+            await answer.retain(response, streamed=True)
+        if self._held:
+            self._attempts.output_sent = True
+        if self._reservation is not None:
+            self._reservation.release()
+        return self._held
+
+    async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
+        """Close the stream after an error, estimate its usage if a part of it was sent before an error of `BREAKS`, and
+        release the memory reserved for the answer.
+        """
+        try:
+            await messages.aclose()
+            if isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:
+                await self._estimate_usage()
+        finally:
+            if self._reservation is not None:
+                self._reservation.release()
+
+    def _hold_back(self, message: pb.StreamGenerateResponse) -> None:
+        """Keep a message until the end of the stream. Raise UmgError(UPSTREAM_FAILED) for too much data."""
+        self._held.append(message)
+        self._held_bytes += message.ByteSize()
+        if self._held_bytes > MAX_HELD_BYTES:
+            text = "the provider goes on after the end of its answer"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
+
+    def _reserve(self, aggregator: AnswerAggregator) -> None:
+        """Reserve memory for a large response that is being collected. If it is too large, alone or together with other
+        responses in flight, it will not be stored.
+        """
+        self._reservation = self._reservation or Reservation(self._memory.budget)
+        if self._reservation.hold(aggregator.retained_bytes):
+            return
+        self._answer.stop_storing()
+        aggregator.limit(ESTIMATED_BYTES)
+        channel = self._attempts.attempt.channel
+        logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
+
+    async def _estimate_usage(self) -> None:
+        """Estimate the usage of a stream that broke off. A usage event before the end of the stream counts only the
+        tokens at its start.
+        """
+        call, aggregator = self._answer.admitted.call, self._aggregator
+        if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):
+            return
+        # lets the connections of all answers cancelled in this round be closed before the second estimate
+        await self._memory.abandoned.take(1)
+        aggregator.limit(SAMPLE_BYTES)
+        usage = _scale(await self._answer.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)
+        if (reported := call.facts.usage) is not None:
+            output = max(reported.output_tokens, usage.output_tokens)
+            reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
+            usage.CopyFrom(reported)
+            usage.MergeFrom(pb.Usage(output_tokens=output, reasoning_tokens=reasoning, estimated=True))
+        call.facts.usage = usage
+
+    def _insert_usage(self, usage: pb.Usage) -> None:
+        """Add an event with the usage before the end of the response, where providers send it."""
+        first = self._held[0]
+        events = list(first.events)
+        place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
+        first = pb.StreamGenerateResponse(events=[*events[:place], pb.GenerateEvent(usage=usage), *events[place:]])
+        self._held[0] = first
+
+
+def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
+    """Return the usage estimated from the collected share of a response, scaled to the whole response."""
+    if (share := aggregator.share) > 1:
+        usage.output_tokens = count(round(usage.output_tokens * share))
+        usage.reasoning_tokens = count(round(usage.reasoning_tokens * share))
+        if not usage.output_tokens:  # only the head of the answer was kept
+            usage.output_tokens = count(round(aggregator.retained_bytes * share / BYTES_A_TOKEN))
+    return usage
+
+
+async def _aggregate(aggregator: AnswerAggregator) -> pb.GenerateResponse:
+    """Return the response collected from its stream; an empty one if its frames cannot be decoded, since the caller has
+    already received the response.
+    """
+    try:
+        if aggregator.retained_bytes > MANY_BYTES:
+            return await asyncio.to_thread(guarded, aggregator.response)
+        return guarded(aggregator.response)
+    except UmgError:
+        return pb.GenerateResponse()

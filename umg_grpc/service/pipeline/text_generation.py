@@ -1,0 +1,264 @@
+"""Pipeline of text generation, for responses as a whole and as a stream."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from functools import partial
+
+from google.protobuf.message import Message
+from msgspec.structs import replace
+
+from umg_grpc import families
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
+from umg_grpc.service.caching import prompt_cache_affinity
+from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
+from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
+from umg_grpc.service.conversations.stored_responses import Continued
+from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.conversation_stores import ConversationStores
+from umg_grpc.service.pipeline.first_output_detection import is_without_output
+from umg_grpc.service.pipeline.hedged_requests import first_stream
+from umg_grpc.service.pipeline.request_decoding import read_source
+from umg_grpc.service.pipeline.response_completion import Answer
+from umg_grpc.service.pipeline.streamed_responses import StreamedAnswer
+from umg_grpc.service.pipeline.text_request_encoder import (
+    NO_ORIGIN,
+    GenerationAttempt,
+    GenerationCall,
+    GenerationEncoder,
+    find_origin,
+)
+from umg_grpc.service.pipeline.tool_choice_validation import check_tool_choice
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.gateway_headers import CACHE
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import TextFormat
+
+HOLD_SECONDS = 2.0
+"""Maximum time that the start of a stream is held back until its first message with output."""
+
+
+class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
+    """Pipeline of text generation, for responses as a whole and as a stream."""
+
+    def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
+        super().__init__(context, GENERATE, pb.GenerateResponse)
+        self._memory = memory
+        self._prompt_cache_affinity = PromptCacheAffinity()
+
+    async def admit(self, call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool) -> GenerationCall:
+        """Validate and admit a text request. Return the call with the stored response or thread that it continues,
+        which the caller of this method has to `close`. Raise UmgError if the request breaks a rule of the schema
+        (checked on `message`, which contains it), a rule of the model's family or a limit of the key.
+        """
+        request, notes, access = await self.read(call, message, request)
+        model = access.resolved.model
+        if access.has_rules or request.HasField("tool_choice"):
+            request, notes = _apply_rules(DecodedRequest(request, notes), access.resolved, stream=stream)
+        if access.has_limits:
+            await self.count_request(call, model, request)
+        call.facts.model = model.id  # set here, since the call may reach no channel
+        face, conversations = FORMATS.get(request.source.format), self._memory.conversations
+        stores_by_default = face is not None and face.stores_by_default
+        if conversations is None:
+            if request.store or stores_by_default:
+                request, notes = _disable_storage(request, notes)
+        elif stores_by_default:
+            resolved = await conversations.resolve(access.caller.key_id, request)
+            if resolved is not request:
+                request, notes = resolved, notes.with_edited("messages")
+        continued: Continued | Thread | None = None
+        if request.HasField("thread"):
+            decoded = DecodedRequest(request, notes)
+            continued = await self._open_thread(call, decoded, access.resolved, stream=stream)
+        elif request.previous_response_id:
+            continued = await self._continue(call, DecodedRequest(request, notes), model.id)
+        if access.has_budget:
+            try:
+                whole = DecodedRequest(request, notes) if continued is None else continued.whole
+                await self.reserve_cost(call, model, whole)
+            except BaseException:  # cancellation too: another call may continue the thread then
+                await self.close(call, continued)
+                raise
+        call.charges.prices = model.prices
+        beginning = None
+        if access.has_several:
+            threaded = continued.continued if isinstance(continued, Thread) else None
+            conversation = request if threaded is None else threaded.canonical
+            beginning = prompt_cache_affinity.beginning(access.caller.key_id, conversation)
+        return GenerationCall(
+            call=call,
+            request=request,
+            notes=notes,
+            access=access,
+            model=model,
+            face=face,
+            continued=continued,
+            beginning=beginning,
+            full_request=request if continued is None else continued.whole.canonical,
+        )
+
+    async def close(self, call: Call, continued: Continued | Thread | None) -> None:
+        """Release the claim of the call on the thread that it continues, also when the call is cancelled."""
+        if self._memory.threads is not None and isinstance(continued, Thread):
+            await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
+
+    async def stream(
+        self, call: Call, request: pb.StreamGenerateRequest, to_cache: GenerationCall | None = None
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Admit the call and yield its response: the cached one in one message, else the stream of the first channel
+        that answers. No other channel is tried once a message was sent. `to_cache`: the call, if it is admitted already
+        and its stream is to be cached. Raise UmgError.
+        """
+        admitted = to_cache or await self.admit(call, request, request.request, stream=True)
+        try:
+            if (
+                to_cache is None
+                and (admitted.model.cache or CACHE in call.arrival.metadata)
+                and (entry := await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes))
+            ):
+                async with aclosing(entry.streamed(lambda: self.stream(call, request, admitted))) as cached:
+                    async for message in cached:
+                        yield message
+                return
+            attempts = await self.attempts(admitted, stream=True)
+            has_no_output = partial(is_without_output, admitted.face)
+            while True:
+                async with attempts:
+                    early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
+                    candidates = max(1, admitted.request.candidate_count)
+                    answer = Answer(admitted, attempts.attempt, self._memory)
+                    streamed = StreamedAnswer(answer, attempts, self._memory, candidates)
+                    try:
+                        for message in early:
+                            if streamed.feed(message):
+                                yield message
+                        async for message in messages:
+                            if streamed.feed(message):
+                                yield message
+                        if admitted.beginning is not None:
+                            self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
+                        for message in await streamed.close():
+                            yield message
+                        return
+                    except BaseException as error:  # also when the caller leaves
+                        await streamed.break_off(messages, error)
+                        raise
+        finally:
+            if to_cache is None and admitted.continued is not None:
+                await self.close(call, admitted.continued)
+
+    def _check_content(self, request: pb.GenerateRequest) -> None:
+        if not (
+            request.messages
+            or request.instructions
+            or request.HasField("continuation")
+            or request.thread.previous_response_id
+            or request.HasField("prompt_template")
+        ):
+            text = "messages must not be empty; send at least one"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+
+    async def _decode(self, given: pb.GenerateRequest, *, counted: bool) -> DecodedRequest[pb.GenerateRequest]:
+        def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+            if counted and codec.decode_count is not None:
+                return codec.decode_count(body, headers, given.model)
+            request, _, notes = codec.decode_request(body, headers, given.model)
+            return DecodedRequest(request, notes)
+
+        return await read_source(given.source, FORMATS, decode, none="no text format", limit=self._context.body_limit)
+
+    async def _plan(self, admitted: GenerationCall, *, stream: bool) -> tuple[RoutePreferences, GenerationEncoder]:
+        reasoning, origin, pins, preferences = self._memory.reasoning, NO_ORIGIN, admitted.access.caller.channels, ANY
+        if admitted.access.has_several or pins:
+            origin = await find_origin(admitted, reasoning)
+            preferences = RoutePreferences(
+                protocol=admitted.request.source.format,
+                pins=pins,
+                state_channel=origin.channel,
+                prompt_cache_channel=self._prompt_cache_affinity.channel(admitted.beginning),
+                affinity=admitted.request.prompt_cache_key,
+                is_healthy=self._context.shared.is_healthy,
+            )
+        upstreams = self._context.channels.text
+        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream)
+
+    async def _settle(
+        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
+    ) -> pb.GenerateResponse:
+        if admitted.beginning is not None:
+            self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
+        return await Answer(admitted, attempt, self._memory).whole(response)
+
+    async def _open_thread(
+        self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
+    ) -> Thread | None:
+        """Return the stored thread that the request continues, claimed for this call.
+
+        Return None for a thread that is not stored but may exist at the provider, whose account all keys share.
+        """
+        request = decoded.canonical
+        threads, owner = self._memory.threads, call.caller.key_id
+        shared = request.source.format == THREADED and self._context.channels.router.shares(resolved.model.id, THREADED)
+        if threads is None:
+            if shared:
+                return None
+            raise unsupported()
+        try:
+            thread = await threads.open(owner, decoded, call.seconds_left())
+        except UmgError as error:
+            if error.reason == pb.ERROR_REASON_THREAD_NOT_FOUND and shared:
+                return None
+            raise
+        if thread.continued is not None:
+            try:
+                thread.continued = _apply_rules(thread.continued, resolved, stream=stream)
+            except UmgError:
+                await threads.close(owner, thread)
+                raise
+        return thread
+
+    async def _continue(self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], model: str) -> Continued | None:
+        """Return the request with the stored response that it continues. Return None for an unknown response if the
+        operator shares the account of a provider that may have it.
+        """
+        try:
+            return await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
+        except UmgError as error:
+            router = self._context.channels.router
+            shared = any(codec.stores_by_default and router.shares(model, name) for name, codec in FORMATS.items())
+            if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
+                return None
+            raise
+
+
+def _apply_rules(
+    decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
+) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request changed by the rules of its model's family. Raise UmgError if it breaks one, or if its tool
+    choice names no tool.
+    """
+    request, notes = decoded
+    if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not request.thread.previous_response_id:
+        check_tool_choice(request)  # the tools of a continued thread are in the thread
+    if not resolved.rules.family and resolved.suffix is None:
+        return decoded
+    applied, edited = families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
+    if applied is request:
+        return decoded
+    return DecodedRequest(applied, notes.with_edited("reasoning") if edited else notes)
+
+
+def _disable_storage(given: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request with storage turned off, for a gateway without stored responses; the notes report an explicit
+    `store` as dropped.
+    """
+    if given.store:
+        notes = replace(notes, uncarried=[*notes.uncarried, "store"])
+    request = pb.GenerateRequest()
+    request.CopyFrom(given)
+    request.store = False
+    return DecodedRequest(request, notes)

@@ -1,0 +1,199 @@
+"""Encoding of a text request for each channel at which the call is tried."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Target
+from umg_grpc.service.conversations import reasoning_state
+from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
+from umg_grpc.service.conversations.message_threads import Thread
+from umg_grpc.service.conversations.reasoning_store import ReasoningStore
+from umg_grpc.service.conversations.stored_responses import Continued
+from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
+from umg_grpc.service.pipeline.base_pipeline import Admitted
+from umg_grpc.upstream.interface import TextCall, TextUpstream
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import TextFormat
+
+MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
+
+
+class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
+    """Admitted text call, with the stored conversation that it continues and further state that its attempts need."""
+
+    face: TextFormat | None  # format of the caller's body; None for a request in the canonical form
+    continued: Continued | Thread | None
+    beginning: bytes | None
+    """Digest of the conversation's beginning, for prompt cache affinity; None for no affinity."""
+    full_request: pb.GenerateRequest
+    """Request with the whole conversation."""
+
+
+class GenerationAttempt(Attempt[TextCall], kw_only=True):
+    """Channel at which a text call is tried, with the request encoded for it."""
+
+    request: pb.GenerateRequest  # for this channel: with the conversation that it continues
+
+
+class Origin(NamedTuple):
+    """Channels whose accounts have state to which a request refers, for example reasoning states or stored objects."""
+
+    channel: str = ""  # the one whose account has the state; "" if none is known
+    state_channels: Mapping[str, str] = MappingProxyType({})  # data of a reasoning state in the request -> channel
+
+
+NO_ORIGIN = Origin()
+
+
+async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None) -> Origin:
+    """Return the channels whose accounts can read the state in the request. Those of reasoning states are looked up if
+    several channels serve the model.
+    """
+    continued, request = admitted.continued, admitted.full_request
+    # the reasoning states of a stored response name their channels, those in a caller's body do not
+    channel = continued.origin.channel if continued is not None else ""
+    if isinstance(continued, Continued) or not admitted.access.has_several:
+        return Origin(channel)
+    if reasoning is None or not reasoning_state.needs(request):
+        return Origin(channel)
+    known = await reasoning.restore(admitted.access.caller.key_id, request)
+    return Origin(channel or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
+
+
+class GenerationEncoder(msgspec.Struct, eq=False):
+    """Encoder of a text request for each channel at which the call is tried."""
+
+    _admitted: GenerationCall
+    _upstreams: Mapping[str, TextUpstream]  # by channel; those at the start of the call: a reload replaces them
+    _reasoning: ReasoningStore | None
+    _state_channels: Mapping[str, str]  # see `Origin`
+    _is_stream: bool
+
+    def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
+        """Return whether the attempt failed only because the provider no longer has, or never stores, the continued
+        conversation. The channel can then be sent the whole conversation instead.
+        """
+        continued = self._admitted.continued
+        return continued is not None and continued.recovers_from(attempt.request, error)
+
+    async def encode(self, target: Target) -> GenerationAttempt:
+        """Encode the request for the channel, see `RequestEncoder`."""
+        admitted, face, continued = self._admitted, self._admitted.face, self._admitted.continued
+        request, notes = admitted.request, admitted.notes
+        if continued is not None:
+            request, notes = continued.request_for(target)
+        if self._reasoning is not None and self._may_lack_reasoning(request, target):
+            request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
+        source = request.source  # kept here: each step below would make a new wrapper of the message
+        size = len(source.body) or request.ByteSize()
+        try:
+            if self._upstreams[target.channel.name].is_slow(request, size):
+                attempt, objects = await asyncio.to_thread(self._prepare, request, notes, target)
+            else:
+                attempt, objects = self._prepare(request, notes, target)
+            if objects:
+                await self._check_ownership(objects, target)
+            wire_path = face.wire_path if face is not None else None
+            finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
+        except UmgError as error:
+            raise self._with_caller_path(error) from None
+        return attempt
+
+    def _prepare(
+        self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
+    ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
+        """Encode the request for the channel. Return the attempt, and the provider's objects in it whose owner has to
+        be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
+        """
+        admitted, channel, name, quirks = self._admitted, target.channel, target.channel.name, target.quirks
+        is_as_sent = admitted.face is not None and given is admitted.request and not notes.edited
+        request = given
+        if self._state_channels or not is_as_sent:  # states in a caller's body name no channel
+            request = reasoning_state.without_states_of_others(given, name, self._state_channels)
+        if lacks_state := request is not given:
+            notes = notes.with_edited("messages")
+        if (limit := admitted.call.charges.output_limit) is not None:
+            request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
+        call = self._upstreams[name].prepare(request, target.model, notes, stream=self._is_stream, quirks=quirks)
+        if lacks_state:
+            call.report.drop("state")
+        attempt = GenerationAttempt(channel=name, target=target, call=call, request=request)
+        if channel.shared_objects or not (objects := account_objects(request, channel.protocols, notes)):
+            return attempt, ()
+        known = {"previous_response_id"} if isinstance(admitted.continued, Continued) else set[str]()
+        known.update(call.report.dropped)
+        return attempt, [named for named in objects if named.field not in known]
+
+    def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target) -> bool:
+        """Return whether the channel needs reasoning that the caller's client may not have sent back."""
+        if self._admitted.continued is not None and (
+            request.previous_response_id or request.thread.previous_response_id
+        ):
+            return False  # the provider has the earlier conversation
+        if (source_format := request.source.format) in target.channel.protocols:
+            # clients of some formats do not send it back; only a model whose provider expects it, or with reasoning
+            # turned on, is likely to need it
+            if not FORMATS[source_format].unreturned_reasoning:
+                return False
+            if not request.HasField("reasoning") and source_format not in target.quirks.expecting_reasoning:
+                return False
+        return reasoning_state.needs(request)
+
+    async def _with_reasoning(
+        self, request: pb.GenerateRequest, notes: RequestNotes, target: Target, reasoning: ReasoningStore
+    ) -> DecodedRequest[pb.GenerateRequest]:
+        """Return the request for a channel with the reasoning that the caller's client has not sent back."""
+        protocols = target.channel.protocols
+        same_format = request.source.format in protocols
+        format_name = (
+            request.source.format if same_format else next((name for name in protocols if name in FORMATS), "")
+        )
+        thoughts = target.quirks.accepts_reasoning(format_name)
+        if same_format and not thoughts:
+            return DecodedRequest(request, notes)
+        restored = await reasoning.restore(
+            self._admitted.access.caller.key_id, request, target.channel.name, thoughts=thoughts
+        )
+        if same_format and restored is not request:
+            notes = notes.with_edited(reasoning_state.THOUGHTS)
+        return DecodedRequest(restored, notes)
+
+    async def _check_ownership(self, objects: Sequence[AccountObject], target: Target) -> None:
+        """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller."""
+        owners = dict[str, str]()
+        if self._reasoning is not None:
+            owner = self._admitted.access.caller.key_id
+            owners = await self._reasoning.channels_of(owner, [named.id for named in objects])
+        check_ownership(objects, owners, target.channel.name)
+
+    def _with_caller_path(self, error: UmgError) -> UmgError:
+        """Return the error with the path of its field in the caller's request. The whole conversation, which was
+        encoded, has earlier messages.
+        """
+        path = caller_path = error.metadata.get("field", "")
+        earlier = len(self._admitted.full_request.messages) - len(self._admitted.request.messages)
+        found = MESSAGE_PATH.match(path)
+        if found is not None and (index := int(found[1]) - earlier) >= 0:
+            caller_path = f"messages[{index}]{path[found.end() :]}"
+        caller_path = self._admitted.notes.opaque_paths.get(caller_path, caller_path)
+        return (
+            error
+            if caller_path == path
+            else error.with_message(error.message.replace(path, caller_path), field=caller_path)
+        )
+
+
+def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:
+    """Return a copy of the request with `limit` as its maximum of output tokens."""
+    limited = pb.GenerateRequest()
+    limited.CopyFrom(request)
+    limited.max_output_tokens = limit
+    return limited

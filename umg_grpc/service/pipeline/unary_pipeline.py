@@ -1,0 +1,118 @@
+"""Pipeline of the operations with one request and one response that is never streamed: embedding and reranking."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic
+
+from umg_grpc.routing import VERBS, Operation, RoutePreferences, Target
+from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
+from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
+from umg_grpc.service.pipeline.base_pipeline import Admitted, Pipeline, PipelineContext, RequestT, ResponseT
+from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.pipeline.request_decoding import read_source
+from umg_grpc.upstream.interface import PreparedCall, UnaryUpstream
+from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.unary_format import UnaryFormat
+
+
+class UnaryCall(Admitted[RequestT], kw_only=True):
+    """Admitted call of an embedding or reranking operation."""
+
+    adapt: Callable[[Target], Awaitable[RequestT]] | None = None
+    """Function that returns the request for a target, where it differs between targets."""
+
+
+class UnaryPipeline(
+    Pipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]]], Generic[RequestT, ResponseT]
+):
+    """Pipeline of embedding or of reranking."""
+
+    def __init__(
+        self,
+        context: PipelineContext,
+        operation: Operation,
+        response_type: type[ResponseT],
+        formats: Mapping[str, UnaryFormat[RequestT, ResponseT]],
+        upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]],
+    ) -> None:
+        """Create the pipeline of one operation. `formats`: its wire formats by name. `upstreams`: returns the current
+        upstreams by channel.
+        """
+        super().__init__(context, operation, response_type)
+        self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = formats
+        self._upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]] = upstreams
+
+    async def admit(self, message: RequestT) -> UnaryCall[RequestT]:
+        """Validate and admit the request. Raise UmgError if it breaks a rule of the schema or a limit of the key."""
+        call = current()
+        request, notes, access = await self.read(call, message, message)
+        await self.count_and_reserve(call, access, request, notes)
+        return UnaryCall(call=call, request=request, notes=notes, access=access, model=access.resolved.model)
+
+    async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
+        def decode(
+            codec: UnaryFormat[RequestT, ResponseT], body: bytes, headers: Mapping[str, str]
+        ) -> DecodedRequest[RequestT]:
+            return codec.decode_request(body, headers, given.model)
+
+        none = f"no format to {VERBS[self._operation]} in"
+        return await read_source(given.source, self._formats, decode, none=none, limit=self._context.body_limit)
+
+    async def _plan(
+        self, admitted: UnaryCall[RequestT], *, stream: bool
+    ) -> tuple[RoutePreferences, RequestEncoder[Attempt[PreparedCall[ResponseT]]]]:
+        face, context = self._formats.get(admitted.request.source.format), self._context
+        protocol, pins = face.protocol if face else "", admitted.call.caller.channels
+        preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
+        return preferences, UnaryEncoder(admitted, face, self._upstreams(context.channels))
+
+    async def _settle(
+        self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
+    ) -> ResponseT:
+        if not admitted.call.arrival.trusted:
+            admitted.call.list_dropped(response)
+        return response
+
+
+class UnaryEncoder(Generic[RequestT, ResponseT]):
+    """Encoder of an embedding or reranking request for each channel at which the call is tried."""
+
+    def __init__(
+        self,
+        admitted: UnaryCall[RequestT],
+        face: UnaryFormat[RequestT, ResponseT] | None,
+        upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]],
+    ) -> None:
+        self._admitted = admitted
+        self._face: UnaryFormat[RequestT, ResponseT] | None = face
+        self._upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]] = upstreams
+
+    async def encode(self, target: Target) -> Attempt[PreparedCall[ResponseT]]:
+        """Encode the request for the channel, see `RequestEncoder`."""
+        admitted = self._admitted
+        request = admitted.request if admitted.adapt is None else await admitted.adapt(target)
+        size = len(request.source.body) or request.ByteSize()
+        if self._upstreams[target.channel.name].is_slow(request, size):
+            prepared = await asyncio.to_thread(self._prepare, request, target)
+        else:
+            prepared = self._prepare(request, target)
+        finish_report(admitted.call, prepared.report, self._face.wire_path if self._face else None)
+        return Attempt(target.channel.name, target, prepared)
+
+    def can_repair(self, attempt: object, error: Exception) -> bool:
+        """Return False: no failure of an embedding or reranking call is repaired by encoding the request again."""
+        return False
+
+    def _prepare(self, request: RequestT, target: Target) -> PreparedCall[ResponseT]:
+        """Return the request encoded for a channel. Raise UmgError(OBJECT_NOT_FOUND) if an unknown field of the
+        caller's body names an object in the channel's account.
+        """
+        channel, notes = target.channel, self._admitted.notes
+        prepared = self._upstreams[channel.name].prepare(request, target.model, notes)
+        if self._face is None or channel.shared_objects or not notes.uncarried:
+            return prepared
+        if self._face.protocol in channel.protocols:
+            objects = [AccountObject(*named) for named in self._face.objects.in_body(request.source.body)]
+            check_ownership(objects, {}, channel.name)
+        return prepared

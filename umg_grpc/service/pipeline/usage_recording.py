@@ -1,0 +1,144 @@
+"""Usage record of a call (tokens, cost, outcome), kept while the provider answers and stored when the call ends."""
+
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.errors import UmgError
+from umg_grpc.image_families import max_images
+from umg_grpc.prices import FREE, INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
+from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
+from umg_grpc.service.pipeline.usage_record_fields import FIELDS, PACKAGE
+from umg_grpc.status import STATUS
+from umg_grpc.store.open_records import NO_SLOT
+from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, storable
+from umg_grpc.v1 import pb
+
+OPERATIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "/umg.v1.GenerationService/Generate": "generate",
+        "/umg.v1.GenerationService/StreamGenerate": "generate",
+        "/umg.v1.EmbeddingService/Embed": "embed",
+        "/umg.v1.RerankService/Rerank": "rerank",
+        "/umg.v1.VideoService/CreateVideoTask": "create_video",
+        "/umg.v1.VideoService/RemixVideoTask": "remix_video",
+        "/umg.v1.ImageService/GenerateImage": "generate_image",
+        "/umg.v1.ImageService/StreamGenerateImage": "generate_image",
+    }
+)
+"""Operations of the methods that call a channel, as in `ModelOperation`."""
+NOTHING: Quantities = MappingProxyType({})
+GRPC_FACE = "grpc"
+MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
+MAX_NAME_CHARACTERS = 64
+KILLED = "INTERNAL"  # gRPC status and reason of a call that was in flight when its process was killed
+KILLED_DETAILS = CallDetails(
+    attempts=[],
+    message="the gateway was killed during the call, which is charged at its estimated tokens",
+    first_output_micros=None,
+    dropped=[],
+)
+
+
+class UsageInFlight(msgspec.Struct, eq=False):
+    """Provisional usage record of a call in flight. If the process is killed while a provider answers, the record
+    charges the estimated cost, since the provider may charge for the call.
+    """
+
+    _log: UsageLog
+    _call: Call
+    _request: Request
+    _model: pb.Model
+    record: UsageRecord | None = None
+    """Set by the first attempt that is sent."""
+    slot: int = NO_SLOT
+    _attempts: int = 0  # that were sent and have not failed
+
+    def begin(self) -> None:
+        """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call.
+        Names are cut to the size of a slot in the file.
+        """
+        self._attempts += 1
+        if self.slot != NO_SLOT:
+            return
+        request, facts, charges = self._request, self._call.facts, self._call.charges
+        self.record = record = self.record or _new_record(self._log, self._call)
+        record.model, record.channel = facts.model[:MAX_NAME_CHARACTERS], facts.channel[:MAX_NAME_CHARACTERS]
+        record.attempts, record.micro_credits = facts.attempts, 0
+        record.duration_micros = int((time.perf_counter() - facts.began_at) * 1e6)
+        record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
+        estimate = estimate_tokens(request, self._model, charges.output_limit)
+        record.input_tokens, record.output_tokens = estimate
+        if isinstance(request, pb.GenerateImageRequest):
+            record.images = max_images(request)
+        if charges.prices is not None and charges.prices is not FREE:
+            quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
+            if isinstance(request, pb.GenerateImageRequest):
+                quantities = estimated_image_quantities(request, estimate.input_tokens)
+            record.micro_credits = charges.prices.cost(quantities)
+        self.slot = self._log.open(record)
+
+    def fail(self) -> None:
+        """Record that an attempt has failed, for which the provider does not charge."""
+        self._attempts -= 1
+        if not self._attempts:
+            self._log.discard(self.slot)
+            self.slot = NO_SLOT
+
+
+def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgError | None) -> None:
+    """Compute the cost of a call that has ended, and store its usage record. An answer without usage (a cached one, or
+    a failure before any output) costs nothing. Rejected calls, token counts and model lists have no record.
+    """
+    facts, charges, report = call.facts, call.charges, call.facts.report
+    if charges.prices is None:
+        return
+    quantities, estimated = NOTHING, False
+    if (usage := facts.usage) is not None and not facts.is_cached:
+        quantities, estimated = quantities_of(usage) if facts.quantities is None else facts.quantities, usage.estimated
+        if charges.prices is not FREE:
+            charges.micro_credits = charges.prices.cost(quantities)
+    if log is None:
+        return
+    in_flight, charges.usage_in_flight = charges.usage_in_flight, None  # it refers to the call: a cycle would keep both
+    record, slot = (None, NO_SLOT) if in_flight is None else (in_flight.record, in_flight.slot)
+    record = record or _new_record(log, call)
+    record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
+    record.duration_micros = int(seconds * 1e6)
+    record.status, record.reason = ("OK", "") if failure is None else (STATUS[failure.reason].name, failure.name)
+    record.details = CallDetails(
+        attempts=facts.ended_attempts,
+        message="" if failure is None else storable(failure.message),
+        first_output_micros=None if facts.first_output_seconds is None else int(facts.first_output_seconds * 1e6),
+        dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
+    )
+    record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
+    record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
+    for item, count in quantities.items():
+        if isinstance(item, Variant):  # several variants of a unit have one field
+            setattr(record, FIELDS[item.unit], getattr(record, FIELDS[item.unit]) + count)
+        elif (field := FIELDS.get(item)) is not None:
+            setattr(record, field, count)
+    log.add(record, slot)
+
+
+def _new_record(log: UsageLog, call: Call) -> UsageRecord:
+    """Return a usage record with the properties of a call that are known at its arrival."""
+    arrival, elapsed = call.arrival, time.perf_counter() - call.facts.began_at
+    record = UsageRecord(
+        record_id=next(log.new_ids),
+        request_id=arrival.request_id,
+        key_id=call.caller.key_id,
+        operation=OPERATIONS.get(arrival.method, ""),
+        method=arrival.method.removeprefix(PACKAGE),
+        face=arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        start_micros=int((time.time() - elapsed) * 1e6),
+    )
+    if call.charges.reservation is not None:
+        record.budget_period, record.budget_holder = call.charges.reservation.lease_id[1:]
+    return record

@@ -1,0 +1,79 @@
+"""Conversion of API keys between `umg.v1` messages and the fields of the store."""
+
+from collections.abc import Collection
+from datetime import UTC
+
+from umg_grpc.access.key_fields import KeyFields, NamedKeyFields
+from umg_grpc.access.keys import Key
+from umg_grpc.errors import UmgError
+from umg_grpc.service.servicers.timestamps import timestamp
+from umg_grpc.store.budgets import NO_BALANCE, Balance
+from umg_grpc.v1 import pb
+from umg_grpc.wire.administration_json import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES, PERIOD_VALUES
+
+
+def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
+    """Return the fields of a key that an update mask selects. Raise UmgError for a mask that is empty or has an unknown
+    path.
+    """
+    fields: NamedKeyFields = {"name": settings.name, **fields_of(settings)}
+    unknown = [path for path in paths if path not in fields]
+    if unknown or not paths:
+        problem = f"`{unknown[0]}` is no field of the settings" if unknown else "name at least one field to change"
+        message = f"update_mask: {problem}; name some of {', '.join(fields)}"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="update_mask")
+    return {name: value for name, value in fields.items() if name in paths}  # type: ignore[return-value]  # some of its keys
+
+
+def fields_of(settings: pb.KeySettings) -> KeyFields:
+    """Return the settings of a key as fields of the store, without its name."""
+    return {
+        "model_patterns": list(settings.model_patterns),
+        "operations": [OPERATION_NAMES[operation] for operation in settings.operations],
+        "channels": list(settings.channels),
+        "administrator": settings.administrator,
+        "requests_per_minute": settings.requests_per_minute if settings.HasField("requests_per_minute") else None,
+        "tokens_per_minute": settings.tokens_per_minute if settings.HasField("tokens_per_minute") else None,
+        "concurrent_requests": settings.concurrent_requests if settings.HasField("concurrent_requests") else None,
+        "budget_micro_credits": settings.budget_micro_credits if settings.HasField("budget_micro_credits") else None,
+        "budget_period": _stored_period(settings.budget_period),
+        "expire_time": settings.expire_time.ToDatetime(UTC) if settings.HasField("expire_time") else None,
+        "show_route": settings.show_route,
+        "owner": settings.owner,
+        "tags": dict(settings.tags),
+    }
+
+
+def _stored_period(period: "pb.BudgetPeriod.ValueType") -> str:
+    return PERIOD_NAMES[period] if period != pb.BUDGET_PERIOD_UNSPECIFIED else ""
+
+
+def message_of(key: Key, balance: Balance = NO_BALANCE) -> pb.Key:
+    """Return the message of a key with the balance of its budget."""
+    return pb.Key(
+        spent_micro_credits=balance.spent,
+        reserved_micro_credits=balance.held,
+        key_id=key.key_id,
+        prefix=key.prefix,
+        settings=pb.KeySettings(
+            name=key.name,
+            model_patterns=key.model_patterns,
+            operations=[OPERATION_VALUES[name] for name in key.operations],
+            channels=key.channels,
+            administrator=key.administrator,
+            requests_per_minute=key.requests_per_minute,
+            tokens_per_minute=key.tokens_per_minute,
+            concurrent_requests=key.concurrent_requests,
+            budget_micro_credits=key.budget_micro_credits,
+            budget_period=PERIOD_VALUES[key.budget_period or "none"],
+            expire_time=timestamp(key.expire_time),
+            show_route=key.show_route,
+            owner=key.owner,
+            tags=key.tags,
+        ),
+        create_time=timestamp(key.create_time),
+        revoke_time=timestamp(key.revoke_time),
+        last_use_time=timestamp(key.last_use_time),
+        previous_prefix=key.previous_prefix,
+        previous_expire_time=timestamp(key.previous_expire_time),
+    )

@@ -1,0 +1,126 @@
+"""Records of calls for administrators and callers, as `umg.v1` messages."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+from google.protobuf.duration_pb2 import Duration
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.access.permissions import ADMIN
+from umg_grpc.errors import UmgError
+from umg_grpc.service.pipeline.usage_record_fields import PACKAGE
+from umg_grpc.service.servicers.timestamps import timestamp
+from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
+from umg_grpc.service.servicers.usage_report import quantities
+from umg_grpc.store.usage_records import AttemptRecord, CallDetails, UsageRecord, UsageRecords, micros_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
+from umg_grpc.wire.core.json import echo
+
+PAGE_SIZE = 100
+NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, dropped=[])
+
+
+class _RecordPosition(Position, array_like=True):
+    """Position in the list of records after which a page begins: start time and id of a record."""
+
+    start: int
+    record_id: str
+
+
+class RequestReport:
+    """Reader of the records of calls, page by page."""
+
+    def __init__(self, records: UsageRecords) -> None:
+        self._records = records
+
+    async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
+        """Return the records of the calls with a request id that the caller may read. Raise
+        UmgError(OBJECT_NOT_FOUND).
+        """
+        found = await self._records.find(request.request_id)
+        if ADMIN not in caller.scopes:
+            found = [record for record in found if record.key_id == caller.key_id]
+        if not found:
+            message = (
+                f"there is no record of {echo(request.request_id)}: it was never admitted, ended less than two seconds"
+                " ago, is older than `usage.ttl` of the config, or is of another key"
+            )
+            raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=request.request_id[:100])
+        newest, *earlier = [_message(record, caller) for record in reversed(found)]
+        return pb.GetRequestRecordResponse(record=newest, earlier_records=earlier)
+
+    async def list(self, request: pb.ListRequestRecordsRequest, caller: Caller) -> pb.ListRequestRecordsResponse:
+        """Return one page of the records of calls, newest first. Raise UmgError(INVALID_FIELD)."""
+        calls, after = selected(request), None
+        if request.page_token:
+            position = position_of(request.page_token, _RecordPosition)
+            calls, after = position.apply_to(calls), (position.start, position.record_id)
+        size = request.page_size if request.HasField("page_size") else PAGE_SIZE
+        found = await self._records.page(calls, after, size + 1)
+        response = pb.ListRequestRecordsResponse(records=[_message(record, caller) for record in found[:size]])
+        if len(found) > size:
+            since, until, last = micros_of(calls.since), micros_of(calls.until or calls.since), found[size - 1]
+            response.next_page_token = _RecordPosition(since, until, last.start_micros, last.record_id).token()
+        return response
+
+
+def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
+    """Return the record of a call as a message. Channel and attempts are left out for a caller that may not see the
+    route.
+    """
+    details, is_admin = record.details or NO_DETAILS, ADMIN in caller.scopes
+    message = pb.RequestRecord(
+        request_id=record.request_id,
+        key_id=record.key_id,
+        operation=MODEL_OPERATION_VALUES.get(record.operation, pb.MODEL_OPERATION_UNSPECIFIED),
+        method=PACKAGE + record.method,
+        face=record.face,
+        model=record.model,
+        streamed="/Stream" in record.method,
+        start_time=timestamp(record.start_time),
+        duration=_duration(record.duration_micros),
+        status=record.status,
+        reason=_reason(record.reason),
+        message=details.message,
+        dropped=details.dropped,
+        quantities=quantities(msgspec.structs.asdict(record)),
+        micro_credits=record.micro_credits,
+        tokens_estimated=record.estimated,
+        cached=record.cached,
+        channel=record.channel if is_admin or caller.show_route else "",
+        attempts=_attempts(record, details.attempts) if is_admin else [],
+    )
+    if details.first_output_micros is not None:
+        message.first_byte_duration.CopyFrom(_duration(details.first_output_micros))
+    return message
+
+
+def _attempts(record: UsageRecord, attempts: Sequence[AttemptRecord]) -> list[pb.RequestAttempt]:
+    return [
+        pb.RequestAttempt(
+            channel=attempt.channel,
+            upstream_model=attempt.model,
+            start_time=timestamp(record.start_time + timedelta(microseconds=attempt.start_micros)),
+            duration=_duration(attempt.duration_micros),
+            upstream_status_code=attempt.status or None,
+            reason=_reason(attempt.reason),
+            upstream_request_id=attempt.request_id or None,
+            failure_kind=attempt.kind or None,
+            upstream_code=attempt.code or None,
+            upstream_message=attempt.message or None,
+        )
+        for attempt in attempts
+    ]
+
+
+def _reason(name: str) -> "pb.ErrorReason.ValueType":
+    """Return the error reason with this name; unspecified for a name that only a later version has."""
+    return dict(pb.ErrorReason.items()).get(f"ERROR_REASON_{name}", pb.ERROR_REASON_UNSPECIFIED)
+
+
+def _duration(micros: int) -> Duration:
+    duration = Duration()
+    duration.FromTimedelta(timedelta(microseconds=micros))
+    return duration

@@ -1,0 +1,104 @@
+"""List of the channels of the config with their health, which is that of this process and of the file of last
+failures.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+from google.protobuf.duration_pb2 import Duration
+
+from umg_grpc.provider_failure import ProviderFailure
+from umg_grpc.routing import PublicModel, Router
+from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State
+from umg_grpc.service.servicers.timestamps import timestamp
+from umg_grpc.store.channel_failures import LastFailure
+from umg_grpc.v1 import pb
+
+CIRCUIT_STATES = MappingProxyType(
+    {
+        State.CLOSED: pb.CIRCUIT_STATE_CLOSED,
+        State.OPEN: pb.CIRCUIT_STATE_OPEN,
+        State.HALF_OPEN: pb.CIRCUIT_STATE_HALF_OPEN,
+    }
+)
+
+
+class ChannelReport:
+    """List of the channels of the config with their health."""
+
+    def __init__(
+        self,
+        channels: Channels,
+        breakers: Callable[[], Sequence[BreakerState]],
+        failures: Callable[[], Sequence[LastFailure]],
+    ) -> None:
+        """Create the list. `breakers` returns the circuit breakers of this process. `failures` reads the last failures
+        from their file, which blocks.
+        """
+        self._channels = channels
+        self._breakers = breakers
+        self._failures = failures
+
+    async def list(self) -> pb.ListChannelsResponse:
+        """Return all channels with their health. If the file of last failures is unreadable, channels have no last
+        failure.
+        """
+        try:
+            failures = {failure.key: failure for failure in await asyncio.to_thread(self._failures)}
+        except OSError:
+            failures = {}
+        breakers = {(each.channel, each.model): each for each in self._breakers()}
+        router = self._channels.router
+        models = [_model(router, model) for model in router.models()]
+        models += [_model(router, found.model, alias) for alias, found in router.aliases().items()]
+        configured = [(each.channel, each.upstream_model) for model in models for each in model.channels]
+        pairs = dict.fromkeys([*configured, *breakers, *failures])
+        return pb.ListChannelsResponse(
+            channels=[_health(*pair, breakers.get(pair), failures.get(pair)) for pair in pairs], models=models
+        )
+
+
+def _model(router: Router, model: PublicModel, alias: str = "") -> pb.ModelChannels:
+    return pb.ModelChannels(
+        model=alias or model.id,
+        alias_of=model.id if alias else "",
+        owned_by=model.described.owned_by,
+        family=model.family,
+        prices=model.described.prices,
+        channels=[
+            pb.ChannelModel(channel=target.channel.name, upstream_model=target.model)
+            for target in router.targets(model.id)
+        ],
+    )
+
+
+def _health(channel: str, model: str, breaker: BreakerState | None, failure: LastFailure | None) -> pb.ChannelHealth:
+    """Return the health of a model at a channel. It is healthy if it was not called yet."""
+    message = pb.ChannelHealth(channel=channel, upstream_model=model, state=pb.CIRCUIT_STATE_CLOSED)
+    if breaker is not None:
+        message.state, message.calls_in_flight = CIRCUIT_STATES[breaker.state], breaker.calls
+        if breaker.state is State.OPEN:
+            duration = Duration()
+            duration.FromTimedelta(timedelta(seconds=breaker.rest))
+            message.open_duration.CopyFrom(duration)
+    if failure is not None:
+        message.last_failure.CopyFrom(_failure(failure.facts, failure.time))
+    return message
+
+
+def _failure(facts: ProviderFailure, time: float) -> pb.ChannelFailure:
+    return pb.ChannelFailure(
+        time=timestamp(datetime.fromtimestamp(time, UTC)),
+        kind=facts.kind.value,
+        upstream_status_code=facts.status or None,
+        code=facts.code,
+        message=facts.message,
+        upstream_request_id=facts.request_id,
+        host=facts.host,
+        path=facts.path,
+        content_type=facts.content_type,
+        key_tail=facts.key_tail,
+    )

@@ -1,0 +1,85 @@
+"""Export of telemetry by OTLP over gRPC, configured by the environment variables of OpenTelemetry."""
+
+import asyncio
+import threading
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import structlog
+
+from umg_grpc.service.telemetry.content_capture import open_capture
+from umg_grpc.service.telemetry.telemetry_interface import Telemetry
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+ENDPOINTS = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
+"""Variables that enable the telemetry."""
+DISABLED = "OTEL_SDK_DISABLED"
+TRACES, METRICS = "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"
+PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
+SERVICE_NAME, RESOURCE = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
+SHUTDOWN_SECONDS = 3.0
+"""Longest wait at the end of the process for the last export."""
+
+logger = structlog.get_logger()
+
+
+def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes of this process that the environment does not set. Each process has its own id, so that a
+    collector does not mix up the metrics of several workers.
+    """
+    given = environment.get(RESOURCE, "")
+    found: dict[str, str] = {}
+    if not environment.get(SERVICE_NAME) and "service.name=" not in given:
+        found["service.name"] = "unified-model-gateway"
+    if "service.instance.id=" not in given:
+        found["service.instance.id"] = str(uuid.uuid4())
+    return found
+
+
+@asynccontextmanager
+async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telemetry | None, None]:
+    """Yield the telemetry; None unless the environment names a collector and the packages are installed. A collector
+    that does not answer does not delay calls: spans are exported by a thread, and dropped if its queue is full. Raise
+    UmgError(INVALID_FIELD) for a redaction hook that cannot be imported.
+    """
+    if not any(environment.get(name) for name in ENDPOINTS) or environment.get(DISABLED, "").lower() == "true":
+        yield None
+        return
+    if environment.get(PROTOCOL, "grpc") != "grpc":
+        logger.warning("no telemetry is exported: only OTLP over gRPC is supported", variable=PROTOCOL, expected="grpc")
+        yield None
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        from umg_grpc.service.telemetry.opentelemetry_spans import OtelTelemetry
+    except ImportError as error:
+        install = "pip install 'unified-model-gateway[otel]'"
+        logger.warning("no telemetry is exported: a package is not installed", missing=error.name, install=install)
+        yield None
+        return
+    content = open_capture(environment)
+    resource = Resource.create(_resource_attributes(environment))
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    if environment.get(TRACES) != "none":
+        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if environment.get(METRICS) != "none" else []
+    meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+    try:
+        yield OtelTelemetry(tracers, meters, content)
+    finally:
+
+        def shut_down() -> None:
+            tracers.shutdown()
+            meters.shutdown(SHUTDOWN_SECONDS * 1000)
+
+        thread = threading.Thread(target=shut_down, name="telemetry", daemon=True)  # its exporter may block
+        thread.start()
+        await asyncio.to_thread(thread.join, SHUTDOWN_SECONDS)

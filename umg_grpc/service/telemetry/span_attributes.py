@@ -1,0 +1,118 @@
+"""Attributes of spans and metrics of attempts, by the semantic conventions for generative AI (version 0.1 of their own
+repository).
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TypeAlias
+
+from yarl import URL
+
+from umg_grpc.config import Channel
+from umg_grpc.routing import EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Target
+from umg_grpc.service.telemetry.telemetry_interface import Request
+from umg_grpc.v1 import pb
+from umg_grpc.wire import codec_of
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+
+Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]
+
+OPERATION, PROVIDER, MODEL = "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"
+ADDRESS, PORT, ERROR = "server.address", "server.port", "error.type"
+OPERATIONS: Mapping[Operation, str] = MappingProxyType(
+    {GENERATE: "chat", EMBED: "embeddings", RERANK: "rerank", MAKE_IMAGE: "generate_content"}
+)
+"""Names of the operations; the conventions have none for reranking."""
+HOSTS: Mapping[str, str] = MappingProxyType(
+    {
+        "openai.com": "openai",
+        "openai.azure.com": "azure.ai.openai",
+        "anthropic.com": "anthropic",
+        "generativelanguage.googleapis.com": "gcp.gemini",
+        "aiplatform.googleapis.com": "gcp.vertex_ai",
+        "cohere.com": "cohere",
+        "deepseek.com": "deepseek",
+        "groq.com": "groq",
+        "mistral.ai": "mistral_ai",
+        "moonshot.ai": "moonshot_ai",
+        "perplexity.ai": "perplexity",
+        "x.ai": "x_ai",
+    }
+)
+"""Well-known providers by the end of their host."""
+USAGE = (
+    ("gen_ai.usage.input_tokens", "input_tokens"),
+    ("gen_ai.usage.output_tokens", "output_tokens"),
+    ("gen_ai.usage.cache_read.input_tokens", "cache_read_tokens"),
+    ("gen_ai.usage.reasoning.output_tokens", "reasoning_tokens"),
+)
+"""Attributes of a span by the fields of `Usage`."""
+
+
+@lru_cache(maxsize=1024)
+def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
+    """Return name, host and port of a provider for telemetry; "" and 0 for host and port of a model in this process. A
+    host that is not well known has the name of its wire format's provider, as the conventions require.
+    """
+    url = URL(base_url) if base_url else None
+    host = (url.host or "") if url is not None else ""
+    name = next((name for end, name in HOSTS.items() if host == end or host.endswith(f".{end}")), None)
+    port = (url.port or 0) if url is not None else 0
+    codec = codec_of(protocol) or IMAGE_PROTOCOLS.get(protocol)
+    return name or (codec.provider_name if codec is not None else "") or f"umg.{protocol}", host, port
+
+
+def target_attributes(operation: Operation, target: Target) -> Attributes:
+    """Return the attributes that the span and the metrics of an attempt share: operation, provider, model."""
+    channel: Channel = target.channel
+    provider, host, port = provider_of(channel.base_url, channel.protocols[0])
+    found: Attributes = {OPERATION: OPERATIONS[operation], PROVIDER: provider, MODEL: target.model}
+    if host:
+        found[ADDRESS], found[PORT] = host, port
+    return found
+
+
+def request_attributes(request: Request, *, stream: bool) -> Attributes:
+    """Return the attributes of a request for its span; none of its content."""
+    return dict(_parameters(request, stream=stream))
+
+
+def _parameters(request: Request, *, stream: bool) -> Iterator[tuple[str, str | int | float | bool | list[str]]]:
+    if isinstance(request, pb.EmbedRequest):
+        if request.HasField("dimensions"):
+            yield "gen_ai.embeddings.dimension.count", request.dimensions
+        return
+    if not isinstance(request, pb.GenerateRequest):
+        return
+    if stream:
+        yield "gen_ai.request.stream", True
+    if request.HasField("temperature"):
+        yield "gen_ai.request.temperature", request.temperature
+    if request.HasField("top_p"):
+        yield "gen_ai.request.top_p", request.top_p
+    if request.HasField("top_k"):
+        yield "gen_ai.request.top_k", int(request.top_k)
+    if request.HasField("max_output_tokens"):
+        yield "gen_ai.request.max_tokens", request.max_output_tokens
+    if request.HasField("seed"):
+        yield "gen_ai.request.seed", request.seed
+    if request.HasField("presence_penalty"):
+        yield "gen_ai.request.presence_penalty", request.presence_penalty
+    if request.HasField("frequency_penalty"):
+        yield "gen_ai.request.frequency_penalty", request.frequency_penalty
+    if request.candidate_count > 1:
+        yield "gen_ai.request.choice.count", request.candidate_count
+
+
+def usage_attributes(usage: pb.Usage) -> Attributes:
+    """Return the token counts of a usage as attributes, without zeros."""
+    found: Attributes = {name: count for name, member in USAGE if (count := getattr(usage, member))}
+    if written := usage.cache_write_tokens + usage.long_cache_write_tokens:
+        found["gen_ai.usage.cache_write.input_tokens"] = written
+    return found
+
+
+def finish_reason(reason: "pb.FinishReason.ValueType") -> str:
+    """Return the name of a finish reason for telemetry, in lower case."""
+    return pb.FinishReason.Name(reason).removeprefix("FINISH_REASON_").lower()

@@ -1,0 +1,104 @@
+"""Delivery of notifications about video tasks to callers: at least once, in the order of the changes, with back-off up
+to a limit.
+"""
+
+import asyncio
+import random
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
+from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.task_callbacks import Outgoing
+from umg_grpc.upstream.guarded_fetch import Fetcher
+
+TICK_SECONDS = 1.0
+"""Time between two looks for due notifications while any wait."""
+IDLE_SECONDS = 3.0
+"""The same while none wait: notifications of this process wake the task, the others have their own process."""
+BATCH = 32
+"""Most notifications that are sent at the same time."""
+POST_SECONDS = 15.0
+LEASE_SECONDS = 30.0
+CLOSE_SECONDS = 5.0
+PAUSES: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
+"""Seconds after the attempts that failed; after one more the notification is given up, about 16 hours after the first.
+"""
+GONE = 410
+"""Status with which a receiver refuses all further notifications."""
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Notifier:
+    """Sender of the notifications about video tasks from this process, from `start` to `aclose`."""
+
+    def __init__(self, tasks: TaskContext, fetcher: Fetcher) -> None:
+        self._tasks = tasks
+        self._fetcher = fetcher
+        self._background: Background | None = None
+
+    def start(self) -> None:
+        """Start to send."""
+        self._background = Background("notifying callers of video tasks", self._step, every=TICK_SECONDS)
+        self._tasks.wake_notifier = self._background.wake
+
+    async def aclose(self) -> None:
+        """Stop sending. A notification in flight may be sent again by another process."""
+        self._tasks.wake_notifier = lambda: None
+        if self._background is not None:
+            await self._background.aclose(CLOSE_SECONDS)
+
+    async def _step(self) -> None:
+        """Send the notifications that are due, until none is left."""
+        callbacks = self._tasks.callbacks
+        while True:
+            backlog = await callbacks.backlog()
+            self._tasks.metrics.set_backlog(backlog)
+            if self._background is not None:
+                self._background.every = TICK_SECONDS if backlog.waiting else IDLE_SECONDS
+            now = self._tasks.now()
+            if not backlog.waiting or not (found := await callbacks.claim(now, now + int(LEASE_SECONDS * 1e6), BATCH)):
+                return
+            results = await asyncio.gather(*(self._deliver(sent) for sent in found), return_exceptions=True)
+            for error in results:
+                if isinstance(error, BaseException):
+                    raise error
+
+    async def _deliver(self, sent: Outgoing) -> None:
+        """Send one notification, and record whether it was delivered."""
+        problem, is_final = await self._post(sent)
+        if not problem:
+            self._tasks.metrics.called_back("out", "delivered")
+            await self._tasks.callbacks.delivered(sent.callback_id)
+            return
+        if is_final or sent.attempts >= len(PAUSES):
+            self._tasks.metrics.called_back("out", "given_up")
+            logger.warning("a notification was given up", task=sent.task_id, attempts=sent.attempts + 1, reason=problem)
+            await self._tasks.callbacks.give_up(sent, problem)
+            return
+        self._tasks.metrics.called_back("out", "failed")
+        pause = PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
+        await self._tasks.callbacks.retry(sent, self._tasks.now() + int(pause * 1e6))
+
+    async def _post(self, sent: Outgoing) -> tuple[str, bool]:
+        """Send a notification. Return the problem ("" if the receiver accepted it), and whether a retry would be
+        useless.
+        """
+        seconds = self._tasks.now() // 10**6
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "umg-callbacks",
+            **self._tasks.signatures.headers(sent.owner, sent.callback_id, seconds, sent.body),
+        }
+        try:
+            answer = await self._fetcher.post(
+                sent.url, field="callback_url", body=sent.body, headers=headers, seconds=POST_SECONDS
+            )
+        except UmgError as error:
+            return error.message, False
+        if 200 <= answer.status < 300:
+            return "", False
+        return f"the receiver answered with status {answer.status}", answer.status == GONE

@@ -1,0 +1,117 @@
+"""State that the submissions, the poller and the servicer of video tasks share."""
+
+import asyncio
+import random
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from umg_grpc.access.callback_signatures import CallbackSignatures
+from umg_grpc.access.file_links import FileLinks
+from umg_grpc.service.video_tasks.task_messages import TaskView, now_micros
+from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
+from umg_grpc.store import Store
+from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.task_callbacks import TaskCallbacks
+from umg_grpc.store.video_tasks import QUEUED, VideoTasks
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.caller_api_interface import EntryFormat
+from umg_grpc.wire.video.provider_task import ProviderTask
+
+JITTER = 0.1
+"""Part of an interval by which it is longer or shorter at random, so that tasks do not stay in step."""
+
+
+class TaskContext:
+    """Database rows of the video tasks, their conversion to messages, and the events that signal changes of tasks in
+    this process.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        process: str,
+        links: FileLinks,
+        signatures: CallbackSignatures,
+        metrics: TaskMetrics,
+        entries: "Mapping[pb.VideoEntry.ValueType, EntryFormat]",
+        *,
+        has_usage: bool,
+        now: Callable[[], int] = now_micros,
+    ) -> None:
+        self.process = process
+        self.signatures = signatures
+        self.metrics = metrics
+        self.now = now
+        self.view = TaskView(links, now)
+        self.rows = VideoTasks(store, process, self._notification, has_usage=has_usage)
+        self.callbacks = TaskCallbacks(store, process)
+        self._links = links
+        self._entries = entries
+        self._watchers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self.wake_poller: Callable[[], None] = lambda: None
+        self.wake_notifier: Callable[[], None] = lambda: None
+
+    def jittered(self, seconds: float) -> int:
+        """Return an interval in microseconds, lengthened or shortened at random so that tasks are not polled at
+        once.
+        """
+        return int(seconds * 1e6 * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311  not for security
+
+    def callback_url(self, task_id: str) -> str:
+        """Return the address at which a provider notifies the gateway of a task; "" unless it is `https`."""
+        base = self._links.base_url
+        return base + self.signatures.path_of(task_id) if base.startswith("https://") else ""
+
+    async def accept(self, task_id: str, accepted: ProviderTask, first_poll_seconds: float) -> MediaTask | None:
+        """Record that a provider has accepted the task. Return the changed task, or None if it was given up in the
+        meantime.
+        """
+        now = self.now()
+        return await self.rows.advance(
+            task_id,
+            QUEUED,
+            update_micros=now,
+            upstream_task_id=accepted.id,
+            upstream_model=accepted.model,
+            upstream_key_id=accepted.key_id,
+            upstream_facts=accepted.facts,
+            next_poll_micros=now + self.jittered(first_poll_seconds),
+        )
+
+    def changed(self, row: MediaTask) -> None:
+        """Wake the callers that watch a task, and the delivery of its notification, after a change."""
+        for event in self._watchers.get(row.task_id, ()):
+            event.set()
+        if row.callback_url is not None:
+            self.wake_notifier()
+
+    @contextmanager
+    def watching(self, task_id: str) -> Iterator[asyncio.Event]:
+        """Yield an event that is set at each change of the task by this process."""
+        event = asyncio.Event()
+        self._watchers[task_id].add(event)
+        try:
+            yield event
+        finally:
+            self._watchers[task_id].discard(event)
+            if not self._watchers[task_id]:
+                del self._watchers[task_id]
+
+    def _notification(self, row: MediaTask) -> TaskCallback | None:
+        """Return the notification to be sent for a change of state; None if the caller wants none."""
+        if row.callback_url is None or (entry := self._entries.get(pb.VideoEntry.ValueType(row.entry))) is None:
+            return None
+        now = self.now()
+        return TaskCallback(
+            callback_id=f"msg_{secrets.token_urlsafe(24)}",
+            task_id=row.task_id,
+            owner=row.owner,
+            url=row.callback_url,
+            attempts=0,
+            lease_owner="",
+            next_attempt_micros=now,
+            create_micros=now,
+            body=entry.encode_task(self.view.task(row)),
+        )

@@ -1,0 +1,122 @@
+"""Checks of the requests for new video tasks, the fingerprint by which repetitions are found, and the database rows of
+the tasks.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import PublicModel
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS
+from umg_grpc.service.video_tasks.task_costs import stored_prices
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_tasks import SUBMITTING
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.media import is_data_url, parse_data_url
+
+ASSET = "asset://"
+"""Prefix of the addresses of a provider's own asset library, which only the provider reads."""
+TASK_PREFIX = "task_"
+
+
+def new_task_id() -> str:
+    """Return a random id for a video task, which cannot be guessed."""
+    return TASK_PREFIX + secrets.token_urlsafe(24)
+
+
+def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) -> str:
+    """Return a fingerprint of a request, the same for every repetition of it, with any or no idempotency key."""
+    content = pb.CreateVideoTaskRequest()
+    content.CopyFrom(request)
+    content.ClearField("idempotency_key")
+    digest = hashlib.sha256(content.SerializeToString(deterministic=True))
+    digest.update((source_task_id or "").encode())
+    return digest.hexdigest()
+
+
+def decode_data_urls(request: pb.CreateVideoTaskRequest) -> None:
+    """Decode the `data:` URLs of media into their bytes. Raise UmgError(INVALID_FIELD)."""
+    for position, medium in enumerate(request.parameters.media):
+        if medium.HasField("url") and is_data_url(medium.url):
+            mime_type, data = parse_data_url(medium.url, f"parameters.media[{position}].url")
+            medium.data = data
+            medium.mime_type = medium.mime_type or mime_type
+
+
+def check_urls(request: pb.CreateVideoTaskRequest, check: Callable[..., None]) -> None:
+    """Raise UmgError for a media URL that neither the gateway nor a provider may fetch. `check`: the check of the
+    `Fetcher` for one URL.
+    """
+    if request.HasField("callback_url"):
+        check(request.callback_url, field="callback_url")
+    for position, medium in enumerate(request.parameters.media):
+        if medium.HasField("url") and not medium.url.startswith(ASSET):
+            check(medium.url, field=f"parameters.media[{position}].url")
+
+
+def without_data(request: pb.CreateVideoTaskRequest) -> bytes:
+    """Return the request as it is stored with its task: without the bytes of its media, which only the provider is
+    sent.
+    """
+    stored = pb.CreateVideoTaskRequest()
+    stored.CopyFrom(request)
+    for medium in stored.parameters.media:
+        if medium.HasField("data"):
+            medium.data = b""
+    return stored.SerializeToString()
+
+
+def new_row(
+    call: Call,
+    request: pb.CreateVideoTaskRequest,
+    model: PublicModel,
+    process: str,
+    now_micros: int,
+    *,
+    kind: "pb.VideoTaskKind.ValueType",
+    source_task_id: str | None = None,
+) -> MediaTask:
+    """Return the database row of a new task. Its channel is set when the task is sent."""
+    caller: Caller = call.caller
+    return MediaTask(
+        task_id=new_task_id(),
+        owner=caller.key_id,
+        entry=int(request.entry),
+        kind=int(kind),
+        model=request.model,
+        public_model=model.id,
+        source_task_id=source_task_id,
+        external_task_id=request.external_task_id if request.HasField("external_task_id") else None,
+        idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
+        body_hash=body_hash(request, source_task_id),
+        callback_url=request.callback_url if request.HasField("callback_url") else None,
+        request_id=call.arrival.request_id,
+        face=call.arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        prices=stored_prices(model.prices, model.described),
+        micro_credits=0,
+        state=SUBMITTING,
+        channel="",
+        upstream_task_id="",
+        upstream_model="",
+        upstream_key_id="",
+        upstream_facts="",
+        lease_owner=process,
+        poll_failures=0,
+        create_micros=now_micros,
+        update_micros=now_micros,
+        request=without_data(request),
+    )
+
+
+def not_found(task_id: str) -> UmgError:
+    """Return the error for a task that does not exist or belongs to another caller, the same for both."""
+    named = task_id[:64]
+    return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, f"the task `{named}` does not exist", id=named)
+
+
+def already_exists(message: str) -> UmgError:
+    """Return the error for a submission whose id or key another task of the caller has."""
+    return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)

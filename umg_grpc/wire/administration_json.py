@@ -1,0 +1,144 @@
+"""JSON of the administration API: its answers are the messages of `umg.v1.AdminService` as in `protobuf_json.py`; the
+bodies of its requests are defined here.
+
+In a request null is the same as an absent field, except in a change of settings: there an absent field keeps its value,
+and null removes it.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal, TypeAlias, TypeVar
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.json import JsonObject, invalid, parse
+from umg_grpc.wire.protobuf_json import enum_names, to_json
+
+OPERATION_NAMES: Mapping[int, str] = enum_names(pb.KeyOperation.DESCRIPTOR)
+"""Operation of a key -> name in JSON, on the command line and in the database."""
+OPERATION_VALUES = {name: pb.KeyOperation.ValueType(value) for value, name in OPERATION_NAMES.items()}
+
+MODEL_OPERATION_VALUES: Mapping[str, "pb.ModelOperation.ValueType"] = {
+    name: pb.ModelOperation.ValueType(value) for value, name in enum_names(pb.ModelOperation.DESCRIPTOR).items()
+}
+"""Operation of a model by its name in JSON and in usage records."""
+
+PERIOD_NAMES: Mapping[int, str] = enum_names(pb.BudgetPeriod.DESCRIPTOR)
+"""Period of a budget -> its name in JSON."""
+PERIOD_VALUES = {name: pb.BudgetPeriod.ValueType(value) for value, name in PERIOD_NAMES.items()}
+
+Field = TypeVar("Field")
+Given: TypeAlias = Field | UnsetType | None
+Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+
+
+class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Settings of a key as a JSON object: the fields of `umg.v1.KeySettings`."""
+
+    name: Given[str] = UNSET
+    model_patterns: Given[list[str]] = UNSET
+    operations: Given[list[str]] = UNSET
+    channels: Given[list[str]] = UNSET
+    administrator: Given[bool] = UNSET
+    requests_per_minute: Given[Limit] = UNSET
+    tokens_per_minute: Given[Limit] = UNSET
+    concurrent_requests: Given[Limit] = UNSET
+    budget_micro_credits: Given[Limit] = UNSET
+    budget_period: Given[Literal["none", "day", "month"]] = UNSET
+    expire_time: Given[Annotated[datetime, Meta(tz=True)]] = UNSET
+    show_route: Given[bool] = UNSET
+    owner: Given[str] = UNSET
+    tags: Given[dict[str, str]] = UNSET
+
+
+class SettingsBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of the request that creates or changes a key."""
+
+    settings: Settings
+
+
+class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of the request that replaces the secret of a key."""
+
+    overlap_seconds: Annotated[int, Meta(ge=0, le=30 * 86400)] | None = None
+
+
+def decode_create(body: bytes) -> pb.CreateKeyRequest:
+    """Decode the body of a request that creates a key. Raise UmgError naming the field."""
+    return pb.CreateKeyRequest(settings=_settings(_given(parse(SettingsBody, body).settings)))
+
+
+def decode_update(body: bytes) -> pb.UpdateKeyRequest:
+    """Decode the body of a request that changes settings of a key, which are the fields present in it. Raise UmgError
+    naming the field.
+    """
+    given = _given(parse(SettingsBody, body).settings)
+    if not given:
+        raise invalid("settings", "name at least one field to change")
+    return pb.UpdateKeyRequest(settings=_settings(given), update_mask=FieldMask(paths=given))
+
+
+def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
+    """Decode the body, which may be empty, of a request that replaces the secret of a key. Raise UmgError naming the
+    field.
+    """
+    seconds = parse(RotateBody, body or b"{}").overlap_seconds
+    overlap = None
+    if seconds is not None:
+        overlap = Duration()
+        overlap.FromTimedelta(timedelta(seconds=seconds))
+    return pb.RotateKeyRequest(overlap=overlap)
+
+
+def encode_create(request: pb.CreateKeyRequest) -> JsonObject:
+    """Encode the body of a request that creates a key: the inverse of `decode_create`."""
+    return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
+
+
+def encode_update(request: pb.UpdateKeyRequest) -> JsonObject:
+    """Encode the body of a request that changes settings of a key: the inverse of `decode_update`."""
+    return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
+
+
+def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
+    """Encode the body of a request that replaces the secret of a key: the inverse of `decode_rotate`."""
+    seconds = to_json(request)["overlap_seconds"]
+    return {} if seconds is None else {"overlap_seconds": seconds}
+
+
+def _given(settings: Settings) -> dict[str, object]:
+    """Return the settings that a body contains, also the null ones."""
+    fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    return {name: value for name, value in fields.items() if value is not UNSET}
+
+
+def _settings(given: Mapping[str, object]) -> pb.KeySettings:
+    settings = pb.KeySettings()
+    for name, value in given.items():
+        match value:
+            case datetime():
+                settings.expire_time.FromDatetime(value.astimezone(UTC))
+            case str() if name == "budget_period":
+                settings.budget_period = PERIOD_VALUES[value]
+            case list() if name == "operations":
+                settings.operations.extend(_operation(text, index) for index, text in enumerate(value))
+            case list():
+                getattr(settings, name).extend(value)
+            case dict():
+                settings.tags.update(value)
+            case None:
+                pass
+            case _:  # a number, a flag or a text
+                setattr(settings, name, value)
+    return settings
+
+
+def _operation(name: str, index: int) -> "pb.KeyOperation.ValueType":
+    if name not in OPERATION_VALUES:
+        problem = f"there is no operation `{name}`; choose from {', '.join(OPERATION_VALUES)}"
+        raise invalid(f"settings.operations[{index}]", problem)
+    return OPERATION_VALUES[name]

@@ -1,0 +1,55 @@
+"""Messages whose role only one format has: kept as raw JSON, and sent to providers of that format alone."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import json_text
+from umg_grpc.wire.dropped_fields_report import Report, omits
+from umg_grpc.wire.request_notes import RequestNotes
+
+
+def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: Raw, role: str, at: str) -> None:
+    """Append a message with an unknown role to a request, as one part of raw JSON. `at`: path of the role in the
+    caller's body.
+
+    The role becomes the part's `type`, so that errors of other formats name it.
+    """
+    message = request.messages.add()
+    opaque = message.parts.add().opaque
+    opaque.format, opaque.type, opaque.json = request.source.format, role, str(turn, "utf-8")
+    notes.opaque_paths[f"messages[{len(request.messages) - 1}].parts[0]"] = at
+
+
+def opaque_turn(message: pb.Message, wire_format: str, at: str) -> Raw | None:
+    """Return the raw JSON of a message that `append_opaque_turn` stored for this format; None for any other message."""
+    if message.role or len(message.parts) != 1 or message.parts[0].opaque.format != wire_format:
+        return None
+    return json_text(message.parts[0].opaque.json, f"{at}.parts[0].opaque.json")
+
+
+def omits_turn(message: pb.Message, wire_format: str, report: Report) -> bool:
+    """Return whether a message is raw JSON of another format that a request to this format leaves out; report
+    it if so.
+    """
+    if message.role or len(message.parts) != 1 or not message.parts[0].HasField("opaque"):
+        return False
+    opaque = message.parts[0].opaque
+    return opaque.format != wire_format and omits(opaque, report)
+
+
+class RawTurns:
+    """Raw JSON of each message of a body whose structs were decoded before. The body is decoded again at the first
+    access.
+    """
+
+    def __init__(self, source: pb.SourceDocument, field: str) -> None:
+        self._source = source
+        self._field = field
+        self._turns: list[Raw] | None = None
+
+    def __getitem__(self, index: int) -> Raw:
+        if self._turns is None:
+            turns = msgspec.json.decode(self._source.body, type=dict[str, Raw])[self._field]
+            self._turns = msgspec.json.decode(turns, type=list[Raw]) if bytes(turns).startswith(b"[") else [turns]
+        return self._turns[index]

@@ -1,0 +1,115 @@
+"""Protocol of the image provider of family C: `POST /images/generations` as JSON, `/images/edits` and
+`/images/variations` as forms, streams with drafts (reference, "imgC").
+"""
+
+import msgspec
+
+from umg_grpc.image_families import has_images
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers.images_protocol_responses import ImagesStreamDecoder, decode_response
+from umg_grpc.wire.images.providers.multipart import encode_files
+from umg_grpc.wire.images.providers.request_encoding import (
+    FlatRequest,
+    add_set,
+    extra_fields,
+    flatten,
+    report_others,
+    size_with,
+)
+from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+GENERATIONS, EDITS, VARIATIONS = "/images/generations", "/images/edits", "/images/variations"
+OPTIONS = {
+    "n": "n",
+    "quality": "quality",
+    "output_compression_percent": "output_compression",
+    "background": "background",
+    "moderation": "moderation",
+    "user": "user",
+}
+"""Canonical field -> its name on the wire."""
+SUPPORTED = frozenset({*OPTIONS, "size", "output_mime_type", "input_fidelity", "mask"})
+FIDELITIES = ("low", "high")
+"""Values of `input_fidelity` that the provider has; the document's `auto` and `medium` are left out."""
+MAX_FILE_BYTES = 10 << 20
+"""Limit of an input image (image document, "Limits")."""
+FORMATS = ("images",)
+"""Faces whose unknown fields the provider may know."""
+
+
+def encode_request(
+    request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Encode an image request as a call: of a variation, of an edit (also for a generation with input images), or of a
+    generation. Only variations have `response_format`, which the provider rejects in all others. Raise
+    UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """
+    report = Report()
+    flat = flatten(request, report)
+    if request.operation == pb.IMAGE_OPERATION_VARIATION:
+        return _variation(request, model, flat, notes, report)
+    is_edit = bool(flat.images) or request.operation == pb.IMAGE_OPERATION_EDIT
+    own = request.source.format in FORMATS
+    report_others(request, SUPPORTED | ({"extra_json"} if own else set()), notes, report)
+    fields: JsonObject = dict(extra_fields(request)) if own and not is_edit else {}
+    fields |= {"model": model, "prompt": flat.prompt}
+    add_set(fields, request, OPTIONS)
+    _add_output(fields, request)
+    if stream:
+        fields["stream"] = True
+        if request.HasField("partial_images"):
+            fields["partial_images"] = request.partial_images
+    if not is_edit:
+        return UpstreamRequest(GENERATIONS, msgspec.json.encode(fields), {}, report)
+    _add_fidelity(fields, request, report)
+    return encode_files(EDITS, fields, request, flat, report)
+
+
+def _variation(
+    request: pb.GenerateImageRequest, model: str, flat: FlatRequest, notes: RequestNotes, report: Report
+) -> UpstreamRequest:
+    report_others(request, {"size", "user"}, notes, report)
+    fields: JsonObject = {"model": model}
+    add_set(fields, request, {"n": "n", "size": "size", "user": "user"})
+    if request.response_format == pb.IMAGE_RESPONSE_FORMAT_B64_JSON:
+        fields["response_format"] = "b64_json"
+    return encode_files(VARIATIONS, fields, request, flat, report)
+
+
+def _add_output(fields: JsonObject, request: pb.GenerateImageRequest) -> None:
+    if request.HasField("size"):
+        fields["size"] = size_with("x", request.size)
+    if request.HasField("output_mime_type"):
+        fields["output_format"] = OUTPUT_NAMES.get(request.output_mime_type, request.output_mime_type)
+
+
+def _add_fidelity(fields: JsonObject, request: pb.GenerateImageRequest, report: Report) -> None:
+    if request.input_fidelity in FIDELITIES:
+        fields["input_fidelity"] = request.input_fidelity
+    elif request.input_fidelity == "medium":
+        report.drop("input_fidelity")
+
+
+def takes_urls(request: pb.GenerateImageRequest) -> bool:
+    """Return whether the request has no input images: the provider gets them as files of a form, which need their
+    bytes.
+    """
+    return not has_images(request, with_mask=True)
+
+
+IMAGES = ImageProtocol(
+    name="images",
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=decode_error,
+    takes_urls=takes_urls,
+    stream_decoder=ImagesStreamDecoder,
+    max_file_bytes=MAX_FILE_BYTES,
+    provider_name="openai",
+)

@@ -1,0 +1,227 @@
+"""Decoding of answers and streams of the images format, whose content is at the top level or in the documented
+envelope.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.image_families import is_grouped
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.sse import SseEvent
+from umg_grpc.wire.errors.classification import FILTERED
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.images.long_json_strings import LongStrings
+from umg_grpc.wire.images.providers.response_decoding import (
+    OUTPUT_FORMATS,
+    check_images,
+    copy_size,
+    is_text,
+    set_bytes,
+    set_time,
+)
+from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
+
+
+class InputDetails(Struct):
+    """Member `usage.input_tokens_details`."""
+
+    text_tokens: Count = None
+    image_tokens: Count = None
+
+
+class Usage(Struct):
+    """Member `usage`."""
+
+    input_tokens: Count = None
+    output_tokens: Count = None
+    total_tokens: Count = None
+    input_tokens_details: InputDetails | None = None
+
+
+class Item(Struct):
+    """Item of `data`: one image."""
+
+    url: str | None = None
+    b64_json: Raw = ABSENT
+    revised_prompt: str | None = None
+    error: Raw = ABSENT
+
+
+class Head(Struct):
+    """Facts that apply to all images of a complete response, or to the image of an event."""
+
+    size: str | None = None
+    quality: str | None = None
+    background: str | None = None
+    output_format: str | None = None
+    usage: Usage | None = None
+
+
+class Inner(Head):
+    """Member `data` of the documented envelope."""
+
+    created: float | None = None
+    data: list[Item] | None = None
+
+
+class Answer(Head):
+    """Body of an answer, with the images at the top level as in the SDKs' types, or in the member `data` of the
+    documented envelope.
+    """
+
+    created: float | None = None
+    data: list[Item] | Inner | None = None
+    error: Raw = ABSENT
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+
+
+def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
+    """Decode a provider's answer. Raise UmgError(UPSTREAM_FAILED), or the error in a body whose HTTP status is 200."""
+    strings = LongStrings(body)
+    answer, inner = _read(strings.body)
+    restored = 0
+    for item in inner.data or ():
+        short, item.b64_json = item.b64_json, strings.restore_raw(item.b64_json)
+        restored += item.b64_json is not short
+    if restored < len(strings):  # a long string that is no image
+        answer, inner = _read(body)
+    if is_error(answer.error):
+        raise stated_error(answer.error)
+    if inner.data is None:
+        raise unreadable(NO_ANSWER)
+    response = pb.GenerateImageResponse()
+    result = response.result
+    result.model = request.model
+    set_time(result.create_time, inner.created or answer.created)
+    set_head(result, answer)
+    set_head(result, inner)
+    check_images(result, add_items(result, inner.data))
+    return response
+
+
+def _read(body: bytes) -> tuple[Answer, Inner]:
+    """Decode a body. Return it, and the object in it that contains the images. Raise UmgError(UPSTREAM_FAILED)."""
+    try:
+        answer = decode(_ANSWER, body)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    return answer, answer.data if isinstance(answer.data, Inner) else Inner(data=answer.data)
+
+
+def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
+    """Add the images of items to a result. Return the errors of the items without an image."""
+    failures = list[UmgError]()
+    for item in items:
+        if is_error(item.error):
+            failures.append(stated_error(item.error))
+            continue
+        image = result.images.add()
+        set_image(image, item)
+        copy_size(image, result.size)
+    return failures
+
+
+def set_image(image: pb.Image, item: "Item | Event") -> None:
+    """Set the bytes or the address of an image. Raise UmgError(UPSTREAM_FAILED) if the item has neither."""
+    if is_text(item.b64_json):
+        set_bytes(image, item.b64_json)
+    elif item.url:
+        image.url = item.url
+    else:
+        raise unreadable(": an image has neither an address nor data")
+    if item.revised_prompt:
+        image.revised_prompt = item.revised_prompt
+    if isinstance(item, Event):
+        copy_size(image, item.size)
+
+
+def set_head(result: pb.ImageResult, head: Head) -> None:
+    """Set the facts that apply to all images of a result, and its usage."""
+    for name in ("size", "quality", "background"):
+        if value := getattr(head, name):
+            setattr(result, name, value)
+    if head.output_format:
+        result.output_mime_type = OUTPUT_FORMATS.get(head.output_format, head.output_format)
+    if head.usage is not None:
+        add_usage(result.usage, head.usage)
+
+
+def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
+    """Add the token counts of one answer or event to a usage."""
+    details = usage.input_tokens_details or InputDetails()
+    for name, number in (
+        ("input_tokens", usage.input_tokens),
+        ("output_tokens", usage.output_tokens),
+        ("total_tokens", usage.total_tokens),
+        ("input_text_tokens", details.text_tokens),
+        ("input_image_tokens", details.image_tokens),
+    ):
+        if number is not None:
+            setattr(total, name, count(getattr(total, name) + count(number)))
+
+
+def stated_error(error: Raw) -> UmgError:
+    """Return the error that the caller gets for an error in an event, or in an answer with status 200."""
+    read = as_error(msgspec.json.decode(error))
+    return from_provider(400 if FILTERED.search(read.codes) else 200, read)
+
+
+# --- streams
+
+
+class Event(Head):
+    """Event of a stream."""
+
+    type: str = ""
+    b64_json: Raw = ABSENT
+    url: str | None = None
+    revised_prompt: str | None = None
+    created_at: float | None = None
+    partial_image_index: int = 0
+    image_index: int | None = None
+    error: Raw = ABSENT
+
+
+_EVENT = msgspec.json.Decoder(Event)
+PARTIAL, COMPLETED, FAILED_IMAGE = (".partial_image", ".completed", ".partial_failed")
+
+
+class ImagesStreamDecoder(EventDecoder):
+    """Decoder of `image_generation.*` and `image_edit.*` events. Each `completed` event is one image. A gateway as
+    provider also reports images of a group that failed.
+    """
+
+    def __init__(self, request: pb.GenerateImageRequest) -> None:
+        super().__init__(request)
+        self.ends_with_body = is_grouped(request)
+
+    def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
+        """Decode one event of the provider, see `EventDecoder`."""
+        try:
+            read = decode(_EVENT, data)
+        except (ValueError, RecursionError):
+            raise unreadable() from None
+        if read.type.endswith(FAILED_IMAGE):
+            self.add_failure(message, stated_error(Raw(data)), read.image_index)
+        elif is_error(read.error) or event.name == b"error" or read.type == "error":
+            raise stated_error(read.error if is_error(read.error) else Raw(data))
+        elif read.type.endswith(PARTIAL):
+            self.start(message, read.created_at, read.quality or "", read.background or "")
+            partial = message.events.add().partial
+            partial.image_index = read.image_index or 0
+            partial.partial_index = max(0, read.partial_image_index)
+            set_bytes(partial.image, read.b64_json)
+        elif read.type.endswith(COMPLETED):
+            self.start(message, read.created_at, read.quality or "", read.background or "")
+            set_image(self.add_image(message, read.image_index), read)
+            set_head(self.result, read)
+        # of a group, only its maximum is known
+        self.ended = not self.ends_with_body and self.images + len(self.failures) >= (self.request.n or 1)

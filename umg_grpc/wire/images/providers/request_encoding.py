@@ -1,0 +1,123 @@
+"""Steps that several protocols share when they encode an image request for a provider."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, assert_never
+
+import msgspec
+import pybase64
+from msgspec import Raw
+
+from umg_grpc.image_families import PlacedImage, is_grouped, placed_images
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.image_files import PNG, sniff_image
+from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.media import normal_mime
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.request_notes import RequestNotes
+
+
+class FlatRequest(NamedTuple):
+    """Prompt and input images of a request as one text and one list, for providers without conversations."""
+
+    prompt: str
+    images: Sequence[PlacedImage]
+
+
+ENCODED_BY_ALL = frozenset({"model", "operation", "prompt", "inputs", "turns", "response_format", "n", "source"})
+"""Fields that every protocol encodes in its own way, and that are never reported as a whole."""
+WITHOUT_EFFECT: Mapping[str, Collection[object]] = {
+    "watermark": (False,),
+    "sequential_image_generation": (pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED,),
+    "response_modalities": ("image",),
+    "person_generation": ("allow_adult",),
+}
+"""Values that do not differ from the behaviour of a provider without the field."""
+
+
+def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
+    """Join the texts of all turns and the prompt to one prompt, one per line, and collect all input images. A
+    conversation of several turns is reported, because its roles are lost.
+    """
+    texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
+    if request.HasField("prompt"):
+        texts.append(request.prompt)
+    roles = [turn.role for turn in request.turns]
+    if len(roles) > 1 or pb.IMAGE_TURN_ROLE_MODEL in roles:
+        report.drop("turns", "prompt")
+    return FlatRequest("\n".join(texts), list(placed_images(request)))
+
+
+def report_others(
+    request: pb.GenerateImageRequest, supported: Collection[str], notes: RequestNotes, report: Report
+) -> None:
+    """Report the set fields that a protocol does not support, and the fields of the caller's body without a canonical
+    form.
+    """
+    for descriptor, value in request.ListFields():
+        name = descriptor.name
+        if name in ENCODED_BY_ALL or name in supported or value in WITHOUT_EFFECT.get(name, ()):
+            continue
+        if name == "partial_images" or (name == "max_sequential_images" and not is_grouped(request)):
+            continue  # without effect by itself
+        if name == "extra_json":
+            for extra in extra_fields(request):
+                report.drop(extra)
+        else:
+            report.drop(name)
+    notes.report_uncarried(report)
+
+
+def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
+    """Return the members of `extra_json`, the caller's additions for the provider. Raise UmgError(INVALID_FIELD) unless
+    it is one JSON object.
+    """
+    if not request.extra_json:
+        return {}
+    try:
+        return msgspec.json.decode(request.extra_json, type=dict[str, Raw])
+    except (ValueError, RecursionError):
+        raise invalid("extra_json", "it is not one JSON object; correct it") from None
+
+
+def refuse_edits(request: pb.GenerateImageRequest) -> None:
+    """Raise UmgError(UNTRANSLATABLE) for a mask or a variation, for a provider without them, which would change the
+    whole image.
+    """
+    if request.HasField("mask"):
+        raise untranslatable("mask", "this model's provider takes no mask; leave it out or choose another model")
+    if request.operation == pb.IMAGE_OPERATION_VARIATION:
+        raise untranslatable("operation", "this model's provider makes no variations; send an edit with a prompt")
+
+
+def mime_of(image: pb.ImageInput) -> str:
+    """Return the media type of an input image's bytes: by their signature, else as the caller declared it."""
+    return sniff_image(image.data) or normal_mime(image.mime_type) or PNG
+
+
+def as_url(placed: PlacedImage) -> Raw:
+    """Return the image as a JSON string: its address, or a data URL with its bytes."""
+    path, image = placed
+    match image.WhichOneof("source"):
+        case "url":
+            return Raw(msgspec.json.encode(image.url))
+        case "data":
+            return Raw(b'"data:%b;base64,%b"' % (mime_of(image).encode(), pybase64.b64encode(image.data)))
+        case None:
+            raise invalid(path, "the image has neither a `url` nor `data`; add one")
+        case unhandled:
+            assert_never(unhandled)
+
+
+def add_set(fields: JsonObject, request: pb.GenerateImageRequest, names: Mapping[str, str]) -> None:
+    """Add the scalar fields of a request that are set to the members of a body. `names`: canonical field -> member."""
+    for canonical, name in names.items():
+        if request.HasField(canonical):  # type: ignore[arg-type]
+            fields[name] = getattr(request, canonical)
+
+
+def size_with(separator: str, size: str) -> str:
+    """Return a size in pixels (`1024x1024`) with another separator than `x` or `*`; a size of another form
+    unchanged.
+    """
+    width, _, height = size.replace("*", "x").partition("x")
+    return f"{width}{separator}{height}" if width.isdigit() and height.isdigit() else size

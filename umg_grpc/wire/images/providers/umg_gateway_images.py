@@ -1,0 +1,185 @@
+"""Protocol of another gateway of this kind as image provider, by the image document: `POST /images/generations` as JSON
+with the fields of all families, edits and variations as forms, the documented envelope, errors in both shapes.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from umg_grpc.image_families import PlacedImage, family_row, placed_images
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.images.providers import images_protocol
+from umg_grpc.wire.images.providers.multipart import encode_files
+from umg_grpc.wire.images.providers.request_encoding import (
+    add_set,
+    as_url,
+    extra_fields,
+    flatten,
+    report_others,
+)
+from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+OPTIONS = {
+    "n": "n",
+    "size": "size",
+    "aspect_ratio": "aspect_ratio",
+    "image_size": "image_size",
+    "quality": "quality",
+    "output_compression_percent": "output_compression",
+    "background": "background",
+    "moderation": "moderation",
+    "input_fidelity": "input_fidelity",
+    "response_modalities": "response_modalities",
+    "person_generation": "person_generation",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_output_tokens": "max_output_tokens",
+    "seed": "seed",
+    "guidance_scale": "guidance_scale",
+    "watermark": "watermark",
+    "negative_prompt": "negative_prompt",
+    "prompt_extend": "prompt_extend",
+    "user": "user",
+}
+"""Canonical field -> its name on the wire."""
+STRUCTURED = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
+"""Fields of family D in `parameters`."""
+SUPPORTED = frozenset(
+    {*OPTIONS, "output_mime_type", "sequential_image_generation", "max_sequential_images", "optimize_prompt_mode"}
+    | {"partial_images", "extra_json", "mask"}
+)
+FORM_SUPPORTED = SUPPORTED - {"extra_json", "negative_prompt", "prompt_extend"}
+SHAPE = {"x-umg-shape": "sdk"}
+"""Header by which a gateway adds the usage to its answers, in the shape of SDKs."""
+RESPONSE_FORMATS = {pb.IMAGE_RESPONSE_FORMAT_URL: "url", pb.IMAGE_RESPONSE_FORMAT_B64_JSON: "b64_json"}
+SEQUENTIAL = {
+    pb.SEQUENTIAL_IMAGE_GENERATION_AUTO: "auto",
+    pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED: "disabled",
+}
+ROLES = {pb.IMAGE_TURN_ROLE_MODEL: "model"}
+
+
+def encode_request(
+    request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Encode an image request as a call of the other gateway. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
+    row = family_row(request.model) or family_row(model)
+    structured = row is not None and row.is_structured
+    if is_form(request) and not structured:
+        return _form(request, model, stream, notes)
+    report = Report()
+    report_others(request, SUPPORTED, notes, report)
+    fields: JsonObject = dict(extra_fields(request))
+    if structured:
+        fields |= _structured(request)
+    else:
+        fields |= {**_scalars(request), **_groups(request), **_images(request)}
+    fields |= _call_fields(request, model, stream)
+    return UpstreamRequest(images_protocol.GENERATIONS, msgspec.json.encode(fields), SHAPE, report)
+
+
+def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes) -> UpstreamRequest:
+    """Encode an edit or a variation as a form, as the SDKs send it."""
+    report = Report()
+    flat = flatten(request, report)
+    report_others(request, FORM_SUPPORTED, notes, report)
+    fields = {**_scalars(request), **_groups(request), **_call_fields(request, model, stream)}
+    is_edit = request.operation == pb.IMAGE_OPERATION_EDIT
+    if is_edit:
+        fields["prompt"] = flat.prompt
+    return encode_files(images_protocol.EDITS if is_edit else images_protocol.VARIATIONS, fields, request, flat, report)
+
+
+def _call_fields(request: pb.GenerateImageRequest, model: str, stream: bool) -> JsonObject:
+    """Return the members that control the call and do not describe the images, for example the response format."""
+    fields: JsonObject = {"model": model}
+    if request.response_format in RESPONSE_FORMATS:
+        fields["response_format"] = RESPONSE_FORMATS[request.response_format]
+    if stream:
+        fields["stream"] = True
+        add_set(fields, request, {"partial_images": "partial_images"})
+    return fields
+
+
+def _scalars(request: pb.GenerateImageRequest) -> JsonObject:
+    fields: JsonObject = {}
+    add_set(fields, request, {"prompt": "prompt", **OPTIONS})
+    row = family_row(request.model)
+    if request.HasField("output_mime_type"):
+        if row is not None and row.family == "famG":
+            fields["mime_type"] = request.output_mime_type
+        else:
+            fields["output_format"] = OUTPUT_NAMES.get(request.output_mime_type, request.output_mime_type)
+    return fields
+
+
+def _groups(request: pb.GenerateImageRequest) -> JsonObject:
+    """Return the members for groups of images and for prompt optimization (family A)."""
+    fields: JsonObject = {}
+    if request.sequential_image_generation in SEQUENTIAL:
+        fields["sequential_image_generation"] = SEQUENTIAL[request.sequential_image_generation]
+    if request.HasField("max_sequential_images"):
+        fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images}
+    if request.HasField("optimize_prompt_mode"):
+        fields["optimize_prompt_options"] = {"mode": request.optimize_prompt_mode}
+    return fields
+
+
+def _images(request: pb.GenerateImageRequest) -> JsonObject:
+    """Return the members with the input images and the turns of a conversation."""
+    fields: JsonObject = {}
+    inputs = [as_url(PlacedImage(f"inputs[{index}]", image)) for index, image in enumerate(request.inputs)]
+    if inputs:
+        fields["image"] = inputs[0] if len(inputs) == 1 else inputs
+    if request.turns:
+        fields["contents"] = _contents(request)
+    return fields
+
+
+def _contents(request: pb.GenerateImageRequest) -> list[object]:
+    urls = {placed.path: as_url(placed) for placed in placed_images(request)}
+    return [
+        {
+            "role": ROLES.get(turn.role, "user"),
+            "parts": [
+                {"image": urls[path]}
+                if (path := f"turns[{index}].parts[{number}].image") in urls
+                else {"text": part.text}
+                for number, part in enumerate(turn.parts)
+            ],
+        }
+        for index, turn in enumerate(request.turns)
+    ]
+
+
+def _structured(request: pb.GenerateImageRequest) -> JsonObject:
+    """Return the members `input` and `parameters`, which a request to family D has."""
+    content: list[object] = [{"image": as_url(placed)} for placed in placed_images(request)]
+    texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
+    content += [{"text": text} for text in (*texts, request.prompt) if text]
+    parameters: JsonObject = {}
+    add_set(parameters, request, {name: OPTIONS[name] for name in STRUCTURED})
+    return {"input": {"messages": [{"role": "user", "content": content}]}, "parameters": parameters}
+
+
+def takes_urls(request: pb.GenerateImageRequest) -> bool:
+    """Return whether input images may be sent as addresses: not in a form, whose files need their bytes."""
+    return not is_form(request)
+
+
+def is_form(request: pb.GenerateImageRequest) -> bool:
+    """Return whether a request is encoded as a form: an edit or a variation."""
+    return request.operation in (pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION)
+
+
+UMG_IMAGES = replace(
+    images_protocol.IMAGES,
+    name="umg_images",
+    encode_request=encode_request,
+    takes_urls=takes_urls,
+    provider_name="",
+)

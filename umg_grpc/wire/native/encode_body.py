@@ -1,0 +1,87 @@
+"""Encoding of a canonical request as a native body, for callers of other formats, and for fields that rules of the
+model's family changed.
+"""
+
+import re
+from collections.abc import Mapping
+
+from umg_grpc.quirks import Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.native.encode_messages import ContentEncoder
+from umg_grpc.wire.native.generation_config import encode_config
+from umg_grpc.wire.native.provider_tool_names import tool_names
+from umg_grpc.wire.native.tools import encode_tools
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.unsupported_fields import report_unsupported
+
+# Legal keys and values of labels: the provider rejects the whole call for any other.
+LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
+SERVICE_TIERS = ("standard", "flex", "priority")
+
+# Fields that no native provider has. Without the indispensable ones the answer would be another.
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "thread")
+UNSUPPORTED = (
+    "logit_bias",
+    "prediction",
+    "speech_language",
+    "max_tool_calls",
+    "verbosity",
+    "include",
+    "truncation",
+    "cache_control",
+    "prompt_cache_key",
+    "prompt_cache_options_json",
+    "prompt_cache_retention",
+    "moderation_json",
+    "user",
+    "safety_identifier",
+    "incremental_output",
+)
+
+
+def encode_body(
+    request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks
+) -> JsonObject:
+    """Encode a request as all members of a provider's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
+    return encode_messages(request, model, report) | encode_options(request, model, report, quirks)
+
+
+def encode_messages(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+    """Encode the messages of a request as the members `contents` and `systemInstruction`."""
+    return ContentEncoder(request, model, tool_names(request), report).encode()
+
+
+def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
+    """Encode the rest of a request: the members of the body other than `contents` and `systemInstruction`."""
+    fields = encode_tools(request, tool_names(request), report, quirks)
+    if config := encode_config(request, model, report, quirks):
+        fields["generationConfig"] = config
+    if request.safety_settings:
+        fields["safetySettings"] = [
+            {"category": setting.category, "threshold": setting.threshold} for setting in request.safety_settings
+        ]
+    if request.cached_content:
+        fields["cachedContent"] = request.cached_content
+    if labels := _labels(request.metadata, report):
+        fields["labels"] = labels
+    if request.service_tier in SERVICE_TIERS:
+        fields["serviceTier"] = request.service_tier
+    elif request.service_tier:
+        report.drop("service_tier")
+    if request.HasField("store"):
+        fields["store"] = request.store
+    return fields
+
+
+def _labels(metadata: Mapping[str, str], report: Report) -> JsonObject:
+    labels: JsonObject = {
+        key: value
+        for key, value in metadata.items()
+        if LABEL_KEY.fullmatch(key) and LABEL.fullmatch(value) and (key + value).lower() == key + value
+    }
+    if len(labels) < len(metadata):
+        report.drop("metadata")
+    return labels

@@ -1,0 +1,399 @@
+"""Fields and parts that a whole answer and the chunks of a streamed answer share, both directions.
+
+The structs accept the answers of all providers, which differ: every member that is not needed may be absent or null.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, assert_never
+
+import msgspec
+from google.protobuf.timestamp_pb2 import Timestamp
+from msgspec import Meta, Raw, Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
+from umg_grpc.wire.core.reasoning_state import show
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.native import schema
+from umg_grpc.wire.native.content_parts import decode_part, encode_media, encode_reasoning, kind_of
+from umg_grpc.wire.native.grounding_citations import SEARCH, Cited, encode_grounding
+from umg_grpc.wire.native.server_tools import encode_server_tool
+from umg_grpc.wire.native.tool_calls import encode_call, rename_call
+from umg_grpc.wire.native.usage import UsageMetadata
+
+FINISH_REASONS = {
+    "STOP": pb.FINISH_REASON_STOP,
+    "MAX_TOKENS": pb.FINISH_REASON_LENGTH,
+    "SAFETY": pb.FINISH_REASON_CONTENT_FILTER,
+    "LANGUAGE": pb.FINISH_REASON_CONTENT_FILTER,
+    "BLOCKLIST": pb.FINISH_REASON_CONTENT_FILTER,
+    "PROHIBITED_CONTENT": pb.FINISH_REASON_CONTENT_FILTER,
+    "SPII": pb.FINISH_REASON_CONTENT_FILTER,
+    "IMAGE_SAFETY": pb.FINISH_REASON_CONTENT_FILTER,
+    "IMAGE_PROHIBITED_CONTENT": pb.FINISH_REASON_CONTENT_FILTER,
+    "MODEL_ARMOR": pb.FINISH_REASON_CONTENT_FILTER,
+    "RECITATION": pb.FINISH_REASON_RECITATION,
+    "IMAGE_RECITATION": pb.FINISH_REASON_RECITATION,
+    "MALFORMED_FUNCTION_CALL": pb.FINISH_REASON_MALFORMED_CALL,
+    "UNEXPECTED_TOOL_CALL": pb.FINISH_REASON_MALFORMED_CALL,
+    "OTHER": pb.FINISH_REASON_OTHER,
+    "IMAGE_OTHER": pb.FINISH_REASON_OTHER,
+    "NO_IMAGE": pb.FINISH_REASON_OTHER,
+    "TOO_MANY_TOOL_CALLS": pb.FINISH_REASON_OTHER,
+    "MISSING_THOUGHT_SIGNATURE": pb.FINISH_REASON_OTHER,
+    "MALFORMED_RESPONSE": pb.FINISH_REASON_OTHER,
+    "ESCALATION": pb.FINISH_REASON_OTHER,
+    "CONTINUATION": pb.FINISH_REASON_OTHER,
+}
+NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
+# The first name of each reason is used for it; answers with calls finish with STOP.
+FINISH_NAMES = {reason: word for word, reason in reversed(FINISH_REASONS.items())} | {
+    pb.FINISH_REASON_STOP_SEQUENCE: "STOP",
+    pb.FINISH_REASON_CONTEXT_FULL: "MAX_TOKENS",
+    pb.FINISH_REASON_TOOL_CALLS: "STOP",
+    pb.FINISH_REASON_REFUSAL: "SAFETY",
+    pb.FINISH_REASON_PAUSE: "STOP",
+    pb.FINISH_REASON_COMPACTION: "STOP",
+}
+# Reasons of a blocked prompt that are also the finish reason of its empty candidate.
+BLOCKED = ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR")
+# Reasons that an upstream may send although the model called a tool.
+OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
+
+Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a candidate
+
+
+# --- provider's structs
+
+
+class ProviderRating(Struct):
+    """Element of `safetyRatings`: the rating of an answer by one safety filter."""
+
+    category: str | None = None
+    probability: str | None = None
+    blocked: bool | None = None
+
+
+class ProviderContent(Struct):
+    """Member `content`, which may be empty or lack its parts."""
+
+    parts: list[schema.ProviderPart] | None = None
+
+
+class RawContent(Struct):
+    """Member `content` with its parts as raw JSON, for parts of an unknown kind."""
+
+    parts: list[Raw] | None = None
+
+
+class TokenCandidate(Struct, rename="camel"):
+    """Element of `chosenCandidates`: one token with its log probability."""
+
+    token: str | None = None
+    log_probability: float | None = None
+
+
+class TopCandidates(Struct):
+    """Element of `topCandidates`: the alternatives of one token."""
+
+    candidates: list[TokenCandidate] | None = None
+
+
+class LogprobsResult(Struct, rename="camel"):
+    """Member `logprobsResult`."""
+
+    chosen_candidates: list[TokenCandidate] | None = None
+    top_candidates: list[TopCandidates] | None = None
+
+
+class Ending(Struct, rename="camel"):
+    """Members of a candidate that are decoded when its answer is passed through."""
+
+    index: Index | None = None
+    finish_reason: str | None = None
+    content: Raw = ABSENT
+
+    @property
+    def calls(self) -> bool:
+        """Whether the candidate calls a tool. The search in the raw JSON is safe: inside a text the quotes would be
+        escaped, and a match inside a call's arguments is in a call anyway.
+        """
+        return b'"functionCall"' in bytes(self.content)
+
+
+class ProviderCandidate(Struct, rename="camel"):
+    """Element of `candidates` in a provider's answer."""
+
+    index: Index | None = None
+    finish_reason: str | None = None
+    content: ProviderContent | None = None
+    finish_message: str | None = None
+    safety_ratings: list[ProviderRating] | None = None
+    grounding_metadata: Raw = ABSENT
+    logprobs_result: LogprobsResult | None = None
+
+
+class RawCandidate(Struct):
+    """Candidate whose parts are decoded again as raw JSON."""
+
+    content: RawContent | None = None
+
+
+class PromptFeedback(Struct, rename="camel"):
+    """Member `promptFeedback` of an answer."""
+
+    block_reason: str | None = None
+    safety_ratings: list[ProviderRating] | None = None
+
+
+class Head(Struct, rename="camel", kw_only=True):
+    """Members of a body or chunk other than its candidates."""
+
+    response_id: str | None = None
+    model_version: str | None = None
+    create_time: str | None = None
+    prompt_feedback: PromptFeedback | None = None
+    usage_metadata: UsageMetadata | None = None
+    error: Raw = ABSENT
+
+
+class ProviderAnswer(Head, kw_only=True, rename="camel"):
+    """Body of a provider's answer, or one chunk of a streamed answer."""
+
+    candidates: list[ProviderCandidate] | None = None
+
+
+class PassedAnswer(Head, kw_only=True, rename="camel"):
+    """Body or chunk that is passed through, as far as it is decoded."""
+
+    candidates: list[Ending] | None = None
+
+
+class RawAnswer(Struct):
+    """Body or chunk whose parts are decoded again as raw JSON."""
+
+    candidates: list[RawCandidate] | None = None
+
+
+# --- provider -> canonical
+
+
+def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
+    """Decode the id and the creation time."""
+    target.response_id = head.response_id or ""
+    if head.create_time:
+        try:
+            target.create_time.FromJsonString(head.create_time)
+        except ValueError:
+            target.ClearField("create_time")  # the gateway's own clock replaces it
+
+
+def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
+    """Set the finish reason. Keep the provider's own name of it, too, where the name is unknown or where several names
+    mean the same reason.
+    """
+    if reason is None or reason in NO_REASON:
+        return
+    target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
+    if FINISH_NAMES.get(target.finish_reason) != reason:
+        target.provider_reason = reason
+
+
+def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
+    """Correct the finish reason: `TOOL_CALLS` where the candidate called a tool (calls finish with STOP), `STOP` where
+    the provider sent none.
+    """
+    if called and target.finish_reason in OVERRIDDEN:
+        target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
+    elif not target.finish_reason:
+        target.finish_reason = pb.FINISH_REASON_STOP
+
+
+def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRating]:
+    """Return the ratings of the safety filters."""
+    return [
+        pb.SafetyRating(
+            category=rating.category or "", probability=rating.probability or "", blocked=rating.blocked or False
+        )
+        for rating in ratings or ()
+    ]
+
+
+def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
+    """Return a part of an answer. `raw` is its JSON if its kind is unknown. Raise UmgError(UPSTREAM_FAILED) for a part
+    that cannot be read.
+    """
+    target = pb.Part()
+    if raw is not None:
+        part = schema.ProviderPart(opaque=raw)
+    try:
+        decode_part(part, target, "")
+    except UmgError:
+        raise unreadable() from None  # the field is the provider's, not the caller's
+    if target.HasField("tool_call"):
+        rename_call(target.tool_call, names)
+    return target
+
+
+def is_known(part: schema.ProviderPart) -> bool:
+    """Return whether the part is of a kind that the structs declare."""
+    return (
+        part.text is not None
+        or part.function_call is not None
+        or part.inline_data is not None
+        or any(_is_given(getattr(part, name)) for name in schema.KINDS)
+    )
+
+
+def _is_given(value: object) -> bool:
+    return is_present(value) if isinstance(value, Raw) else value is not None
+
+
+class UnknownParts:
+    """Parts of a body whose kind is unknown, as raw JSON. The body is decoded once, for the first of them."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._candidates: list[RawCandidate] | None = None
+
+    def of(self, parts: Sequence[schema.ProviderPart], position: int) -> Sequence[Raw | None]:
+        """Return for each part of the candidate at `position` its JSON; None for a part of a known kind."""
+        if all(map(is_known, parts)):
+            return [None] * len(parts)
+        if self._candidates is None:
+            self._candidates = msgspec.json.decode(self._body, type=RawAnswer).candidates or []
+        content = self._candidates[position].content
+        raws = (content and content.parts) or []
+        return [raw if not is_known(part) and kind_of(raw) else None for part, raw in zip(parts, raws, strict=True)]
+
+
+def decode_logprobs(result: LogprobsResult | None) -> list[pb.TokenLogprob]:
+    """Return the log probabilities of the tokens, each with its alternatives."""
+    alternatives = (result and result.top_candidates) or []
+    decoded = list[pb.TokenLogprob]()
+    for position, chosen in enumerate((result and result.chosen_candidates) or []):
+        entry = _logprob(chosen)
+        others = alternatives[position].candidates if position < len(alternatives) else None
+        entry.alternatives.extend(map(_logprob, others or ()))
+        decoded.append(entry)
+    return decoded
+
+
+def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
+    return pb.TokenLogprob(
+        token=candidate.token or "", logprob=0 if candidate.log_probability is None else candidate.log_probability
+    )
+
+
+# --- canonical -> caller
+
+
+def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
+    """Return the finish reason in native's vocabulary: the provider's own name if that is one of native's for the
+    reason.
+    """
+    if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
+        return provider_reason
+    unknown = reason == pb.FINISH_REASON_OTHER and provider_reason not in FINISH_REASONS
+    if unknown and provider_reason.isupper() and provider_reason.replace("_", "").isalnum():
+        return provider_reason  # newer than this build
+    return FINISH_NAMES.get(reason, "STOP")
+
+
+def blocked_name(block_reason: str) -> str:
+    """Return the finish reason in native's vocabulary for the candidate of a blocked prompt."""
+    return block_reason if block_reason in BLOCKED else "OTHER"
+
+
+def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
+    """Return the member `safetyRatings`."""
+    return [
+        {"category": rating.category, "probability": rating.probability} | ({"blocked": True} if rating.blocked else {})
+        for rating in ratings
+    ]
+
+
+def encode_feedback(block_reason: str, ratings: Sequence[pb.SafetyRating]) -> JsonObject:
+    """Return the member `promptFeedback` for a blocked prompt."""
+    return {"blockReason": block_reason, "safetyRatings": encode_ratings(ratings)}
+
+
+def encode_time(time: Timestamp) -> str:
+    """Return the time in ISO 8601."""
+    return time.ToJsonString()
+
+
+def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
+    """Return the JSON object of a part of an answer; None for a part that native cannot express, or without content."""
+    encoded: JsonObject | None = None
+    match part.WhichOneof("kind"):
+        case "text":
+            encoded = {"text": part.text.text}
+        case "reasoning":
+            encoded = encode_reasoning(part)
+        case "tool_call":
+            encoded = encode_call(part.tool_call, part.tool_call.name)
+        case "media":
+            encoded = encode_media(part.media)
+        case "refusal":
+            encoded = {"text": part.refusal.text}
+        case "server_tool_call" | "server_tool_result":
+            encoded = _server_tool(part)
+        case "opaque" if part.opaque.format == "native":
+            return _raw(part.opaque.json)
+        case "opaque" | "tool_result" | None:
+            pass  # content that only another format has, or a kind newer than this build
+        case unhandled:
+            assert_never(unhandled)
+    if encoded is None:
+        return None
+    if part.thought:
+        encoded["thought"] = True
+    if part.HasField("state"):
+        encoded["thoughtSignature"] = show(part.state, "native")
+    elif not encoded.get("text", "?") or encoded.keys() == {"thought"}:
+        return None
+    return encoded
+
+
+def _server_tool(part: pb.Part) -> JsonObject | None:
+    try:
+        return encode_server_tool(part, "")
+    except UmgError:
+        return None  # no JSON: the mistake of a gRPC upstream costs the part, not the answer
+
+
+def _raw(text: str) -> Raw | None:
+    """Return the text as raw JSON for insertion into a body; None for a text that is not JSON."""
+    try:
+        return msgspec.json.decode(text, type=Raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def queries_of(part: pb.Part) -> Sequence[str]:
+    """Return the queries of a search that the provider ran. Native puts them beside the answer's parts."""
+    call = part.server_tool_call
+    return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()
+
+
+def encode_sources(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject:
+    """Return the member `groundingMetadata` of a candidate; {} without sources and queries."""
+    grounding = encode_grounding(cited, queries, rest)
+    return {} if grounding == {} else {"groundingMetadata": grounding}
+
+
+def encode_logprobs(entries: Sequence[pb.TokenLogprob]) -> JsonObject:
+    """Return the member `logprobsResult` of a candidate; {} without log probabilities."""
+    if not entries:
+        return {}
+    result: JsonObject = {"chosenCandidates": [_chosen(entry) for entry in entries]}
+    if any(entry.alternatives for entry in entries):
+        result["topCandidates"] = [{"candidates": list(map(_chosen, entry.alternatives))} for entry in entries]
+    return {"logprobsResult": result}
+
+
+def _chosen(entry: pb.TokenLogprob) -> JsonObject:
+    return {"token": entry.token, "logProbability": entry.logprob}

@@ -1,0 +1,230 @@
+"""Types of the bodies of each face: of its requests, answers and events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from msgspec import Raw, Struct, defstruct
+
+from umg_grpc.wire.chat.schema import ChatRequest
+from umg_grpc.wire.core.json import NonEmpty, Whole
+from umg_grpc.wire.embeddings.schema import EmbeddingsBody
+from umg_grpc.wire.images.multipart_requests import FORM_FIELDS
+from umg_grpc.wire.images.schema import ImageBody
+from umg_grpc.wire.messages.schema import CountRequest, MessagesRequest
+from umg_grpc.wire.native.schema import GenerateBody
+from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
+from umg_grpc.wire.openapi_schemas import media_response_types as media
+from umg_grpc.wire.openapi_schemas import retrieval_response_types as retrieval
+from umg_grpc.wire.openapi_schemas import text_response_types as text
+from umg_grpc.wire.openapi_schemas.struct_schemas import File
+from umg_grpc.wire.rerank.schema import RerankBody
+from umg_grpc.wire.responses.schema import Prompting, ResponsesRequest
+from umg_grpc.wire.video import (
+    submission_body_reader,
+    unified_caller_api,
+    vid_d_caller_api,
+    vid_e_3_caller_api,
+    vid_e_v1_caller_api,
+    vid_f_caller_api,
+    vid_g_caller_api,
+    video_object_caller_api,
+)
+from umg_grpc.wire.video.content_array_items import KINDS
+
+
+@dataclass(frozen=True)
+class BodyTypes:
+    """Types of the bodies of an operation."""
+
+    request: type[Struct]
+    answer: object
+    event: type[Struct] | None = None
+    """Type of the data of an event; None for an operation without a stream."""
+    form: type[Struct] | None = None
+    """Type of a form; None for an operation that takes none."""
+
+
+class ImageUrl(Struct):
+    """Address of a medium: http(s) or a data URL."""
+
+    url: NonEmpty
+
+
+ContentItem = defstruct(
+    "ContentItem",
+    [
+        ("type", Literal["text", "image_url", "video_url", "audio_url"]),
+        ("text", str | None, None),
+        *((kind, ImageUrl | None, None) for kind in KINDS),
+        ("role", str | None, None),
+    ],
+    namespace={
+        "__doc__": "Text, image, video or audio of a prompt. The role of a medium is `first_frame`, for example."
+    },
+)
+_Field = tuple[str, object, object]
+_KINDS: Mapping[type, object] = {
+    submission_body_reader.WholeNumber: Whole,
+    submission_body_reader.Seconds: str | int | float,
+    submission_body_reader.JsonText: Raw,
+}
+_Images = str | list[str]
+
+
+def _fields(table: submission_body_reader.Fields) -> list[_Field]:
+    """Return the fields of a body by the table with which it is decoded."""
+    return [(name, _optional(_KINDS.get(member.kind, member.kind)), None) for name, member in table.items()]
+
+
+def _images(names: tuple[str, ...]) -> list[_Field]:
+    return [(name, _optional(_Images), None) for name in names]
+
+
+def _optional(kind: object) -> object:
+    return kind if kind is Raw else kind | None  # type: ignore[operator]  # types and unions
+
+
+def _struct(name: str, doc: str, required: tuple[tuple[str, object], ...], optional: list[_Field]) -> type[Struct]:
+    known = {field: (field, kind, default) for field, kind, default in optional}
+    return defstruct(name, [*required, *known.values()], namespace={"__doc__": doc}, kw_only=True)
+
+
+def _as_form(body: type[Struct], names: tuple[str, ...]) -> type[Struct]:
+    """Return the form with the fields of a body, of which these are files or texts."""
+    required = tuple((name, body.__annotations__[name]) for name in ("model",))
+    others: list[_Field] = [
+        (name, File | str if name in names else kind, None)
+        for name, kind in body.__annotations__.items()
+        if name not in ("model", "metadata")
+    ]
+    return _struct(f"{body.__name__}Form", f"{body.__doc__} As a form.", required, others)
+
+
+_MODEL = (("model", NonEmpty),)
+_CALLBACK: list[_Field] = [("callback_url", str | None, None)]
+_EXTERNAL: list[_Field] = [*_CALLBACK, ("external_task_id", str | None, None)]
+_CONTENT: list[_Field] = [("content", list[ContentItem] | None, None)]  # type: ignore[valid-type]  # made from a table
+_METADATA: list[_Field] = [("metadata", dict[str, Raw] | None, None)]
+
+UnifiedBody = _struct(
+    "UnifiedVideo",
+    "New task of the unified entry. `metadata` takes the same fields and those of the model's family.",
+    _MODEL,
+    [
+        *_fields(unified_caller_api.FIELDS),
+        *_images((*unified_caller_api.IMAGE_FIELDS, "lastFrame")),
+        (unified_caller_api.AUDIO_FIELD, str | None, None),
+        *_METADATA,
+        *_EXTERNAL,
+    ],
+)
+ObjectBody = _struct(
+    "NewVideo",
+    "New video.",
+    _MODEL,
+    [*_fields(video_object_caller_api.FIELDS), *_images(video_object_caller_api.IMAGE_FIELDS)],
+)
+RemixBody = _struct("Remix", "Change of a finished video.", (("prompt", NonEmpty),), [("model", str | None, None)])
+BodyD = _struct("NewTaskD", "New task of Entry D.", _MODEL, [*_CONTENT, *_fields(vid_d_caller_api.FIELDS), *_CALLBACK])
+BodyE1 = _struct(
+    "NewTaskE1",
+    "New task of Entry E. `metadata` takes the same fields.",
+    _MODEL,
+    [*_fields(vid_e_v1_caller_api.FIELDS), *_images(vid_e_v1_caller_api.IMAGE_FIELDS), *_METADATA, *_EXTERNAL],
+)
+Settings = _struct("Settings", "Member `settings`.", (), _fields(vid_e_3_caller_api.SETTINGS))
+TaskOptions = _struct("Options", "Member `options`.", (), _EXTERNAL)
+BodyE3 = _struct(
+    "NewTaskE3",
+    "New task of Entry E 3.0, whose model is in the path.",
+    (),
+    [
+        *_fields(vid_e_3_caller_api.FIELDS),
+        ("settings", Settings | None, None),
+        ("options", TaskOptions | None, None),
+        *((name, Raw, None) for name in vid_e_3_caller_api.MEDIA_FIELDS),
+    ],
+)
+BodyF = _struct(
+    "NewTaskF",
+    "New task of Entry F, or with `Action=CVSync2AsyncGetResult` the query of one, which has a `task_id`.",
+    (),
+    [
+        ("req_key", str | None, None),
+        ("task_id", str | None, None),
+        *_fields(vid_f_caller_api.FIELDS),
+        *_images(vid_f_caller_api.IMAGE_FIELDS),
+    ],
+)
+BodyG = _struct("NewTaskG", "New task of Entry G.", _MODEL, [*_CONTENT, *_fields(vid_g_caller_api.FIELDS)])
+ImageForm = _struct(
+    "ImageForm",
+    "Images as files, or as texts as in a JSON body.",
+    _MODEL,
+    [
+        *((name, ImageBody.__annotations__[name], None) for name in FORM_FIELDS if name != "model"),
+        ("image", File | list[File] | str, None),
+        ("mask", File | str, None),
+    ],
+)
+
+BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
+    {
+        "chat": BodyTypes(ChatRequest, text.ChatCompletion, text.ChatChunk),
+        "responses": BodyTypes(ResponsesRequest, text.Response, text.ResponseEvent),
+        "messages": BodyTypes(MessagesRequest, text.Message, text.MessageEvent),
+        "native": BodyTypes(GenerateBody, text.NativeAnswer, text.NativeAnswer),
+        "embeddings": BodyTypes(EmbeddingsBody, retrieval.Embeddings),
+        "native_embedding": BodyTypes(EmbedBody, retrieval.NativeEmbedding),
+        "native_embeddings": BodyTypes(BatchBody, retrieval.NativeEmbeddings),
+        "rerank": BodyTypes(RerankBody, retrieval.Ranking),
+        "rerank_v2": BodyTypes(RerankBody, retrieval.Ranking),
+        "images": BodyTypes(ImageBody, media.DocumentedImages | media.Images, media.ImageEvent),
+        "image_edits": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
+        "image_variations": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
+        "video": BodyTypes(UnifiedBody, media.UnifiedTask, form=_as_form(UnifiedBody, unified_caller_api.IMAGE_FIELDS)),
+        "video_object": BodyTypes(
+            ObjectBody, media.VideoObject, form=_as_form(ObjectBody, video_object_caller_api.IMAGE_FIELDS)
+        ),
+        "video_d": BodyTypes(BodyD, media.CreatedD),
+        "video_e_v1": BodyTypes(BodyE1, media.VideoObject, form=_as_form(BodyE1, vid_e_v1_caller_api.IMAGE_FIELDS)),
+        "video_e_3": BodyTypes(BodyE3, media.TasksE),
+        "video_f": BodyTypes(BodyF, media.TaskF),
+        "video_g": BodyTypes(BodyG, media.CreatedG),
+    }
+)
+"""Types of generating answers, embeddings, rankings and images, and of submitting video tasks, by face."""
+
+COUNTS: Mapping[str, BodyTypes] = MappingProxyType(
+    {
+        "responses": BodyTypes(Prompting, text.ResponseTokens),
+        "messages": BodyTypes(CountRequest, text.MessagesTokens),
+        "native": BodyTypes(GenerateBody, text.NativeTokens),
+    }
+)
+"""Types of counting tokens, by face."""
+
+TASKS: Mapping[str, object] = MappingProxyType(
+    {
+        "video": media.UnifiedTask,
+        "video_object": media.VideoObject,
+        "video_d": media.TaskD,
+        "video_e_v1": media.VideoObject,
+        "video_e_3": media.TasksE,
+        "video_g": media.TaskG,
+    }
+)
+"""Types of the queries of video tasks, by face."""
+
+MODELS: Mapping[str, tuple[object, object]] = MappingProxyType(
+    {
+        "models": (
+            retrieval.ChatModels | retrieval.MessagesModels | retrieval.NativeModels,
+            retrieval.ChatModel | retrieval.MessagesModel | retrieval.NativeModel,
+        ),
+        "native_models": (retrieval.NativeModels, retrieval.NativeModel),
+    }
+)
+"""Types of a list of models and of one model, by face."""

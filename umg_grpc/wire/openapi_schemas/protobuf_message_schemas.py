@@ -1,0 +1,141 @@
+"""JSON schemas of the messages of the schema: in ProtoJSON, as the Connect protocol has it, and in the JSON of
+`protobuf_json.py`, as administration has it. Descriptions are the comments of the schema.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from umg_grpc.v1.comments import comments
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.openapi_schemas.struct_schemas import nullable
+from umg_grpc.wire.protobuf_json import SECONDS, enum_names
+
+_STRING: JsonObject = {"type": "string"}
+_TIME: JsonObject = {"type": "string", "format": "date-time"}
+_SCALARS: Mapping[int, JsonObject] = MappingProxyType(
+    {
+        FieldDescriptor.CPPTYPE_INT32: {"type": "integer", "format": "int32"},
+        FieldDescriptor.CPPTYPE_UINT32: {"type": "integer", "format": "int32", "minimum": 0},
+        FieldDescriptor.CPPTYPE_INT64: {"type": "integer", "format": "int64"},
+        FieldDescriptor.CPPTYPE_UINT64: {"type": "integer", "format": "int64", "minimum": 0},
+        FieldDescriptor.CPPTYPE_DOUBLE: {"type": "number"},
+        FieldDescriptor.CPPTYPE_FLOAT: {"type": "number"},
+        FieldDescriptor.CPPTYPE_BOOL: {"type": "boolean"},
+        FieldDescriptor.CPPTYPE_STRING: _STRING,
+    }
+)
+_WIDE = frozenset({FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64})
+_DOUBLES = frozenset({FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT})
+_DURATION, _TIMESTAMP = "google.protobuf.Duration", "google.protobuf.Timestamp"
+
+
+class ProtoJsonSchemas:
+    """Schemas of messages in ProtoJSON, with one component for each message and enum. A member that is not set is
+    absent, and integers of 64 bits are strings.
+    """
+
+    known: Mapping[str, JsonObject] = MappingProxyType(
+        {
+            _TIMESTAMP: _TIME,
+            _DURATION: {"type": "string", "pattern": r"^-?\d+(\.\d+)?s$"},
+            "google.protobuf.FieldMask": _STRING,
+        }
+    )
+    prefix = ""
+
+    def __init__(self, components: JsonObject) -> None:
+        """Add the components to `components`."""
+        self._components = components
+
+    def schema(self, message: Descriptor) -> JsonObject:
+        """Return the schema of a message, which refers to components."""
+        if (known := self.known.get(message.full_name)) is not None:
+            return known
+        name = self.prefix + message.full_name
+        if name not in self._components:
+            self._components[name] = {}  # a message may contain itself
+            self._components[name] = self._message(message)
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def _message(self, message: Descriptor) -> JsonObject:
+        properties = {self._name(field): self._property(field) for field in message.fields}
+        return _described({"type": "object", "properties": properties}, message.full_name)
+
+    def _name(self, field: FieldDescriptor) -> str:
+        return str(field.json_name)
+
+    def _property(self, field: FieldDescriptor) -> JsonObject:
+        return _described(self._field(field), field.full_name)
+
+    def _field(self, field: FieldDescriptor) -> JsonObject:
+        message = field.message_type
+        if message is not None and message.GetOptions().map_entry:
+            return {"type": "object", "additionalProperties": self._value(message.fields_by_name["value"])}
+        value = self._value(field)
+        return {"type": "array", "items": value} if field.is_repeated else value
+
+    def _value(self, field: FieldDescriptor) -> JsonObject:
+        if field.message_type is not None:
+            return self.schema(field.message_type)
+        if field.enum_type is not None:
+            return self._enum(field.enum_type)
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            return {"type": "string", "contentEncoding": "base64"}
+        return self._scalar(field)
+
+    def _scalar(self, field: FieldDescriptor) -> JsonObject:
+        scalar = _SCALARS[field.cpp_type]
+        if field.cpp_type in _WIDE:
+            return {"anyOf": [{"type": "string", "pattern": r"^-?\d{1,20}$"}, scalar]}
+        if field.cpp_type in _DOUBLES:
+            return {"anyOf": [scalar, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+        return scalar
+
+    def _enum(self, kind: EnumDescriptor) -> JsonObject:
+        """Return the schema of an enum. Newer values are numbers."""
+        name = self.prefix + kind.full_name
+        if name not in self._components:
+            names = [value.name for value in kind.values]
+            anyof = [{"type": "string", "enum": names}, {"type": "integer", "format": "int32"}]
+            self._components[name] = {"anyOf": anyof, "description": _values(kind, names)}
+        return {"$ref": f"#/components/schemas/{name}"}
+
+
+class PlainSchemas(ProtoJsonSchemas):
+    """Schemas of messages in the JSON of administration. All members are present, null where a field is not set."""
+
+    known = MappingProxyType({_TIMESTAMP: _TIME, _DURATION: {"type": "number"}})
+    prefix = "admin."
+
+    def _message(self, message: Descriptor) -> JsonObject:
+        return super()._message(message) | {"required": [self._name(field) for field in message.fields]}
+
+    def _name(self, field: FieldDescriptor) -> str:
+        is_duration = field.message_type is not None and field.message_type.full_name == _DURATION
+        return field.name + SECONDS if is_duration else field.name
+
+    def _property(self, field: FieldDescriptor) -> JsonObject:
+        value = self._field(field)
+        may_be_null = field.has_presence or (field.enum_type is not None and 0 not in enum_names(field.enum_type))
+        return _described(nullable(value) if may_be_null and not field.is_repeated else value, field.full_name)
+
+    def _scalar(self, field: FieldDescriptor) -> JsonObject:
+        return _SCALARS[field.cpp_type]
+
+    def _enum(self, kind: EnumDescriptor) -> JsonObject:
+        """Return the schema of an enum. It is a string, since a newer gateway has more values."""
+        return {"type": "string", "description": _values(kind, list(enum_names(kind).values()))}
+
+
+def _described(schema: JsonObject, name: str) -> JsonObject:
+    """Return a schema with the comment of an element of ours."""
+    text = comments().get(name)
+    return schema if text is None else {**schema, "description": text}
+
+
+def _values(kind: EnumDescriptor, names: list[str]) -> str:
+    """Return the description of an enum: its comment and the names of its values."""
+    text = comments().get(kind.full_name, "")
+    return f"{text} One of {', '.join(f'`{name}`' for name in names)}.".strip()

@@ -1,0 +1,134 @@
+"""Types of the answers of embeddings, reranking and the model lists, as callers receive them."""
+
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.openapi_schemas.text_response_types import Count
+
+# --- embeddings
+
+
+class Embedding(Struct, kw_only=True):
+    """Vector of one input."""
+
+    object: Literal["embedding"]
+    index: Count
+    embedding: list[float] | str
+    """Numbers, or base64 of little-endian float32 where the request selects it."""
+
+
+class EmbeddingUsage(Struct, kw_only=True):
+    """Token usage of a call."""
+
+    prompt_tokens: Count
+    total_tokens: Count
+
+
+class Embeddings(Struct, kw_only=True):
+    """Answer of `POST /v1/embeddings`."""
+
+    object: Literal["list"]
+    model: str
+    data: list[Embedding]
+    usage: EmbeddingUsage
+
+
+class Vector(Struct, kw_only=True):
+    """Vector of one input."""
+
+    values: list[float]
+
+
+class NativeEmbedding(Struct, kw_only=True):
+    """Answer of `:embedContent`."""
+
+    embedding: Vector
+
+
+class NativeEmbeddings(Struct, kw_only=True):
+    """Answer of `:batchEmbedContents`."""
+
+    embeddings: list[Vector]
+
+
+# --- reranking
+
+
+class Ranked(Struct, kw_only=True):
+    """Document with its score."""
+
+    index: Count
+    relevance_score: float
+    document: Raw = ABSENT
+    """As it was sent, if the request selects it."""
+
+
+class Ranking(Struct, kw_only=True):
+    """Response of reranking."""
+
+    id: str
+    model: str
+    results: list[Ranked]
+    """The best document first."""
+    usage: EmbeddingUsage
+    meta: dict[str, Raw]
+
+
+# --- models
+
+
+class ChatModel(Struct, kw_only=True):
+    """Model in a model list of the chat format."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ChatModels(Struct, kw_only=True):
+    """Model list of the chat format."""
+
+    object: Literal["list"]
+    data: list[ChatModel]
+
+
+class MessagesModel(Struct, kw_only=True):
+    """Model in a model list of the messages format, for requests with the header `anthropic-version`."""
+
+    type: Literal["model"]
+    id: str
+    display_name: str
+    created_at: str
+    max_input_tokens: int | None
+    max_tokens: int | None
+
+
+class MessagesModels(Struct, kw_only=True):
+    """Page of a model list of the messages format."""
+
+    data: list[MessagesModel]
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+
+
+class NativeModel(Struct, rename="camel", kw_only=True):
+    """Model in a model list of the native format."""
+
+    name: str
+    base_model_id: str
+    version: str
+    display_name: str
+    supported_generation_methods: list[str]
+    input_token_limit: int | None = None
+    output_token_limit: int | None = None
+
+
+class NativeModels(Struct, rename="camel", kw_only=True):
+    """Page of models in the native shape."""
+
+    models: list[NativeModel]
+    next_page_token: str | None = None

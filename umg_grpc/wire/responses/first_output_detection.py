@@ -1,0 +1,26 @@
+"""Check whether events contain any output yet: a response, its first item and its first part start without any."""
+
+import re
+
+from umg_grpc.wire.core.first_output_detection import OTHERS, Shape, Value, output_check
+from umg_grpc.wire.responses.stream_events import BEGINNINGS
+
+RESPONSE = {"output": Value.EMPTY, "error": Value.EMPTY, OTHERS: Value.ANY}
+# Members of a starting item that are no output; a reasoning state is of use only with the reasoning itself.
+ITEM: Shape = {
+    "type": frozenset({"message", "reasoning"}),
+    **dict.fromkeys(("id", "status", "role", "phase", "encrypted_content"), Value.ANY),
+}
+PART = {"type": frozenset({"output_text", "refusal", "summary_text", "reasoning_text"})}
+
+
+def _event(*types: str, **members: Shape) -> Shape:
+    return {"type": frozenset(types), "error": Value.EMPTY, **members, OTHERS: Value.ANY}
+
+
+has_no_output = output_check(
+    re.compile(rb'\.delta"'),
+    _event(*BEGINNINGS, response=RESPONSE),
+    _event("response.output_item.added", item=ITEM),
+    _event("response.content_part.added", "response.reasoning_summary_part.added", part=PART),
+)

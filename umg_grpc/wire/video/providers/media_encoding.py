@@ -1,0 +1,80 @@
+"""Input media of submissions: their addresses, and their bytes in the forms that providers take."""
+
+from collections.abc import Collection
+
+from pybase64 import b64encode_as_string
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.media import data_url, sniff
+from umg_grpc.wire.dropped_fields_report import untranslatable
+
+HTTP = ("http", "https")
+DEFAULT_TYPES = {
+    pb.VIDEO_MEDIA_KIND_IMAGE: "image/png",
+    pb.VIDEO_MEDIA_KIND_VIDEO: "video/mp4",
+    pb.VIDEO_MEDIA_KIND_AUDIO: "audio/mpeg",
+}
+NAMES = {
+    "image/png": "image.png",
+    "image/jpeg": "image.jpg",
+    "image/webp": "image.webp",
+    "image/gif": "image.gif",
+    "image/bmp": "image.bmp",
+    "video/mp4": "video.mp4",
+    "audio/mpeg": "audio.mp3",
+    "audio/wav": "audio.wav",
+}
+
+
+def at(position: int) -> str:
+    """Return the canonical path of a medium."""
+    return f"parameters.media[{position}]"
+
+
+def media_type(media: pb.VideoMedia) -> str:
+    """Return the media type of inline bytes: the detected one, else the caller's, else that of the kind."""
+    return sniff(media.data) or media.mime_type or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
+
+
+def file_name(media: pb.VideoMedia) -> str:
+    """Return a name for an upload."""
+    return NAMES.get(media_type(media), "file")
+
+
+def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP) -> str:
+    """Return the address of a medium that has one. Raise UmgError(UNTRANSLATABLE) for a scheme that the provider does
+    not fetch.
+    """
+    scheme, separator, _ = media.url.partition("://")
+    if not separator or scheme.lower() not in schemes:
+        shown = "an asset of a library" if scheme.lower() == "asset" else "an address of this scheme"
+        raise untranslatable(at(position), f"this model's provider does not take {shown}; send an https URL or bytes")
+    return media.url
+
+
+def address_or_data_url(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP) -> str:
+    """Return the address of a medium, or its bytes as a data URL."""
+    if media.WhichOneof("source") == "url":
+        return address(media, position, schemes)
+    return data_url(media_type(media), media.data)
+
+
+def address_or_base64(media: pb.VideoMedia, position: int) -> str:
+    """Return the address of a medium, or its bytes in base64 without a prefix."""
+    if media.WhichOneof("source") == "url":
+        return address(media, position)
+    return base64_of(media)
+
+
+def base64_of(media: pb.VideoMedia) -> str:
+    """Return the bytes of a medium in standard base64."""
+    return b64encode_as_string(media.data)
+
+
+def inline(media: pb.VideoMedia, position: int) -> pb.VideoMedia:
+    """Return a medium that has bytes. Raise UmgError(UNTRANSLATABLE) for an address, which only an http or https one
+    can be here: the channel has fetched these.
+    """
+    if media.WhichOneof("source") == "url":
+        raise untranslatable(at(position), "this model's provider takes only bytes; send an https URL or bytes")
+    return media

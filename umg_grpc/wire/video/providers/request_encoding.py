@@ -1,0 +1,128 @@
+"""Encoding of submissions: the parts that the protocols share."""
+
+from collections.abc import Collection, Iterable, Mapping
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, invalid, missing
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest
+from umg_grpc.wire.video.provider_task import Submission
+
+JSON = "application/json"
+JSON_HEADERS = {"Content-Type": JSON}
+OF_THE_GATEWAY = frozenset(
+    {
+        *("model", "model_name", "req_key", "callback_url", "callbackUrl", "external_task_id", "webhook_url"),
+        *("storageUri", "pubsubTopic", "user"),
+    }
+)
+"""Fields of a provider's body that no caller sets: they name objects or servers, or belong to the gateway."""
+MEDIA_FIELDS = frozenset({"media"})
+IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
+
+
+def json_request(path: str, body: JsonObject, report: Report | None = None) -> ProviderRequest:
+    """Return a POST request with a JSON body."""
+    return ProviderRequest(
+        method="POST", path=path, body=msgspec.json.encode(body), headers=JSON_HEADERS, report=report or Report()
+    )
+
+
+def get_request(path: str) -> ProviderRequest:
+    """Return a request without a body."""
+    return ProviderRequest(method="GET", path=path)
+
+
+def path_id(task_id: str) -> str:
+    """Return a provider's id for a path. Raise UmgError(UPSTREAM_FAILED) for one that would change the path."""
+    if not task_id or task_id in {".", ".."}:
+        message = "the provider's id of the task cannot be used"
+        raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
+    return quote(task_id, safe="")
+
+
+def given(parameters: pb.VideoParameters) -> set[str]:
+    """Return the names of the parameters that are set."""
+    return {descriptor.name for descriptor, _ in parameters.ListFields()}
+
+
+def prompt_of(submission: Submission) -> str:
+    """Return the prompt; "" if there are media instead. Raise UmgError(MISSING_FIELD) without both."""
+    parameters = submission.request.parameters
+    if not parameters.prompt.strip() and not parameters.media:
+        raise missing("parameters.prompt")
+    return parameters.prompt
+
+
+def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str], report: Report) -> None:
+    """Record the parameters that are set and that the provider has no field for. Media are handled by the codecs, which
+    refuse the unsupported ones; an explicit false or a single sample is no loss.
+    """
+    for name in sorted(given(parameters) - {*supported, *MEDIA_FIELDS, "extra_json"}):
+        value = getattr(parameters, name)
+        if value is False or (name == "sample_count" and value == 1):
+            continue
+        report.drop(f"parameters.{name}")
+
+
+def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
+    """Return the fields that the caller passes through, without those of the gateway. Raise UmgError(INVALID_FIELD)
+    unless they are a JSON object.
+    """
+    text = submission.request.parameters.extra_json
+    if not text:
+        return {}
+    try:
+        fields = msgspec.json.decode(text, type=dict[str, Raw])
+    except (ValueError, RecursionError):
+        raise invalid("parameters.extra_json", "expected one JSON object; correct it") from None
+    for name in sorted(OF_THE_GATEWAY & fields.keys()):
+        report.drop(f"parameters.extra_json.{name}")
+        del fields[name]
+    return fields
+
+
+def add_missing(body: JsonObject, fields: Mapping[str, Raw]) -> None:
+    """Add the fields that the body does not have yet."""
+    for name, raw in fields.items():
+        body.setdefault(name, raw)
+
+
+def members_of(raw: Raw | None) -> dict[str, Raw]:
+    """Return the members of an object that is passed through; none for any other value."""
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Raw]) if raw is not None else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> None:
+    """Raise UmgError(UNTRANSLATABLE) for the first of these media, by position; `supported` states the accepted
+    ones.
+    """
+    for position, _ in media:
+        raise untranslatable(f"parameters.media[{position}]", f"this model's provider takes {supported}; leave it out")
+
+
+RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4": (3, 4), "21:9": (21, 9)}
+
+
+def pixels(size: str) -> tuple[int, int] | None:
+    """Return width and height of `1280x720` or `1280*720`; None for another form."""
+    width, separator, height = size.lower().replace("*", "x").partition("x")
+    if not separator or not (width.isdecimal() and height.isdecimal()) or max(len(width), len(height)) > 5:
+        return None
+    return (int(width), int(height)) if int(width) and int(height) else None
+
+
+def ratio_of(size: str) -> str | None:
+    """Return the named ratio that is nearest to the size; None for a size that cannot be read."""
+    if (found := pixels(size)) is None:
+        return None
+    ratio = found[0] / found[1]
+    return min(RATIOS, key=lambda name: abs(RATIOS[name][0] / RATIOS[name][1] - ratio))

@@ -1,0 +1,289 @@
+"""Protocol `umg_video`: a second gateway of this kind, called by the entry by which the caller submitted the task.
+
+Each submission has the gateway's id of the task as idempotency key. A result without an address is read by the content
+operation, which needs the key.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.media import is_data_url, parse_data_url
+from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import is_page, is_unknown, refused, refused_submission
+from umg_grpc.wire.video.providers.request_encoding import get_request, json_request, path_id
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    cancelled,
+    error_of,
+    failed,
+    number,
+    progressing,
+    read,
+    succeeded,
+    text,
+    unknown_task,
+)
+from umg_grpc.wire.video.providers.umg_gateway_requests import (
+    E_3,
+    E_V1,
+    QUERY_F,
+    UNIFIED,
+    VIDEO_OBJECT,
+    D,
+    F,
+    G,
+    encode_create,
+    entry_of,
+    query_path,
+)
+from umg_grpc.wire.video.task_errors import (
+    CONTENT_POLICY_VIOLATION,
+    INVALID_REQUEST,
+    STATUS_CODES,
+    TASK_CANCELLED,
+    TASK_EXPIRED,
+)
+
+CONTENT = "/v1/videos/{id}/content"
+UNDECIDED = frozenset({500, 504})
+"""Statuses with which a second gateway itself does not state that it has submitted nothing."""
+RESULT_SECONDS = 3600
+"""Least time for which the second gateway's links are expected to be valid."""
+WORDS = {
+    **dict.fromkeys(("queued", "submitted", "PENDING"), QUEUED),
+    **dict.fromkeys(("in_progress", "processing", "running", "RUNNING"), RUNNING),
+}
+SUCCEEDED_WORDS = frozenset({"succeeded", "completed", "SUCCESS"})
+FAILED_WORDS = frozenset({"failed", "FAILED"})
+"""Words of all entries."""
+CODES = {400: INVALID_REQUEST, 499: TASK_CANCELLED, 504: TASK_EXPIRED}
+"""Numeric code of a failed task of the unified entry -> code."""
+
+
+class Content(Struct):
+    """Member `content` of Entries D and G."""
+
+    url: str | None = None
+    video_url: str | None = None
+    last_frame_url: str | None = None
+
+
+class Output(Struct):
+    """Item of `outputs` of Entry E 3.0."""
+
+    url: str | None = None
+    duration: Text = None
+
+
+class Task(Struct):
+    """Task, with the members of all entries."""
+
+    id: Text = None
+    task_id: Text = None
+    status: str = ""
+    progress: Text = None
+    url: str | None = None
+    urls: list[str] | None = None
+    video_url: str | None = None
+    content: Content | None = None
+    outputs: list[Output] | None = None
+    seconds: Text = None
+    error: Raw = Raw()
+    fail_reason: str | None = None
+
+
+class Enveloped(Struct):
+    """Response of Entries E 3.0, F and G."""
+
+    data: Raw = Raw()
+    task: Task | None = None
+
+
+def _plain(body: bytes) -> Task:
+    return read(Task, body)
+
+
+def _first(body: bytes) -> Task:
+    """Return the only item of the list of Entry E 3.0."""
+    return next(iter(read(list[Task], read(Enveloped, body).data or Raw(b"[]"))), Task())
+
+
+def _data(body: bytes) -> Task:
+    return read(Task, read(Enveloped, body).data or Raw(b"{}"))
+
+
+def _inner(body: bytes) -> Task:
+    return read(Enveloped, body).task or read(Task, body)
+
+
+TASK_OF: Mapping[str, Callable[[bytes], Task]] = {
+    UNIFIED: _plain,
+    VIDEO_OBJECT: _plain,
+    D: _plain,
+    E_V1: _plain,
+    E_3: _first,
+    F: _data,
+    G: _inner,
+}
+"""Entry -> decoder of the task in its responses."""
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the response to a submission. A failure of the second gateway's providers (502) is definite, since it
+    keeps a task whose outcome it does not know; a timeout, and a page of a proxy, leave the outcome open.
+    """
+    if status >= 400:
+        error = read_error(body)
+        if status not in UNDECIDED and error.message and not is_page(headers, body):
+            raise _definite(refused(status, headers, error))
+        raise refused_submission(status, headers, body, error)
+    entry = entry_of(submission)
+    task = TASK_OF[entry](body)
+    if not (task_id := text(task.id) or text(task.task_id)):
+        raise unreadable()
+    facts = msgspec.json.encode({"entry": entry, "path": query_path(submission)}).decode()
+    return ProviderTask(id=task_id, model=submission.model, facts=facts)
+
+
+def _definite(error: UmgError) -> UmgError:
+    return error.with_failure(Failure.TRANSIENT) if error.failure is Failure.AMBIGUOUS else error
+
+
+class Facts(Struct):
+    """State that a query of a task needs: the entry of the task, and the path of the query."""
+
+    entry: str
+    path: str
+
+
+def _facts(task: ProviderTask) -> Facts:
+    return msgspec.json.decode(task.facts, type=Facts)
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of one task by its entry."""
+    [task] = tasks
+    facts = _facts(task)
+    if facts.entry == F:
+        return json_request(QUERY_F, {"req_key": task.model, "task_id": task.id})
+    if facts.entry == E_3:
+        return get_request(f"{facts.path}?task_ids={quote(task.id, safe='')}")
+    return get_request(f"{facts.path}/{path_id(task.id)}")
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode the response to a query."""
+    [task] = tasks
+    if is_unknown(status, headers, body):
+        return {task.id: unknown_task()}
+    if status >= 400:
+        raise refused(status, headers, read_error(body))
+    return {task.id: _status(TASK_OF[_facts(task).entry](body), task)}
+
+
+def _status(found: Task, task: ProviderTask) -> ProviderStatus | UmgError:
+    if not found.status:
+        return unreadable()
+    if found.status in SUCCEEDED_WORDS:
+        return succeeded(_results(found, task))
+    if found.status == "cancelled":
+        return cancelled()
+    if found.status in FAILED_WORDS:
+        return _failed(found)
+    return progressing(found.status, WORDS, number(found.progress))
+
+
+def _failed(found: Task) -> ProviderStatus:
+    """Return the status of a failed task. The codes of a second gateway are those of this one, in the unified entry as
+    numbers.
+    """
+    error = as_error(error_of(found.error))
+    message = error.message or found.fail_reason or ""
+    if isinstance(error.code, str) and error.code in STATUS_CODES:
+        return failed(message, kind=error.code)
+    status = failed(message)
+    is_blocked = status.error is not None and status.error.code == CONTENT_POLICY_VIOLATION
+    if is_blocked or not isinstance(error.code, int) or error.code not in CODES:
+        return status
+    return failed(message, kind=CODES[error.code])
+
+
+def _results(found: Task, task: ProviderTask) -> list[ProviderResult]:
+    content = found.content or Content()
+    lengths = [number(output.duration) for output in found.outputs or []]
+    seconds = lengths[0] if lengths else number(found.seconds)
+    addresses = found.urls or [
+        url
+        for url in (found.url, found.video_url, content.url, content.video_url, *_urls(found.outputs))
+        if url is not None
+    ]
+    results = [_result(url, seconds) for url in addresses]
+    if not results:
+        path = CONTENT.format(id=path_id(task.id))
+        results = [ProviderResult(needs_key=path, duration_seconds=seconds)]
+    if content.last_frame_url:
+        variant = pb.VIDEO_VARIANT_LAST_FRAME
+        results.append(ProviderResult(variant=variant, url=content.last_frame_url, mime_type="image/png"))
+    return results
+
+
+def _urls(outputs: list[Output] | None) -> list[str]:
+    return [output.url for output in outputs or [] if output.url]
+
+
+def _result(url: str, seconds: float | None) -> ProviderResult:
+    if not is_data_url(url):
+        return ProviderResult(url=url, duration_seconds=seconds)
+    try:
+        mime_type, data = parse_data_url(url, "url")
+    except UmgError:
+        raise unreadable() from None
+    return ProviderResult(data=data, mime_type=mime_type or "video/mp4", duration_seconds=seconds)
+
+
+def encode_find(submission: Submission) -> ProviderRequest:
+    """Encode the look-up of a task by the gateway's id, which only Entry E 3.0 stores."""
+    return get_request(f"/vidE/tasks?external_task_ids={quote(submission.task_id, safe='')}")
+
+
+def decode_found(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask | None:
+    """Decode the response to a look-up; None for a task of another entry, which has no external id."""
+    if entry_of(submission) != E_3 or is_unknown(status, headers, body):
+        return None
+    return decode_created(status, headers, body, submission)
+
+
+def encode_cancel(task: ProviderTask) -> ProviderRequest:
+    """Encode the removal of a task, which the second gateway has for tasks of the video-object entry only."""
+    return ProviderRequest(method="DELETE", path=f"/v1/videos/{path_id(task.id)}")
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return refused(status, headers, read_error(body))
+
+
+UMG_VIDEO = VideoProtocol(
+    name="umg_video",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_error,
+    encode_find=encode_find,
+    decode_found=decode_found,
+    encode_cancel=encode_cancel,
+    result_seconds=RESULT_SECONDS,
+    first_poll_seconds=5,
+    poll_seconds=5,
+    deadline_seconds=49 * 3600,
+)

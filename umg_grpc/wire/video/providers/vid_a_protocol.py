@@ -1,0 +1,209 @@
+"""Protocol `vidA`: the video-object API (reference, 2). The file of a result is read with the key of its task."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, is_present
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.provider_errors import as_error, is_error, read_error, unreadable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import BLOCKED, is_unknown, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
+from umg_grpc.wire.video.providers.media_encoding import file_name, inline, media_type
+from umg_grpc.wire.video.providers.multipart_encoding import Part, encode_form
+from umg_grpc.wire.video.providers.request_encoding import (
+    add_missing,
+    extra_fields,
+    get_request,
+    json_request,
+    path_id,
+    pixels,
+    prompt_of,
+    refuse_media,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    failed,
+    number,
+    progressing,
+    read,
+    succeeded,
+    text,
+    time_of,
+    unknown_task,
+)
+
+PATH = "/videos"
+WORDS = {"queued": QUEUED, "in_progress": RUNNING}
+SIZES = {"16:9": "1280x720", "9:16": "720x1280"}
+DEFAULT_SIZE = "720x1280"
+DEFAULT_SECONDS = 4
+FIELDS = frozenset({"prompt", "duration_seconds", "size", "aspect_ratio"})
+TABLE = (rows(BLOCKED, Failure.CALLER, "moderation_blocked", "content_policy_violation", "content_filter"),)
+
+
+# --- requests
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission as a form, as the vendor's SDK does with and without a file; a remix as JSON."""
+    report = Report()
+    if submission.source is not None:
+        report_unsupported(submission.request.parameters, {"prompt"}, report)
+        body: JsonObject = {"prompt": prompt_of(submission)}
+        add_missing(body, extra_fields(submission, report))
+        return json_request(f"{PATH}/{path_id(submission.source.id)}/remix", body, report)
+    parameters = submission.request.parameters
+    report_unsupported(parameters, FIELDS, report)
+    fields: JsonObject = {
+        "model": submission.model,
+        "prompt": prompt_of(submission),
+        "seconds": str(parameters.duration_seconds or DEFAULT_SECONDS),
+        "size": _size(parameters, report),
+    }
+    parts = [Part(name, str(value).encode()) for name, value in fields.items()]
+    if (image := _image(submission)) is not None:
+        media = inline(image[1], image[0])
+        name = media.file_name or file_name(media)
+        parts.append(Part("input_reference", media.data, name, media_type(media)))
+    parts += [
+        part
+        for name, raw in extra_fields(submission, report).items()
+        if name not in {*fields, "input_reference"}
+        for part in _form_parts(name, raw)
+    ]
+    body_bytes, content_type = encode_form(parts)
+    return ProviderRequest(
+        method="POST", path=PATH, body=body_bytes, headers={"Content-Type": content_type}, report=report
+    )
+
+
+def _size(parameters: pb.VideoParameters, report: Report) -> str:
+    """Return the size: the caller's, else that of the ratio."""
+    named = SIZES.get(parameters.aspect_ratio)
+    if parameters.aspect_ratio and (parameters.size or named is None):
+        report.drop("parameters.aspect_ratio")
+    return parameters.size.replace("*", "x") or named or DEFAULT_SIZE
+
+
+def _image(submission: Submission) -> Numbered | None:
+    """Return the reference image. Raise UmgError(UNTRANSLATABLE) for any further medium."""
+    inputs = inputs_of(submission)
+    images = [*([inputs.first] if inputs.first is not None else []), *inputs.references]
+    last = [inputs.last] if inputs.last is not None else []
+    refuse_media([*images[1:], *last, *inputs.masks, *inputs.videos, *inputs.audio], "one image")
+    return images[0] if images else None
+
+
+def _form_parts(name: str, raw: Raw) -> Iterator[Part]:
+    """Yield a JSON value as fields of a form, nested ones with brackets as the vendor's SDK writes them."""
+    if not is_present(raw):
+        return
+    value = msgspec.json.decode(raw)
+    yield from _nested_parts(name, value)
+
+
+def _nested_parts(name: str, value: object) -> Iterator[Part]:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from _nested_parts(f"{name}[{key}]", child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _nested_parts(f"{name}[]", child)
+    elif value is not None:
+        written = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        yield Part(name, written.encode())
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of one task."""
+    return get_request(f"{PATH}/{path_id(tasks[0].id)}")
+
+
+def encode_cancel(task: ProviderTask) -> ProviderRequest:
+    """Encode the deletion of a task, which stops one that has not started."""
+    return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
+
+
+# --- responses
+
+
+class Video(Struct):
+    """Video object."""
+
+    id: str = ""
+    status: str = ""
+    progress: Text = None
+    seconds: Text = None
+    size: str | None = None
+    expires_at: Text = None
+    error: Raw = Raw()
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the video object of a submission."""
+    if status >= 400:
+        raise refused_submission(status, headers, body, read_error(body), TABLE)
+    video = read(Video, body)
+    if not video.id:
+        if is_error(video.error):
+            raise refused_submission(status, headers, body, as_error(msgspec.json.decode(video.error)), TABLE)
+        raise unreadable()
+    return ProviderTask(id=video.id, model=submission.model)
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode the video object of a query."""
+    if is_unknown(status, headers, body):
+        return {tasks[0].id: unknown_task()}
+    if status >= 400:
+        raise refused(status, headers, read_error(body), TABLE)
+    return {tasks[0].id: _status(read(Video, body), tasks[0])}
+
+
+def _status(video: Video, task: ProviderTask) -> ProviderStatus | UmgError:
+    if not video.status:
+        return unreadable()
+    if video.status == "completed":
+        width, height = pixels(video.size or "") or (None, None)
+        result = ProviderResult(
+            needs_key=f"{PATH}/{path_id(task.id)}/content",
+            duration_seconds=number(video.seconds),
+            width=width,
+            height=height,
+            url_expire_time=time_of(video.expires_at),
+        )
+        return succeeded([result])
+    if video.status == "failed":
+        error = as_error(msgspec.json.decode(video.error)) if is_present(video.error) else None
+        return failed(error.message, text(error.code)) if error is not None else failed("")
+    return progressing(video.status, WORDS, number(video.progress))
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return refused(status, headers, read_error(body), TABLE)
+
+
+VID_A = VideoProtocol(
+    name="vidA",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_error,
+    takes_media_urls=False,
+    encode_cancel=encode_cancel,
+    first_poll_seconds=5,
+    poll_seconds=5,
+    deadline_seconds=1800,
+    provider_name="openai",
+)

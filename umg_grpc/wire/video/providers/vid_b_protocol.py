@@ -1,0 +1,277 @@
+"""Protocol `vidB`: long-running operations on two surfaces (reference, 3): Vertex AI, whose operations are below
+`projects/`, and the Gemini API. Results are inline, or files that only the key can read.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.provider_protocols import key_header
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import BLOCKED, is_unknown, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
+from umg_grpc.wire.video.providers.media_encoding import base64_of, inline, media_type
+from umg_grpc.wire.video.providers.request_encoding import (
+    add_missing,
+    extra_fields,
+    get_request,
+    given,
+    json_request,
+    pixels,
+    prompt_of,
+    refuse_media,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, read, succeeded, unknown_task
+from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION, INVALID_REQUEST, TASK_FAILED
+
+NAMES = {
+    "duration_seconds": "durationSeconds",
+    "aspect_ratio": "aspectRatio",
+    "resolution": "resolution",
+    "person_generation": "personGeneration",
+    "negative_prompt": "negativePrompt",
+    "prompt_extend": "enhancePrompt",
+    "seed": "seed",
+    "frames_per_second": "fps",
+    "watermark": "addWatermark",
+}
+"""Canonical parameter -> parameter of the operation."""
+ONLY_VERTEX = frozenset({"seed", "frames_per_second", "watermark", "prompt_extend"})
+FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *NAMES})
+FAST = "fast"
+"""Part of the id of a model that always makes sound, and has no parameter for it."""
+VERTEX_PREFIX = "projects/"
+OPERATION = re.compile(r"[\w.-]+(?:/[\w.@:-]+)*", re.ASCII)
+MAX_RESPONSE_BYTES = 256 << 20
+"""Largest response: four videos in base64."""
+RESULT_SECONDS = 2 * 86_400
+INVALID_ARGUMENT = 3
+"""gRPC code of an operation that failed by its input."""
+TABLE = (rows(BLOCKED, Failure.CALLER, "SAFETY", "BLOCKED"),)
+
+
+# --- requests
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission to the Vertex surface."""
+    return _encode_create(submission, is_vertex=True)
+
+
+def encode_create_gemini(submission: Submission) -> ProviderRequest:
+    """Encode a submission to the Gemini surface, which has fewer parameters."""
+    return _encode_create(submission, is_vertex=False)
+
+
+def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderRequest:
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, FIELDS if is_vertex else FIELDS - ONLY_VERTEX, report)
+    options: JsonObject = {"sampleCount": parameters.sample_count or 1}
+    present = given(parameters)
+    for name, field in NAMES.items():
+        if name in present and (is_vertex or name not in ONLY_VERTEX):
+            options[field] = getattr(parameters, name)
+    if is_vertex and FAST not in f"{submission.model} {submission.request.model}":
+        options["generateAudio"] = parameters.generate_audio
+    if (found := pixels(parameters.size)) is not None:
+        options.setdefault("aspectRatio", "9:16" if found[1] > found[0] else "16:9")
+        options.setdefault("resolution", "4k" if max(found) >= 3840 else "1080p" if max(found) >= 1920 else "720p")
+    add_missing(options, extra_fields(submission, report))
+    body: JsonObject = {"instances": [_instance(submission)], "parameters": options}
+    return json_request(f"/models/{quote(submission.model, safe='')}:predictLongRunning", body, report)
+
+
+def _instance(submission: Submission) -> JsonObject:
+    inputs = inputs_of(submission, pairs=True)
+    refuse_media([*inputs.masks, *inputs.audio, *inputs.videos[1:]], "images and one video")
+    instance: JsonObject = {}
+    if prompt := prompt_of(submission):
+        instance["prompt"] = prompt
+    for name, medium in (
+        ("image", inputs.first),
+        ("lastFrame", inputs.last),
+        ("video", next(iter(inputs.videos), None)),
+    ):
+        if medium is not None:
+            instance[name] = _bytes(medium)
+    if inputs.references:
+        instance["referenceImages"] = [
+            {"image": _bytes(image), "referenceType": "asset"} for image in inputs.references
+        ]
+    return instance
+
+
+def _bytes(numbered: Numbered) -> JsonObject:
+    position, media = numbered
+    inline(media, position)
+    return {"bytesBase64Encoded": base64_of(media), "mimeType": media_type(media)}
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of one operation; its name shows its surface."""
+    [task] = tasks
+    if task.id.startswith(VERTEX_PREFIX):
+        path = f"/models/{quote(task.model, safe='')}:fetchPredictOperation"
+        return json_request(path, {"operationName": task.id})
+    return get_request(f"/{task.id}")
+
+
+# --- responses
+
+
+class Created(Struct):
+    """Response to a submission."""
+
+    name: str = ""
+
+
+class Video(Struct, rename="camel"):
+    """Video in an answer of the Vertex API: its bytes."""
+
+    bytes_base64_encoded: bytes | None = None
+    mime_type: str | None = None
+
+
+class File(Struct, rename="camel"):
+    """Video in an answer of the Gemini API: the address of its file, or in older versions of the API the bytes."""
+
+    uri: str | None = None
+    encoded_video: bytes | None = None
+    encoding: str | None = None
+
+
+class Sample(Struct):
+    """Item of `generatedSamples`."""
+
+    video: File | None = None
+
+
+class Generated(Struct, rename="camel"):
+    """Member `generateVideoResponse` of the Gemini surface."""
+
+    generated_samples: list[Sample] | None = None
+    rai_media_filtered_count: Text = None
+    rai_media_filtered_reasons: list[str] | None = None
+
+
+class Response(Struct, rename="camel"):
+    """Response of an operation that is done, with the members of both surfaces."""
+
+    videos: list[Video] | None = None
+    rai_media_filtered_count: Text = None
+    rai_media_filtered_reasons: list[str] | None = None
+    generate_video_response: Generated | None = None
+
+
+class OperationError(Struct):
+    """Error of an operation that is done."""
+
+    code: Text = None
+    message: str | None = None
+
+
+class Operation(Struct):
+    """Operation of a query. `done` is absent while it runs."""
+
+    name: str = ""
+    done: bool = False
+    error: OperationError | None = None
+    response: Response | None = None
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the name of the operation."""
+    if status >= 400:
+        raise refused_submission(status, headers, body, read_error(body), TABLE)
+    name = read(Created, body).name
+    if not OPERATION.fullmatch(name) or ".." in name:
+        raise unreadable()
+    return ProviderTask(id=name, model=submission.model)
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode an operation. Results are inline on the Vertex surface."""
+    [task] = tasks
+    if is_unknown(status, headers, body):
+        return {task.id: unknown_task()}
+    if status >= 400:
+        raise refused(status, headers, read_error(body), TABLE)
+    operation = read(Operation, body)
+    if not operation.done:
+        if not operation.name:
+            raise unreadable()
+        return {task.id: ProviderStatus(state=RUNNING)}
+    if operation.error is not None and (operation.error.code or operation.error.message):
+        return {task.id: _failed(operation.error)}
+    return {task.id: _done(operation.response or Response())}
+
+
+def _failed(error: OperationError) -> ProviderStatus:
+    status = failed(error.message or "")
+    if status.error is not None and status.error.code == TASK_FAILED and error.code == INVALID_ARGUMENT:
+        return failed(error.message or "", kind=INVALID_REQUEST)
+    return status
+
+
+def _done(response: Response) -> ProviderStatus:
+    """Return the status of an operation without an error: with no video it has failed by the content filter, whose
+    counter and reasons are at different places on the two surfaces.
+    """
+    generated = response.generate_video_response or Generated()
+    files = [sample.video for sample in generated.generated_samples or [] if sample.video is not None]
+    results = [result for video in response.videos or [] if (result := _of_video(video)) is not None]
+    results += [result for file in files if (result := _of_file(file)) is not None]
+    if results:
+        return succeeded(results)
+    if response.videos or files:
+        return succeeded([])  # there is a video, in a form that cannot be read
+    reasons = [*(response.rai_media_filtered_reasons or []), *(generated.rai_media_filtered_reasons or [])]
+    message = " ".join(reasons) or "the content filter removed the video; change the prompt or the images"
+    return failed(message, kind=CONTENT_POLICY_VIOLATION)
+
+
+def _of_video(video: Video) -> ProviderResult | None:
+    if not video.bytes_base64_encoded:
+        return None
+    return ProviderResult(data=video.bytes_base64_encoded, mime_type=video.mime_type or "video/mp4")
+
+
+def _of_file(file: File) -> ProviderResult | None:
+    if file.encoded_video:
+        return ProviderResult(data=file.encoded_video, mime_type=file.encoding or "video/mp4")
+    return ProviderResult(needs_key=file.uri) if file.uri else None
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return refused(status, headers, read_error(body), TABLE)
+
+
+VID_B = VideoProtocol(
+    name="vidB",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_error,
+    takes_media_urls=False,
+    key_header=key_header("vidB"),
+    max_response_bytes=MAX_RESPONSE_BYTES,
+    result_seconds=RESULT_SECONDS,
+    first_poll_seconds=10,
+    poll_seconds=10,
+    deadline_seconds=1800,
+    provider_name="gcp.vertex_ai",
+)
+VID_B_GEMINI = replace(VID_B, encode_create=encode_create_gemini, provider_name="gcp.gemini")
+"""The Gemini surface."""

@@ -1,0 +1,281 @@
+"""Protocol `vidC`: the DashScope-like task API (reference, 4). Tasks and addresses of results are valid for 24 h."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.image_roles import Inputs, inputs_of
+from umg_grpc.wire.video.providers.media_encoding import address_or_data_url
+from umg_grpc.wire.video.providers.request_encoding import (
+    JSON_HEADERS,
+    add_missing,
+    extra_fields,
+    get_request,
+    given,
+    members_of,
+    path_id,
+    pixels,
+    prompt_of,
+    ratio_of,
+    refuse_media,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    expired,
+    failed,
+    number,
+    progressing,
+    read,
+    succeeded,
+    text,
+)
+from umg_grpc.wire.video.task_errors import TASK_CANCELLED
+
+PATH = "/api/v1/services/aigc/video-generation/video-synthesis"
+FRAMES_PATH = "/api/v1/services/aigc/image2video/video-synthesis"
+"""Path of the models that take a first and a last frame."""
+TASKS = "/api/v1/tasks"
+ASYNC_HEADERS = {**JSON_HEADERS, "X-DashScope-Async": "enable"}
+WORDS = {"PENDING": QUEUED, "SUSPENDED": QUEUED, "RUNNING": RUNNING}
+FIELDS = frozenset(
+    {
+        *("prompt", "negative_prompt", "duration_seconds", "size", "resolution", "aspect_ratio", "generate_audio"),
+        *("seed", "watermark", "prompt_extend"),
+    }
+)
+INPUT_FIELDS = frozenset({"audio_url", "template", "function", "ref_images_url"})
+"""Fields that callers pass through and that belong into `input`; all others are parameters."""
+SIZES = {
+    "480P": {"16:9": "832*480", "9:16": "480*832", "1:1": "624*624"},
+    "720P": {"16:9": "1280*720", "9:16": "720*1280", "1:1": "960*960", "4:3": "1088*832", "3:4": "832*1088"},
+    "1080P": {"16:9": "1920*1080", "9:16": "1080*1920", "1:1": "1440*1440", "4:3": "1632*1248", "3:4": "1248*1632"},
+}
+"""Sizes of text-to-video by resolution and ratio."""
+MAX_SEED = 2**31 - 1
+LOCAL_TIME = timezone(timedelta(hours=8))
+"""Zone of the provider's times, which have no offset."""
+RESULT_SECONDS = 86_400
+TABLE = (
+    rows(BLOCKED, Failure.CALLER, "DataInspectionFailed", "IPInfringementSuspect"),
+    rows(FAILED, Failure.DOWN, "Arrearage", r"AccessDenied\.Unpurchased", r"AllocationQuota\.FreeTierOnly"),
+    rows(FAILED, Failure.DOWN, "InvalidApiKey", r"Model\.AccessDenied", "ModelNotFound", r"AccessDenied[\w.]*"),
+    rows(LIMITED, Failure.OVERLOADED, r"Throttling[\w.]*"),
+    rows(REJECTED, Failure.CALLER, r"Invalid(?:Parameter|Image|URL|File)[\w.]*"),
+    rows(FAILED, Failure.TRANSIENT, r"InternalError[\w.]*", "SystemError"),
+)
+STATUSES = (
+    (re.compile(r"InvalidApiKey"), 401),
+    (re.compile(r"Throttling"), 429),
+    (re.compile(r"Internal|System"), 500),
+    (re.compile(r"AccessDenied|Arrearage|AllocationQuota"), 403),
+)
+"""HTTP status of an error in a response with status 200, by its code; 400 for all others."""
+
+
+# --- requests
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission."""
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, FIELDS, report)
+    inputs = inputs_of(submission, pairs=True)
+    extra = extra_fields(submission, report)
+    source = _input(submission, inputs)
+    options = _options(parameters, inputs, report)
+    add_missing(source, members_of(extra.pop("input", None)))
+    add_missing(options, members_of(extra.pop("parameters", None)))
+    for name, raw in extra.items():
+        (source if name in INPUT_FIELDS else options).setdefault(name, raw)
+    body = msgspec.json.encode({"model": submission.model, "input": source, "parameters": options})
+    path = PATH if inputs.last is None else FRAMES_PATH
+    return ProviderRequest(method="POST", path=path, body=body, headers=ASYNC_HEADERS, report=report)
+
+
+def _input(submission: Submission, inputs: Inputs) -> JsonObject:
+    parameters = submission.request.parameters
+    refuse_media(
+        [*inputs.references, *inputs.masks, *inputs.videos, *inputs.audio[1:]],
+        "a first frame, a last frame and one audio file",
+    )
+    found: JsonObject = {"prompt": prompt_of(submission)}
+    if parameters.negative_prompt:
+        found["negative_prompt"] = parameters.negative_prompt
+    if inputs.first is not None:
+        name = "img_url" if inputs.last is None else "first_frame_url"
+        found[name] = address_or_data_url(inputs.first[1], inputs.first[0])
+    if inputs.last is not None:
+        found["last_frame_url"] = address_or_data_url(inputs.last[1], inputs.last[0])
+    if inputs.audio:
+        position, media = inputs.audio[0]
+        found["audio_url"] = address_or_data_url(media, position)
+    return found
+
+
+def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> JsonObject:
+    """Return the parameters. The provider's defaults that change the prompt, add a mark or cost more are overridden."""
+    options: JsonObject = {"prompt_extend": parameters.prompt_extend, "watermark": parameters.watermark}
+    resolution = parameters.resolution.upper()
+    if inputs.first is not None or inputs.last is not None:
+        for name in sorted({"size", "aspect_ratio"} & given(parameters)):
+            report.drop(f"parameters.{name}")
+        if not resolution and (found := pixels(parameters.size)) is not None:
+            resolution = f"{min(found)}P"
+        if resolution:
+            options["resolution"] = resolution
+    elif size := _size(parameters, resolution):
+        options["size"] = size
+    if parameters.duration_seconds:
+        options["duration"] = parameters.duration_seconds
+    options["audio"] = parameters.generate_audio or bool(inputs.audio)
+    if parameters.HasField("seed") and 0 <= parameters.seed <= MAX_SEED:
+        options["seed"] = parameters.seed
+    elif parameters.HasField("seed"):
+        report.drop("parameters.seed")
+    return options
+
+
+def _size(parameters: pb.VideoParameters, resolution: str) -> str:
+    """Return the size of text-to-video: the caller's, else that of the resolution and the ratio."""
+    if parameters.size:
+        return parameters.size.lower().replace("x", "*")
+    sizes = SIZES.get(resolution or "720P", {})
+    ratio = parameters.aspect_ratio or "16:9"
+    return sizes.get(ratio, "") or sizes.get(ratio_of(ratio.replace(":", "x")) or "", "")
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of one task."""
+    return get_request(f"{TASKS}/{path_id(tasks[0].id)}")
+
+
+def encode_cancel(task: ProviderTask) -> ProviderRequest:
+    """Encode the cancellation of a task, which the provider accepts while it is pending."""
+    return ProviderRequest(method="POST", path=f"{TASKS}/{path_id(task.id)}/cancel", headers=JSON_HEADERS)
+
+
+# --- responses
+
+
+class Output(Struct):
+    """Member `output` of a response."""
+
+    task_id: str = ""
+    task_status: str = ""
+    video_url: str | None = None
+    end_time: str | None = None
+    code: Text = None
+    message: str | None = None
+
+
+class Usage(Struct):
+    """Member `usage` of a query's response."""
+
+    duration: Text = None
+    video_duration: Text = None
+
+
+class Answer(Struct):
+    """Response of every call: an error if it has a `code`, with any HTTP status."""
+
+    code: Text = None
+    message: str | None = None
+    output: Output | None = None
+    usage: Usage | None = None
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the response to a submission."""
+    if status >= 400:
+        raise refused_submission(status, headers, body, read_error(body), TABLE)
+    answer = read(Answer, body)
+    if answer.code:
+        error = _error_of(answer)
+        raise refused_submission(_status_of(error), headers, body, error, TABLE)
+    if answer.output is None or not answer.output.task_id:
+        raise unreadable()
+    return ProviderTask(id=answer.output.task_id, model=submission.model)
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode the response to a query."""
+    if status >= 400:
+        raise refused(status, headers, read_error(body), TABLE)
+    answer = read(Answer, body)
+    if answer.code:
+        error = _error_of(answer)
+        raise refused(_status_of(error), headers, error, TABLE)
+    if answer.output is None:
+        raise unreadable()
+    return {tasks[0].id: _status(answer.output, answer.usage)}
+
+
+def _status(output: Output, usage: Usage | None) -> ProviderStatus:
+    match output.task_status:
+        case "SUCCEEDED":
+            length = None if usage is None else number(usage.video_duration) or number(usage.duration)
+            if not output.video_url:
+                return succeeded([])
+            until = _end(output.end_time)
+            return succeeded([ProviderResult(url=output.video_url, duration_seconds=length, url_expire_time=until)])
+        case "FAILED":
+            return failed(output.message or "", text(output.code))
+        case "CANCELED":
+            return failed(output.message or "the task was cancelled", kind=TASK_CANCELLED)
+        case "UNKNOWN":
+            return expired("the provider does not have the task any more; submit it again")
+        case word:  # also the words that are not in the table
+            return progressing(word, WORDS)
+
+
+def _end(written: str | None) -> datetime | None:
+    """Return the time until which the address of a result is valid, by the time at which the task ended."""
+    try:
+        ended = datetime.fromisoformat(written or "").replace(tzinfo=LOCAL_TIME)
+    except ValueError:
+        return None
+    return (ended + timedelta(seconds=RESULT_SECONDS)).astimezone(UTC)
+
+
+def _error_of(answer: Answer) -> ProviderError:
+    return ProviderError(message=answer.message or "", code=answer.code)
+
+
+def _status_of(error: ProviderError) -> int:
+    return next((status for pattern, status in STATUSES if pattern.search(str(error.code))), 400)
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return refused(status, headers, read_error(body), TABLE)
+
+
+VID_C = VideoProtocol(
+    name="vidC",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_error,
+    encode_cancel=encode_cancel,
+    result_seconds=RESULT_SECONDS,
+    first_poll_seconds=10,
+    poll_seconds=10,
+    deadline_seconds=3600,
+)

@@ -1,0 +1,257 @@
+"""Protocol `vidD`: the Ark-like API of content generation tasks (reference, 5)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from urllib.parse import urlencode
+
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.content_items import content_items
+from umg_grpc.wire.video.providers.errors import (
+    BLOCKED,
+    FAILED,
+    LIMITED,
+    REJECTED,
+    is_unknown,
+    refused,
+    refused_submission,
+    rows,
+)
+from umg_grpc.wire.video.providers.request_encoding import (
+    add_missing,
+    extra_fields,
+    get_request,
+    given,
+    json_request,
+    path_id,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    cancelled,
+    error_of,
+    expired,
+    failed,
+    number,
+    progressing,
+    read,
+    succeeded,
+    time_of,
+    unknown_task,
+)
+
+PATH = "/contents/generations/tasks"
+SCHEMES = ("http", "https", "asset")
+ONLY_URLS = {pb.VIDEO_MEDIA_KIND_VIDEO: "a video"}
+WORDS = {"queued": QUEUED, "running": RUNNING}
+NAMES = {
+    "resolution": "resolution",
+    "aspect_ratio": "ratio",
+    "duration_seconds": "duration",
+    "frames": "frames",
+    "generate_audio": "generate_audio",
+    "return_last_frame": "return_last_frame",
+    "seed": "seed",
+    "camera_fixed": "camera_fixed",
+}
+"""Canonical parameter -> field of the body. A field that is set is sent, also if it is false: the default of the sound
+is true.
+"""
+FIELDS = frozenset({"prompt", "watermark", "frames_per_second", *NAMES})
+ONLY_FIRST_GENERATION = frozenset({"seed", "camera_fixed", "frames", "frames_per_second"})
+"""Parameters that the models from 2.0 on reject or ignore."""
+SECOND_GENERATION = re.compile(r"(?:^|[-_])(?:[2-9]-\d)(?:[-_]|$)")
+NO_AUDIO = "-noAudio"
+"""End of a public model id whose videos have no sound; the provider has no model of that name."""
+MAX_BATCH = 20
+"""Maximum number of tasks of one query; the limit of a page is not documented."""
+RESULT_SECONDS = 86_400
+TABLE = (
+    rows(BLOCKED, Failure.CALLER, r"(?:Input|Output)\w*SensitiveContentDetected[\w.]*"),
+    rows(FAILED, Failure.DOWN, "ModelNotOpen", r"InvalidEndpointOrModel[\w.]*", "AccountOverdueError"),
+    rows(FAILED, Failure.DOWN, "AuthenticationError", "AccessDenied", r"OperationDenied[\w.]*"),
+    rows(LIMITED, Failure.OVERLOADED, r"RateLimitExceeded[\w.]*", r"\w*RateLimitExceeded", "ServerOverloaded"),
+    rows(LIMITED, Failure.OVERLOADED, "QuotaExceeded", "SetLimitExceeded"),
+    rows(REJECTED, Failure.CALLER, r"MissingParameter[\w.]*", r"InvalidParameter[\w.]*"),
+)
+
+
+# --- requests
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission."""
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, FIELDS, report)
+    model = submission.model.removesuffix(NO_AUDIO)
+    is_first = not any(SECOND_GENERATION.search(each) for each in (model, submission.request.model))
+    # there is no field for the rate of frames, only a marker in the prompt
+    rate = f" --fps {parameters.frames_per_second}" if is_first and parameters.frames_per_second else ""
+    body: JsonObject = {
+        "model": model,
+        "content": content_items(submission, suffix=rate, schemes=SCHEMES, only_urls=ONLY_URLS),
+        "watermark": parameters.watermark,
+    }
+    present = given(parameters)
+    for name, field in NAMES.items():
+        if name in present and (is_first or name not in ONLY_FIRST_GENERATION):
+            body[field] = getattr(parameters, name)
+    if not is_first:
+        for name in sorted(ONLY_FIRST_GENERATION & present):
+            if getattr(parameters, name) is not False:
+                report.drop(f"parameters.{name}")
+    if parameters.frames and is_first:
+        body.pop("duration", None)  # frames take precedence
+    if any(each.endswith(NO_AUDIO) for each in (submission.model, submission.request.model)):
+        body["generate_audio"] = False
+    if submission.callback_url:
+        body["callback_url"] = submission.callback_url
+    add_missing(body, extra_fields(submission, report))
+    return json_request(PATH, body, report)
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of one task, or the list of several."""
+    if len(tasks) == 1:
+        return get_request(f"{PATH}/{path_id(tasks[0].id)}")
+    query = [("page_num", "1"), ("page_size", str(len(tasks))), *(("filter.task_ids", task.id) for task in tasks)]
+    return get_request(f"{PATH}?{urlencode(query)}")
+
+
+def encode_cancel(task: ProviderTask) -> ProviderRequest:
+    """Encode the cancellation of a queued task. The provider deletes the record of a finished one, and refuses for a
+    running one.
+    """
+    return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
+
+
+# --- responses
+
+
+class Content(Struct):
+    """Member `content` of a task that succeeded."""
+
+    video_url: str | None = None
+    file_url: str | None = None
+    last_frame_url: str | None = None
+
+
+class Usage(Struct):
+    """Member `usage` of a task that succeeded."""
+
+    total_tokens: Text = None
+    completion_tokens: Text = None
+
+
+class Task(Struct):
+    """Task of a query."""
+
+    id: str = ""
+    status: str = ""
+    error: Raw = Raw()
+    content: Content | None = None
+    usage: Usage | None = None
+    duration: Text = None
+    updated_at: Text = None
+
+
+class TaskList(Struct):
+    """List of tasks."""
+
+    items: list[Task] | None = None
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the response to a submission."""
+    if status >= 400:
+        raise refused_submission(status, headers, body, read_error(body), TABLE)
+    task = read(Task, body)
+    if not task.id:
+        if (error := error_of(task.error)) is not None:
+            raise refused_submission(400, headers, body, as_error(error), TABLE)
+        raise unreadable()
+    return ProviderTask(id=task.id, model=submission.model)
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode a task or a list of tasks."""
+    if is_unknown(status, headers, body) and len(tasks) == 1:
+        return {tasks[0].id: unknown_task()}
+    if status >= 400:
+        raise refused(status, headers, read_error(body), TABLE)
+    if len(tasks) == 1:
+        return {tasks[0].id: _status(read(Task, body))}
+    found = read(TaskList, body).items
+    if found is None:
+        raise unreadable()
+    return {task.id: _status(task) for task in found}
+
+
+def _status(task: Task) -> ProviderStatus | UmgError:
+    match task.status:
+        case "":
+            return unreadable()
+        case "succeeded":
+            return succeeded(_results(task), _usage(task.usage))
+        case "failed":
+            error = as_error(error_of(task.error))
+            return failed(error.message, str(error.code or ""))
+        case "expired":
+            return expired()
+        case "cancelled":
+            return cancelled()
+        case word:  # also the words that are not in the table
+            return progressing(word, WORDS)
+
+
+def _results(task: Task) -> list[ProviderResult]:
+    content = task.content or Content()
+    ended = time_of(task.updated_at)
+    until = ended + timedelta(seconds=RESULT_SECONDS) if ended is not None else None
+    results = []
+    if url := content.video_url or content.file_url:
+        results.append(ProviderResult(url=url, duration_seconds=number(task.duration), url_expire_time=until))
+    if content.last_frame_url:
+        variant = pb.VIDEO_VARIANT_LAST_FRAME
+        url = content.last_frame_url
+        results.append(ProviderResult(variant=variant, url=url, mime_type="image/png", url_expire_time=until))
+    return results
+
+
+def _usage(usage: Usage | None) -> pb.VideoUsage | None:
+    """Return the tokens, by which the provider bills."""
+    tokens = 0 if usage is None else count(usage.total_tokens) or count(usage.completion_tokens)
+    return pb.VideoUsage(total_tokens=tokens) if tokens else None
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return refused(status, headers, read_error(body), TABLE)
+
+
+VID_D = VideoProtocol(
+    name="vidD",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_error,
+    max_batch=MAX_BATCH,
+    encode_cancel=encode_cancel,
+    result_seconds=RESULT_SECONDS,
+    first_poll_seconds=10,
+    poll_seconds=10,
+    deadline_seconds=48 * 3600,
+)

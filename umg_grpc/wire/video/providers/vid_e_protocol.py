@@ -1,0 +1,94 @@
+"""Protocol `vidE`: the old and the new API of family E (reference, 6), by the model of a task.
+
+Both store the gateway's id of a task as external id, so that a task is found again after a submission with an unknown
+outcome. The new API answers queries of several tasks at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+from umg_grpc.errors import UmgError
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+from umg_grpc.wire.video.providers.request_encoding import get_request, path_id
+from umg_grpc.wire.video.providers.vid_e_requests import encode_new, encode_old, is_new, old_path
+from umg_grpc.wire.video.providers.vid_e_responses import (
+    created_task,
+    decode_error,
+    found_task,
+    statuses_of_list,
+    statuses_of_task,
+)
+
+TASKS = "/tasks"
+MAX_BATCH = 20
+"""Maximum number of tasks of one query; the limit is not documented."""
+RESULT_SECONDS = 30 * 86_400
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission for the API of its model."""
+    return encode_new(submission) if is_new(submission.model) else encode_old(submission)
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the response to a submission. The facts of a task of the old API are its path."""
+    facts = "" if is_new(submission.model) else old_path(submission)
+    return created_task(status, headers, body, submission.model, facts)
+
+
+def batch_of(task: ProviderTask) -> str:
+    """Return the name of the batch: all tasks of the new API are in one, each of the old API is alone."""
+    return f"{task.facts}/{task.id}" if task.facts else ""
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of tasks of the new API, or of one of the old API."""
+    if tasks[0].facts:
+        return get_request(f"{tasks[0].facts}/{path_id(tasks[0].id)}")
+    ids = ",".join(path_id(task.id) for task in tasks)
+    return get_request(f"{TASKS}?task_ids={ids}")
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode the response to a query."""
+    if tasks[0].facts:
+        return statuses_of_task(status, headers, body, tasks[0])
+    return statuses_of_list(status, headers, body)
+
+
+def encode_find(submission: Submission) -> ProviderRequest:
+    """Encode the look-up of a task by the gateway's id."""
+    external_id = quote(submission.task_id, safe="")
+    if is_new(submission.model):
+        return get_request(f"{TASKS}?external_task_ids={external_id}")
+    return get_request(f"{old_path(submission)}/{external_id}")
+
+
+def decode_found(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask | None:
+    """Decode the response to a look-up; None if the provider has no task with this external id."""
+    facts = "" if is_new(submission.model) else old_path(submission)
+    return found_task(status, headers, body, submission, facts)
+
+
+def decode_other_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return decode_error(status, headers, body)
+
+
+VID_E = VideoProtocol(
+    name="vidE",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_other_error,
+    max_batch=MAX_BATCH,
+    batch_of=batch_of,
+    encode_find=encode_find,
+    decode_found=decode_found,
+    result_seconds=RESULT_SECONDS,
+    first_poll_seconds=5,
+    poll_seconds=5,
+    deadline_seconds=3600,
+)

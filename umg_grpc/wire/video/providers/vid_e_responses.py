@@ -1,0 +1,206 @@
+"""Responses of the protocol `vidE`: one envelope with a `code` for both APIs (reference, 6.2 to 6.5)."""
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.wire.core.json import is_present
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.video.provider_protocol import Statuses
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import (
+    BLOCKED,
+    FAILED,
+    LIMITED,
+    REJECTED,
+    is_page,
+    refused,
+    refused_submission,
+    rows,
+)
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    failed,
+    number,
+    progressing,
+    read,
+    succeeded,
+    text,
+    unknown_task,
+)
+
+WORDS = {"submitted": QUEUED, "processing": RUNNING}
+SUCCEEDED_WORDS = frozenset({"succeed", "succeeded"})
+"""Words of the old and of the new API."""
+NOT_FOUND = re.compile(r"not (?:found|exist)|does not exist|no such", re.IGNORECASE)
+STATUSES = {
+    **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), 401),
+    **dict.fromkeys(("1100", "1101", "1102", "1302", "1303", "1304"), 429),
+    **dict.fromkeys(("1103",), 403),
+    **dict.fromkeys(("1200", "1201", "1300", "1301"), 400),
+    **dict.fromkeys(("1202", "1203"), 404),
+    **dict.fromkeys(("5000",), 500),
+    **dict.fromkeys(("5001",), 503),
+    **dict.fromkeys(("5002",), 504),
+}
+"""HTTP status of a code, for an error in a response with status 200."""
+TABLE = (
+    rows(FAILED, Failure.DOWN, r"100[0-4]", "1103", r"120[23]"),
+    rows(FAILED, Failure.DOWN, r"110[0-2]", "1304"),  # status 429, but permanent: the account, its packs, its addresses
+    rows(BLOCKED, Failure.CALLER, r"130[01]"),
+    rows(REJECTED, Failure.CALLER, r"120[01]"),
+    rows(LIMITED, Failure.OVERLOADED, r"130[23]"),
+    rows(FAILED, Failure.AMBIGUOUS, r"500[0-2]"),  # the task may exist, also at status 503
+)
+
+
+class Video(Struct):
+    """Video of a task of the old API."""
+
+    url: str | None = None
+    duration: Text = None
+
+
+class OldResult(Struct):
+    """Member `task_result` of the old API."""
+
+    videos: list[Video] | None = None
+
+
+class Output(Struct):
+    """Item of `outputs` of the new API."""
+
+    type: str = "video"
+    url: str | None = None
+    duration: Text = None
+
+
+class Task(Struct):
+    """Task, of the old API (`task_*`) or of the new one."""
+
+    id: Text = None
+    task_id: Text = None
+    status: str | None = None
+    task_status: str | None = None
+    message: str | None = None
+    task_status_msg: str | None = None
+    task_result: OldResult | None = None
+    outputs: list[Output] | None = None
+
+
+class Envelope(Struct):
+    """Response of every call."""
+
+    code: Text = None
+    message: str | None = None
+    data: Raw = Raw()
+
+
+def created_task(status: int, headers: Mapping[str, str], body: bytes, model: str, facts: str) -> ProviderTask:
+    """Return the task of a submission. Raise UmgError."""
+    if status >= 400 and is_page(headers, body):
+        raise refused_submission(status, headers, body, ProviderError(page=True), TABLE)
+    envelope, error = _read(status, body)
+    if error is not None:
+        raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
+    task = read(Task, envelope.data) if is_present(envelope.data) else Task()
+    if not (task_id := text(task.id) or text(task.task_id)):
+        raise unreadable()
+    return ProviderTask(id=task_id, model=model, facts=facts)
+
+
+def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> Statuses:
+    """Return the status of a task of the old API. Raise UmgError if the query failed."""
+    envelope, error = _read(status, body)
+    if error is not None:
+        if _is_unknown(status, error):
+            return {task.id: unknown_task()}
+        raise refused(_status_of(status, error), headers, error, TABLE)
+    if not is_present(envelope.data):
+        return {task.id: unknown_task()}
+    return {task.id: _status(read(Task, envelope.data))}
+
+
+def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes) -> Statuses:
+    """Return the statuses of tasks of the new API, without the unknown ones. Raise UmgError if the query failed."""
+    return {text(task.id): _status(task) for task in _tasks(status, headers, body)}
+
+
+def found_task(
+    status: int, headers: Mapping[str, str], body: bytes, submission: Submission, facts: str
+) -> ProviderTask | None:
+    """Return the task of a look-up by the external id; None if there is none. Raise UmgError if the look-up failed."""
+    if not facts:
+        tasks = _tasks(status, headers, body)
+    else:
+        envelope, error = _read(status, body)
+        if error is not None:
+            if _is_unknown(status, error):
+                return None
+            raise refused(_status_of(status, error), headers, error, TABLE)
+        tasks = [read(Task, envelope.data)] if is_present(envelope.data) else []
+    ids = [task_id for task in tasks if (task_id := text(task.id) or text(task.task_id))]
+    return ProviderTask(id=ids[0], model=submission.model, facts=facts) if ids else None
+
+
+def _tasks(status: int, headers: Mapping[str, str], body: bytes) -> list[Task]:
+    envelope, error = _read(status, body)
+    if error is not None:
+        raise refused(_status_of(status, error), headers, error, TABLE)
+    return read(list[Task], envelope.data) if is_present(envelope.data) else []
+
+
+def _status(task: Task) -> ProviderStatus:
+    word = task.status or task.task_status or ""
+    if word in SUCCEEDED_WORDS:
+        return succeeded(
+            [
+                ProviderResult(url=video.url, duration_seconds=number(video.duration))
+                for video in _videos(task)
+                if video.url
+            ]
+        )
+    if word == "failed":
+        return failed(task.message or task.task_status_msg or "")
+    return progressing(word, WORDS)
+
+
+def _videos(task: Task) -> list[Video | Output]:
+    old = task.task_result.videos if task.task_result is not None else None
+    return [*(old or []), *(output for output in task.outputs or [] if output.type == "video")]
+
+
+def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
+    """Return the envelope, and the error that it or the status states."""
+    if status >= 400:
+        return Envelope(), read_error(body)
+    envelope = read(Envelope, body)
+    if text(envelope.code) != "0":
+        if envelope.code is None:
+            raise unreadable()
+        return envelope, ProviderError(message=envelope.message or "", code=text(envelope.code))
+    return envelope, None
+
+
+def _is_unknown(status: int, error: ProviderError) -> bool:
+    """Return whether the error means that there is no task. A code for a missing path or model (1202, 1203) does not:
+    the configuration is wrong.
+    """
+    if str(error.code) == "1202" or error.page:
+        return False
+    return status == 404 or NOT_FOUND.search(error.message) is not None
+
+
+def _status_of(status: int, error: ProviderError) -> int:
+    """Return the HTTP status of an error: of its code, if the response has status 200."""
+    return status if status >= 400 else STATUSES.get(str(error.code), 500)
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a failed call of any kind."""
+    return refused(status, headers, read_error(body), TABLE)

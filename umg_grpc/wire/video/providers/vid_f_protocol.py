@@ -1,0 +1,255 @@
+"""Protocol `vidF`: the signed visual API (reference, 7). Addresses of results are valid for one hour, tasks for 12."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, is_present
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.media_encoding import address, at, base64_of
+from umg_grpc.wire.video.providers.request_encoding import (
+    add_missing,
+    extra_fields,
+    json_request,
+    prompt_of,
+    ratio_of,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    expired,
+    failed,
+    progressing,
+    read,
+    succeeded,
+    text,
+    unknown_task,
+)
+
+VERSION, CANCEL_VERSION = "2022-08-31", "2024-06-06"
+SUBMIT = f"/?Action=CVSync2AsyncSubmitTask&Version={VERSION}"
+QUERY = f"/?Action=CVSync2AsyncGetResult&Version={VERSION}"
+CANCEL = f"/?Action=CVCancelTask&Version={CANCEL_VERSION}"
+OK = "10000"
+WORDS = {"in_queue": QUEUED, "generating": RUNNING}
+FIELDS = frozenset({"prompt", "seed", "frames", "duration_seconds", "aspect_ratio", "size"})
+FRAMES_A_SECOND = 24
+RESULT_SECONDS = 3600
+TABLE = (
+    rows(BLOCKED, Failure.CALLER, r"504(?:0[1-9]|1\d)", r"505(?:1\d|2[0-2])"),
+    rows(LIMITED, Failure.OVERLOADED, "50429", "50430"),
+    rows(FAILED, Failure.TRANSIENT, "50500", "50501"),
+    rows(FAILED, Failure.DOWN, "SignatureDoesNotMatch", "InvalidAccessKey", "InvalidTimestamp", "InvalidSecurityToken"),
+    rows(FAILED, Failure.DOWN, "LackPolicy", r"AccessDenied[\w.]*", "ServiceNotFound", "InvalidActionOrVersion"),
+    rows(FAILED, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
+)
+TEMPORARY = re.compile(r"50(?:429|430|500|501)")
+"""Codes of a query that failed; all others are the end of the task."""
+REJECTED_CONTENT = re.compile(r"504(?:0[1-9]|1\d)|505(?:1\d|2[0-2])")
+"""Codes of a violation by the input or the output."""
+
+
+# --- requests
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission. The model is the `req_key`, which the query repeats."""
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, FIELDS, report)
+    body: JsonObject = {"req_key": submission.model}
+    if prompt := prompt_of(submission):
+        body["prompt"] = prompt
+    body |= _images(parameters)
+    body["seed"] = parameters.seed if parameters.HasField("seed") else -1
+    if parameters.frames:
+        body["frames"] = parameters.frames
+        if parameters.duration_seconds:
+            report.drop("parameters.duration_seconds")
+    elif parameters.duration_seconds:
+        body["frames"] = parameters.duration_seconds * FRAMES_A_SECOND + 1
+    if ratio := parameters.aspect_ratio or ratio_of(parameters.size):
+        body["aspect_ratio"] = ratio
+    add_missing(body, extra_fields(submission, report))
+    return json_request(SUBMIT, body, report)
+
+
+def _images(parameters: pb.VideoParameters) -> JsonObject:
+    """Return the images, all by address or all in base64. Raise UmgError(UNTRANSLATABLE) for other media and for both
+    forms together.
+    """
+    media = list(enumerate(parameters.media))
+    for position, item in media:
+        if item.kind != pb.VIDEO_MEDIA_KIND_IMAGE or item.role == pb.VIDEO_MEDIA_ROLE_STATIC_MASK:
+            raise untranslatable(at(position), "this model's provider takes images only; leave it out")
+    by_address = [(position, item) for position, item in media if item.WhichOneof("source") == "url"]
+    if not by_address:
+        return {"binary_data_base64": [base64_of(item) for _, item in media]} if media else {}
+    if len(by_address) < len(media):
+        position = next(position for position, item in media if item.WhichOneof("source") == "data")
+        problem = "this model's provider takes all images by URL or all as bytes; send them in one form"
+        raise untranslatable(at(position), problem)
+    return {"image_urls": [address(item, position) for position, item in by_address]}
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of one task."""
+    [task] = tasks
+    return json_request(QUERY, {"req_key": task.model, "task_id": task.id, "req_json": '{"return_url":true}'})
+
+
+def encode_cancel(task: ProviderTask) -> ProviderRequest:
+    """Encode the cancellation of a task."""
+    return json_request(CANCEL, {"req_key": task.model, "task_id": task.id})
+
+
+# --- responses
+
+
+class GatewayError(Struct, rename="pascal"):
+    """Error of the provider's API gateway."""
+
+    code: str = ""
+    message: str = ""
+
+
+class Metadata(Struct, rename="pascal"):
+    """Member `ResponseMetadata`, which only the provider's API gateway writes."""
+
+    error: GatewayError | None = None
+
+
+class Answer(Struct):
+    """Response of every call."""
+
+    code: Text = None
+    message: str | None = None
+    data: Raw = Raw()
+
+
+class Data(Struct):
+    """Member `data` of a response."""
+
+    task_id: Text = None
+    status: str | None = None
+    video_url: str | None = None
+
+
+class Envelope(Struct, rename={"metadata": "ResponseMetadata"}):
+    """The envelope of the provider's API gateway."""
+
+    metadata: Metadata | None = None
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the response to a submission."""
+    if (error := _error(status, body)) is not None:
+        raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
+    data = _data(body)
+    if not text(data.task_id):
+        raise unreadable()
+    return ProviderTask(id=text(data.task_id), model=submission.model)
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode the response to a query. The outer code is read before the status of the task, which only states that the
+    task has ended: another code is the verdict.
+    """
+    [task] = tasks
+    if (error := _error(status, body)) is not None:
+        code = str(error.code or "")
+        if not code.isdecimal() or TEMPORARY.fullmatch(code) or status >= 500:
+            raise refused(_status_of(status, error), headers, error, TABLE)
+        kind = "content_policy_violation" if REJECTED_CONTENT.fullmatch(code) else ""
+        return {task.id: failed(error.message, code, kind=kind)}
+    return {task.id: _status(_data(body))}
+
+
+def _status(data: Data) -> ProviderStatus | UmgError:
+    match data.status:
+        case "done":
+            return succeeded([ProviderResult(url=data.video_url)] if data.video_url else [])
+        case "not_found":
+            return unknown_task()
+        case "expired":
+            return expired()
+        case word:  # also the words that are not in the table
+            return progressing(word or "", WORDS)
+
+
+def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bool:
+    """Decode the response to a cancellation: a code of its own means that the task was not cancelled."""
+    if (error := _error(status, body)) is None:
+        return True
+    code = str(error.code or "")
+    if code.isdecimal() and not TEMPORARY.fullmatch(code) and status < 500:
+        return False
+    raise refused(_status_of(status, error), headers, error, TABLE)
+
+
+def _error(status: int, body: bytes) -> ProviderError | None:
+    """Return the error that the envelope or the status states; None for a success. Raise the error of `unreadable` for
+    a successful response without a code.
+    """
+    try:
+        fault = read(Envelope, body).metadata
+        answer = read(Answer, body)
+    except UmgError:
+        if status >= 400:
+            return read_error(body)
+        raise
+    if fault is not None and fault.error is not None:
+        return ProviderError(message=fault.error.message, code=fault.error.code)
+    if answer.code is None:
+        if status >= 400:
+            return read_error(body)
+        raise unreadable()
+    if text(answer.code) != OK:
+        return ProviderError(message=answer.message or "", code=text(answer.code))
+    return ProviderError(message=answer.message or "") if status >= 400 else None
+
+
+def _data(body: bytes) -> Data:
+    data = read(Answer, body).data
+    return read(Data, data) if is_present(data) else Data()
+
+
+def _status_of(status: int, error: ProviderError) -> int:
+    """Return the HTTP status of an error; of one in a response with status 200, the one that its code begins with."""
+    code = str(error.code or "")
+    if status >= 400:
+        return status
+    if code in {"50429", "50430"}:
+        return 429
+    return 500 if code in {"50500", "50501"} else 400
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return refused(status, headers, _error(status, body) or read_error(body), TABLE)
+
+
+VID_F = VideoProtocol(
+    name="vidF",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_error,
+    encode_cancel=encode_cancel,
+    decode_cancelled=decode_cancelled,
+    result_seconds=RESULT_SECONDS,
+    first_poll_seconds=5,
+    poll_seconds=5,
+    deadline_seconds=12 * 3600,
+)

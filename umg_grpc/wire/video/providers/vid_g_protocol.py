@@ -1,0 +1,337 @@
+"""Protocol `vidG`: video generation v2, and v1 for older models (reference, 8). In v1 the file of a task is looked up
+by a further request.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote, urlencode
+
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, StatusOrMore, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.content_items import content_items
+from umg_grpc.wire.video.providers.errors import (
+    BLOCKED,
+    FAILED,
+    LIMITED,
+    REJECTED,
+    is_unknown,
+    refused,
+    refused_submission,
+    rows,
+)
+from umg_grpc.wire.video.providers.image_roles import inputs_of
+from umg_grpc.wire.video.providers.media_encoding import HTTP, address_or_data_url
+from umg_grpc.wire.video.providers.request_encoding import (
+    add_missing,
+    extra_fields,
+    get_request,
+    json_request,
+    path_id,
+    prompt_of,
+    ratio_of,
+    refuse_media,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    cancelled,
+    error_of,
+    expired,
+    failed,
+    number,
+    progressing,
+    read,
+    succeeded,
+    text,
+    unknown_task,
+)
+
+PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
+QUERY, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
+FILES = "/v1/files/retrieve"
+V1 = '{"api":"v1"}'
+"""Facts of a task of v1."""
+MODELS_V1 = re.compile(r"hailuo|^[TIS]2V-|^video-0", re.IGNORECASE)
+WORDS = {"queued": QUEUED, "running": RUNNING}
+WORDS_V1 = {"Preparing": QUEUED, "Queueing": QUEUED, "Processing": RUNNING, "processing": RUNNING}
+FIELDS = frozenset({"prompt", "resolution", "duration_seconds", "aspect_ratio", "size", "watermark"})
+FIELDS_V1 = frozenset({"prompt", "resolution", "duration_seconds", "prompt_extend"})
+DEFAULT_RESOLUTION, DEFAULT_SECONDS, DEFAULT_RATIO = "768P", 6, "16:9"
+ADAPTIVE = "adaptive"
+RESOLUTIONS = {"768p": "768P", "2k": "2K", "720p": "768P", "1080p": "2K"}
+"""Resolutions of other families -> those of v2."""
+RESULT_SECONDS = 3600
+NOT_FOUND = re.compile(r"record not found|task.{0,20}not (?:found|exist)", re.IGNORECASE)
+OK = ("", "0")
+_CODE = re.compile(r"\((\d{4})\)\s*$")
+TABLE = (
+    rows(BLOCKED, Failure.CALLER, "1026", "1027", "unprocessable_entity_error"),
+    rows(FAILED, Failure.DOWN, "1004", "1008", "2049", "authorized_error", "insufficient_balance_error"),
+    rows(LIMITED, Failure.OVERLOADED, "1002", "rate_limit_error"),
+    rows(REJECTED, Failure.CALLER, "2013", "bad_request_error"),
+)
+STATUSES = {"1002": 429, "1004": 401, "1008": 402, "1026": 400, "1027": 400, "2013": 400, "2049": 401}
+"""HTTP status of an error of v1, which has status 200, by its code; 500 for all others."""
+
+
+# --- requests
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission for v2, or for v1 if the model is an older one. No callback is requested: the provider would
+    verify its address by a request of its own.
+    """
+    if is_v1(submission.model):
+        return _encode_v1(submission)
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, FIELDS, report)
+    resolution = parameters.resolution or DEFAULT_RESOLUTION
+    body: JsonObject = {
+        "model": submission.model,
+        "content": content_items(submission, schemes=HTTP, only_urls={}),
+        "resolution": RESOLUTIONS.get(resolution.lower(), resolution),
+        "duration": parameters.duration_seconds or DEFAULT_SECONDS,
+        "aigc_watermark": parameters.watermark,
+    }
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size)
+    if not parameters.media and ratio in (None, ADAPTIVE):
+        ratio = DEFAULT_RATIO  # there is no image to adapt to
+    if ratio is not None:
+        body["ratio"] = ratio
+    add_missing(body, extra_fields(submission, report))
+    return json_request(PATH, body, report)
+
+
+def is_v1(model: str) -> bool:
+    """Return whether the provider serves the model by v1."""
+    return MODELS_V1.search(model) is not None
+
+
+def _encode_v1(submission: Submission) -> ProviderRequest:
+    report = Report()
+    parameters = submission.request.parameters
+    report_unsupported(parameters, FIELDS_V1, report)
+    inputs = inputs_of(submission, pairs=True)
+    refuse_media([*inputs.references, *inputs.masks, *inputs.videos, *inputs.audio], "a first frame and a last frame")
+    body: JsonObject = {
+        "model": submission.model,
+        "prompt": prompt_of(submission),
+        "prompt_optimizer": parameters.prompt_extend,
+        "duration": parameters.duration_seconds or DEFAULT_SECONDS,
+    }
+    if parameters.resolution:
+        body["resolution"] = parameters.resolution.upper()
+    for name, image in (("first_frame_image", inputs.first), ("last_frame_image", inputs.last)):
+        if image is not None:
+            body[name] = address_or_data_url(image[1], image[0])
+    add_missing(body, extra_fields(submission, report))
+    return json_request(PATH_V1, body, report)
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of one task."""
+    [task] = tasks
+    if task.facts == V1:
+        return get_request(f"{QUERY_V1}?{urlencode({'task_id': task.id})}")
+    return get_request(f"{QUERY}/{path_id(task.id)}")
+
+
+def encode_cancel(task: ProviderTask) -> ProviderRequest:
+    """Encode the cancellation of a task. Tasks of v1 cannot be cancelled: the provider answers with an error."""
+    return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
+
+
+# --- responses
+
+
+class Content(Struct):
+    """Member `content` of a task that succeeded."""
+
+    url: str | None = None
+
+
+class Usage(Struct):
+    """Member `usage` of a task that succeeded."""
+
+    output_seconds: Text = None
+    input_seconds: Text = None
+    input_image_count: Text = None
+
+
+class Task(Struct):
+    """Task of a query."""
+
+    status: str = ""
+    error: Raw = Raw()
+    content: Content | None = None
+    duration: Text = None
+    usage: Usage | None = None
+
+
+class BaseResponse(Struct):
+    """Member `base_resp` of the answers of v1."""
+
+    status_code: Text = None
+    status_msg: str | None = None
+
+
+class File(Struct):
+    """File of a task of v1."""
+
+    download_url: str | None = None
+
+
+class Answer(Struct):
+    """Response of every call of both versions."""
+
+    task: Task | None = None
+    task_id: Text = None
+    status: str | None = None
+    file_id: Text = None
+    file: File | None = None
+    video_width: Text = None
+    video_height: Text = None
+    base_resp: BaseResponse | None = None
+    error: Raw = Raw()
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Decode the response to a submission."""
+    if status >= 400:
+        raise refused_submission(status, headers, body, _read_error(body), TABLE)
+    answer = read(Answer, body)
+    if (error := _error_of(answer)) is not None:
+        raise refused_submission(_status_of(error), headers, body, error, TABLE)
+    if not text(answer.task_id):
+        raise unreadable()
+    facts = V1 if is_v1(submission.model) else ""
+    return ProviderTask(id=text(answer.task_id), model=submission.model, facts=facts)
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Decode the response to a query, or that of v1 to the look-up of a file. A provider that does not have the task
+    states so with status 500, or 404.
+    """
+    [task] = tasks
+    if status >= 400:
+        error = _read_error(body)
+        if is_unknown(status, headers, body) or NOT_FOUND.search(error.message):
+            return {task.id: unknown_task()}
+        raise refused(status, headers, error, TABLE)
+    answer = read(Answer, body)
+    if answer.file is not None:
+        return {task.id: _of_file(answer.file)}
+    if answer.status is not None:
+        return {task.id: _status_v1(answer, headers)}
+    if (problem := _error_of(answer)) is not None:
+        if NOT_FOUND.search(problem.message):
+            return {task.id: unknown_task()}
+        raise refused(_status_of(problem), headers, problem, TABLE)
+    if answer.task is None:
+        raise unreadable()
+    return {task.id: _status(answer.task)}
+
+
+def _status(task: Task) -> ProviderStatus | UmgError:
+    match task.status:
+        case "":
+            return unreadable()
+        case "succeeded":
+            url = task.content.url if task.content is not None else None
+            results = [ProviderResult(url=url, duration_seconds=number(task.duration))] if url else []
+            return succeeded(results, _usage(task.usage))
+        case "failed":
+            error = as_error(error_of(task.error))
+            return failed(error.message, text(error.code if not isinstance(error.code, float) else None))
+        case "expired":
+            return expired()
+        case "cancelled":
+            return cancelled()
+        case word:  # also the words that are not in the table
+            return progressing(word, WORDS)
+
+
+def _status_v1(answer: Answer, headers: Mapping[str, str]) -> StatusOrMore:
+    match answer.status:
+        case "Success" | "success" if text(answer.file_id):
+            return get_request(f"{FILES}?file_id={quote(text(answer.file_id), safe='')}")
+        case "Success" | "success":
+            return succeeded([])
+        case "Fail" | "fail" | "failed":
+            error = _error_of(answer) or ProviderError()
+            return failed(error.message, text(error.code if not isinstance(error.code, float) else None))
+        case word:  # also the words that are not in the table
+            if (problem := _error_of(answer)) is not None and not word:
+                return refused(_status_of(problem), headers, problem, TABLE)
+            return progressing(word or "", WORDS_V1)
+
+
+def _of_file(file: File) -> ProviderStatus:
+    return succeeded([ProviderResult(url=file.download_url)] if file.download_url else [])
+
+
+def _usage(usage: Usage | None) -> pb.VideoUsage | None:
+    if usage is None:
+        return None
+    found = pb.VideoUsage()
+    if usage.output_seconds is not None:
+        found.output_seconds = count(usage.output_seconds)
+    if usage.input_seconds is not None:
+        found.input_seconds = count(usage.input_seconds)
+    if usage.input_image_count is not None:
+        found.input_image_count = count(usage.input_image_count)
+    return found
+
+
+def _read_error(body: bytes) -> ProviderError:
+    """Return the error of a body. Its numeric code is at the end of the message."""
+    error = read_error(body)
+    if (found := _CODE.search(error.message)) is not None:
+        error.code = found[1]
+    return error
+
+
+def _error_of(answer: Answer) -> ProviderError | None:
+    """Return the error of a response with status 200; None if it has none."""
+    base = answer.base_resp
+    if base is not None and text(base.status_code) not in OK:
+        return ProviderError(message=base.status_msg or "", code=text(base.status_code))
+    if (value := error_of(answer.error)) is not None:
+        return as_error(value)
+    return None
+
+
+def _status_of(error: ProviderError) -> int:
+    return STATUSES.get(str(error.code), 500)
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Decode the error of a call other than a submission or a status query."""
+    return refused(status, headers, _read_error(body), TABLE)
+
+
+VID_G = VideoProtocol(
+    name="vidG",
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    decode_error=decode_error,
+    encode_cancel=encode_cancel,
+    result_seconds=RESULT_SECONDS,
+    first_poll_seconds=10,
+    poll_seconds=10,
+    deadline_seconds=3600,
+)

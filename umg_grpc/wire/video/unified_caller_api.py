@@ -1,0 +1,154 @@
+"""Unified entry: `/v1/video/generations` (video document, "POST /v1/video/generations")."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.video_families import DOCUMENTED, RULES, video_family
+from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.json import JsonObject, invalid, missing
+from umg_grpc.wire.core.multipart_forms import FormPart, form_object
+from umg_grpc.wire.video.caller_api_interface import EntryFormat
+from umg_grpc.wire.video.content_array_items import KINDS, ROLES_D_1, read_content
+from umg_grpc.wire.video.prompt_option_markers import read_markers
+from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, Seconds, WholeNumber
+from umg_grpc.wire.video.task_view_fields import FAILED, VIDEO_FORMAT, failure_message, states, task_query, urls
+
+FIELDS = {
+    "prompt": Member("prompt", str),
+    "size": Member("size", str),
+    "duration": Member("duration_seconds", WholeNumber),
+    "durationSeconds": Member("duration_seconds", WholeNumber),
+    "seconds": Member("duration_seconds", Seconds),
+    "aspectRatio": Member("aspect_ratio", str),
+    "aspect_ratio": Member("aspect_ratio", str),
+    "ratio": Member("aspect_ratio", str),
+    "resolution": Member("resolution", str),
+    "generateAudio": Member("generate_audio", bool),
+    "generate_audio": Member("generate_audio", bool),
+    "seed": Member("seed", WholeNumber),
+    "sampleCount": Member("sample_count", WholeNumber),
+    "personGeneration": Member("person_generation", str),
+    "addWatermark": Member("watermark", bool),
+    "watermark": Member("watermark", bool),
+    "fps": Member("frames_per_second", WholeNumber),
+    "negativePrompt": Member("negative_prompt", str),
+    "negative_prompt": Member("negative_prompt", str),
+    "enhancePrompt": Member("prompt_extend", bool),
+    "prompt_extend": Member("prompt_extend", bool),
+    "camera_fixed": Member("camera_fixed", bool),
+    "return_last_frame": Member("return_last_frame", bool),
+    "frames": Member("frames", WholeNumber),
+    "mode": Member("mode", str),
+}
+"""Fields of the body, and of `metadata`, whose members are passed through. The names of the smart-prompt flag and the
+audio of family C are not shown; they are those of the vendor's API.
+"""
+IMAGE_FIELDS = ("image", "images", "input_reference")
+AUDIO_FIELD = "audio_url"
+STATES = states("queued", "in_progress", "succeeded", "failed")
+_NO_VIDEO = {name: kind for name, kind in KINDS.items() if name == "image_url"}
+
+wire_path = wire_paths(
+    [
+        (r"^parameters\.duration_seconds", "duration"),
+        (r"^parameters\.aspect_ratio", "aspectRatio"),
+        (r"^parameters\.generate_audio", "generateAudio"),
+        (r"^parameters\.sample_count", "sampleCount"),
+        (r"^parameters\.person_generation", "personGeneration"),
+        (r"^parameters\.frames_per_second", "fps"),
+        (r"^parameters\.media.*", "image"),
+        (r"^parameters\.extra_json", "metadata"),
+        (r"^(callback_url|external_task_id)", r"metadata.\1"),
+        (r"^parameters\.", ""),
+    ]
+)
+
+
+def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
+    """Return the request of a JSON body."""
+    return _decode(CreateBody(pb.VIDEO_ENTRY_UNIFIED, body))
+
+
+def decode_form(parts: list[FormPart], _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
+    """Return the request of a form."""
+    return _decode(CreateBody(pb.VIDEO_ENTRY_UNIFIED, msgspec.json.encode(form_object(parts)), is_form=True))
+
+
+def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
+    model = body.model()
+    family = video_family(model)
+    metadata = body.nested("metadata")
+    content = metadata.pop("content", None)
+    if content is not None:
+        if family not in {"", "vidD"}:
+            raise invalid("metadata.content", "only family D takes its prompt in it; send `prompt`")
+        body.take("prompt")  # "not used by family D 1.x"
+        read_content(
+            body,
+            content,
+            "metadata.content",
+            ROLES_D_1,
+            kinds=_NO_VIDEO,
+            read_text=lambda text, path: read_markers(body, text, path),
+        )
+    elif family == "vidD" and (model in RULES[pb.VIDEO_ENTRY_UNIFIED] or model not in DOCUMENTED):
+        raise missing("metadata.content")
+    for members, at in ((body.members, ""), (metadata, "metadata.")):
+        body.read(FIELDS, members, at.rstrip("."))
+        _read_media(body, members, at)
+        body.callback(members.pop("callback_url", None), f"{at}callback_url")
+        body.external_id(members.pop("external_task_id", None), f"{at}external_task_id")
+    body.keep(metadata)
+    prompt = "metadata.content" if family == "vidD" else "prompt"
+    return body.finish({"parameters.media": "image", "parameters.prompt": prompt})
+
+
+def _read_media(body: CreateBody, members: Members, at: str) -> None:
+    for name in IMAGE_FIELDS:
+        if (raw := members.pop(name, None)) is not None:
+            body.images(raw, f"{at}{name}")
+    media = body.request.parameters.media
+    if (last := members.pop("lastFrame", None)) is not None:
+        if len(media) == 1:
+            media[0].role = pb.VIDEO_MEDIA_ROLE_FIRST_FRAME
+        body.images(last, f"{at}lastFrame", pb.VIDEO_MEDIA_ROLE_LAST_FRAME)
+    if (audio := members.pop(AUDIO_FIELD, None)) is not None:
+        text = msgspec.json.decode(audio)
+        if not isinstance(text, str):
+            raise invalid(f"{at}{AUDIO_FIELD}", "expected a string; correct its type")
+        body.medium(text, f"{at}{AUDIO_FIELD}", pb.VIDEO_MEDIA_KIND_AUDIO)
+
+
+def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
+    """Return `{task_id, status, format}`."""
+    return msgspec.json.encode({"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT})
+
+
+def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
+    """Return the unified task."""
+    view: JsonObject = {"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT}
+    if addresses := urls(task):
+        view["url"] = addresses[0]
+        if len(addresses) > 1:
+            view["urls"] = addresses
+    if task.state in FAILED:
+        view["error"] = {"code": task.error.status_code or 500, "message": failure_message(task)}
+        view["fail_reason"] = failure_message(task)
+    return msgspec.json.encode(view)
+
+
+UNIFIED = EntryFormat(
+    name="video",
+    entry=pb.VIDEO_ENTRY_UNIFIED,
+    decode_create=decode_create,
+    decode_form=decode_form,
+    encode_created=encode_created,
+    encode_task=encode_task,
+    encode_error=encode_error,
+    wire_path=wire_path,
+    decode_query=lambda parameters: task_query(pb.VIDEO_ENTRY_UNIFIED, parameters),
+    notifies=True,
+)

@@ -1,0 +1,92 @@
+"""Entry D: `/vidD/api/v3/contents/generations/tasks`."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.json import JsonObject, is_present, parse
+from umg_grpc.wire.video.caller_api_interface import EntryFormat
+from umg_grpc.wire.video.content_array_items import ROLES_D, read_content
+from umg_grpc.wire.video.errors import encode_error_d
+from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
+from umg_grpc.wire.video.task_view_fields import (
+    FAILED,
+    code_and_message,
+    last_frame_url,
+    seconds,
+    states,
+    task_query,
+    urls,
+)
+
+FIELDS = {
+    "resolution": Member("resolution", str),
+    "ratio": Member("aspect_ratio", str),
+    "duration": Member("duration_seconds", WholeNumber),
+    "generate_audio": Member("generate_audio", bool),
+    "return_last_frame": Member("return_last_frame", bool),
+    "seed": Member("seed", WholeNumber),
+    "watermark": Member("watermark", bool),
+    "camera_fixed": Member("camera_fixed", bool),
+    "frames": Member("frames", WholeNumber),
+}
+STATES = states("queued", "processing", "succeeded", "failed")
+
+wire_path = wire_paths(
+    [
+        (r"^parameters\.duration_seconds", "duration"),
+        (r"^parameters\.aspect_ratio", "ratio"),
+        (r"^parameters\.(media|prompt).*", "content"),
+        (r"^parameters\.", ""),
+    ]
+)
+
+
+def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
+    """Return the request. Raise UmgError with the document's texts."""
+    given = CreateBody(pb.VIDEO_ENTRY_D, body)
+    model = given.given.get("model")
+    if model is None or not is_present(model) or not parse(str, model, "model").strip():
+        raise UmgError(pb.ERROR_REASON_MISSING_FIELD, "model is required", field="model")
+    given.model()
+    if (content := given.take("content")) is not None:
+        read_content(given, content, "content", ROLES_D)
+    given.read(FIELDS)
+    given.callback(given.take("callback_url"), "callback_url")
+    return given.finish({"parameters.prompt": "content", "parameters.media": "content"})
+
+
+def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
+    """Return the answer to a submission: an object with the id of the task."""
+    return msgspec.json.encode({"id": task.task_id})
+
+
+def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
+    """Return the Entry D task."""
+    view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATES[task.state]}
+    if addresses := urls(task):
+        content: JsonObject = {"video_url": addresses[0]}
+        if frame := last_frame_url(task):
+            content["last_frame_url"] = frame
+        view["content"] = content
+    view |= {"created_at": seconds(task.create_time), "updated_at": seconds(task.update_time)}
+    if task.state in FAILED:
+        view["error"] = code_and_message(task)
+    return msgspec.json.encode(view)
+
+
+ENTRY_D = EntryFormat(
+    name="video_d",
+    entry=pb.VIDEO_ENTRY_D,
+    decode_create=decode_create,
+    encode_created=encode_created,
+    encode_task=encode_task,
+    encode_error=encode_error_d,
+    wire_path=wire_path,
+    decode_query=lambda parameters: task_query(pb.VIDEO_ENTRY_D, parameters),
+    notifies=True,
+    error_paths=("/vidD/",),
+)

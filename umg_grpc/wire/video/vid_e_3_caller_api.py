@@ -1,0 +1,138 @@
+"""Entry E 3.0: `/vidE/text-to-video/{model}` and its siblings, and `/vidE/tasks`."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
+from umg_grpc.wire.video.caller_api_interface import EntryFormat
+from umg_grpc.wire.video.errors import encode_error_e
+from umg_grpc.wire.video.media_inputs import is_video
+from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, WholeNumber, begins
+from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, milliseconds, states, videos
+
+SETTINGS = {
+    "duration": Member("duration_seconds", WholeNumber),
+    "resolution": Member("resolution", str),
+    "aspect_ratio": Member("aspect_ratio", str),
+}
+FIELDS = {"prompt": Member("prompt", str), "negative_prompt": Member("negative_prompt", str), **SETTINGS}
+MEDIA_FIELDS = ("image", "images", "image_list", "video", "videos", "video_list", "reference_videos")
+URL_MEMBERS = ("url", "image_url", "video_url", "image", "video")
+"""Names of the address in a medium that is an object."""
+KINDS = {
+    "text-to-video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
+    "image-to-video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
+    "omni-video": pb.VIDEO_TASK_KIND_OMNI,
+}
+"""Kinds by the segment of the path."""
+STATES = states("submitted", "processing", "succeeded", "failed")
+
+wire_path = wire_paths(
+    [
+        (r"^parameters\.duration_seconds", "duration"),
+        (r"^parameters\.media.*", "images"),
+        (r"^(callback_url|external_task_id)", r"options.\1"),
+        (r"^parameters\.", ""),
+    ]
+)
+
+
+def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
+    """Return the request. Its model and kind are in the path; members without a parameter are kept."""
+    given = CreateBody(pb.VIDEO_ENTRY_E_3, body)
+    given.request.model, given.request.kind = parameters["model"], KINDS[parameters["kind"]]
+    if (model := given.text("model")) is not None and model != parameters["model"]:
+        raise invalid("model", "it is another model than that of the path; leave it out")
+    given.read(FIELDS)
+    settings = given.nested("settings")
+    given.read(SETTINGS, settings, "settings")
+    given.keep(settings, "settings")
+    for name in MEDIA_FIELDS:
+        if (raw := given.take(name)) is not None:
+            _read_media(given, raw, name)
+    options = given.nested("options")
+    given.callback(options.pop("callback_url", None), "options.callback_url")
+    given.external_id(options.pop("external_task_id", None), "options.external_task_id")
+    given.keep(options, "options")
+    return given.finish({"parameters.media": "image", "parameters.prompt": "prompt"})
+
+
+def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
+    """Read one medium or a list of media, each a string or an object with its address."""
+    many = begins(raw, b"[")
+    for position, item in enumerate(parse(list[Raw], raw, name) if many else [raw]):
+        path = f"{name}[{position}]" if many else name
+        if begins(item, b"{"):
+            members = parse(Members, item, path)
+            member = next((key for key in URL_MEMBERS if key in members), None)
+            if member is None:
+                raise missing(f"{path}.url")
+            path += f".{member}"
+            text = parse(str, members[member], path)
+        else:
+            text = parse(str, item, path)
+        moving = "video" in path or is_video(text)
+        given.medium(text, path, pb.VIDEO_MEDIA_KIND_VIDEO if moving else pb.VIDEO_MEDIA_KIND_IMAGE)
+
+
+def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
+    """Return the look-up of the one task of a query. Raise UmgError for none, several, and ids of both kinds."""
+    ids, external = parameters.get("task_ids"), parameters.get("external_task_ids")
+    if ids is not None and external is not None:
+        raise invalid("external_task_ids", "send either task_ids or external_task_ids")
+    name, given = ("task_ids", ids) if external is None else ("external_task_ids", external)
+    wanted = [part.strip() for part in (given or "").split(",")]
+    if wanted == [""]:
+        raise missing(name)
+    if len(wanted) > 1:
+        raise invalid(name, "only one task can be queried per call; send one id")
+    if external is None:
+        return pb.GetVideoTaskRequest(task_id=wanted[0], entry=pb.VIDEO_ENTRY_E_3)
+    return pb.GetVideoTaskRequest(external_task_id=wanted[0], entry=pb.VIDEO_ENTRY_E_3)
+
+
+def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
+    """Return the answer of a query with the task as its one item; that of a submission is the same (not shown;
+    readings, 20).
+    """
+    return msgspec.json.encode(
+        {"code": 0, "message": "success", "request_id": request_id or task.task_id, "data": [_item(task)]}
+    )
+
+
+def _item(task: pb.VideoTask) -> JsonObject:
+    item: JsonObject = {
+        "id": task.task_id,
+        "status": STATES[task.state],
+        "create_time": milliseconds(task.create_time),
+        "update_time": milliseconds(task.update_time),
+        "external_id": task.external_task_id,
+    }
+    outputs = [
+        {"url": result.url, "duration": round(result.duration_seconds) or task.parameters.duration_seconds}
+        for result in videos(task)
+        if result.url
+    ]
+    if outputs:
+        item["outputs"] = outputs
+    if task.state in FAILED:
+        item["error"] = code_and_message(task)
+    return item
+
+
+ENTRY_E_3 = EntryFormat(
+    name="video_e_3",
+    entry=pb.VIDEO_ENTRY_E_3,
+    decode_create=decode_create,
+    encode_created=encode_task,
+    encode_task=encode_task,
+    encode_error=encode_error_e,
+    wire_path=wire_path,
+    decode_query=decode_query,
+    notifies=True,
+    error_paths=("/vidE/",),
+)

@@ -1,0 +1,105 @@
+"""Entry F: `POST /vidF` for submissions and queries, which the query parameter `Action` selects."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.json import JsonObject, echo, invalid, missing
+from umg_grpc.wire.video.caller_api_interface import EntryFormat
+from umg_grpc.wire.video.errors import encode_error_f
+from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
+from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, failure_message, states, task_query, urls
+
+FIELDS = {
+    "prompt": Member("prompt", str),
+    "seed": Member("seed", WholeNumber),
+    "aspect_ratio": Member("aspect_ratio", str),
+    "frames": Member("frames", WholeNumber),
+}
+IMAGE_FIELDS = ("image", "image_urls", "binary_data_base64")
+SUBMIT, QUERY = "CVSync2AsyncSubmitTask", "CVSync2AsyncGetResult"
+VERSION = "2022-08-31"
+SUCCESS = 10000
+STATES = states("PENDING", "RUNNING", "SUCCESS", "FAILED")
+
+wire_path = wire_paths(
+    [
+        (r"^model$", "req_key"),
+        (r"^parameters\.media.*", "image_urls"),
+        (r"^parameters\.", ""),
+    ]
+)
+
+
+def _action(parameters: Mapping[str, str]) -> str:
+    """Return the action of a call. Raise UmgError for a missing or unknown one, and for another version."""
+    action = parameters.get("Action", "")
+    if not action:
+        raise missing("Action")
+    if action not in {SUBMIT, QUERY}:
+        raise invalid("Action", f"{echo(action)} is none of its values; send {SUBMIT} or {QUERY}")
+    if parameters.get("Version", VERSION) != VERSION:
+        raise invalid("Version", f"expected {VERSION}; correct it or leave it out")
+    return action
+
+
+def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
+    """Return the request of a submission."""
+    if _action(parameters) != SUBMIT:
+        raise invalid("Action", f"expected {SUBMIT}; correct it")
+    given = CreateBody(pb.VIDEO_ENTRY_F, body)
+    given.model("req_key")
+    given.read(FIELDS)
+    for name in IMAGE_FIELDS:
+        if (raw := given.take(name)) is not None:
+            given.images(raw, name)
+    return given.finish({"parameters.media": "image_urls"})
+
+
+def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest | None:
+    """Decode a query of a task that has the `Action` of queries but the method POST; None for another action."""
+    if _action(parameters) != QUERY:
+        return None
+    given = CreateBody(pb.VIDEO_ENTRY_F, body)
+    query = task_query(pb.VIDEO_ENTRY_F, {"task_id": given.text("task_id") or ""})
+    if model := given.text("req_key"):
+        query.model = model
+    return query
+
+
+def encode_created(task: pb.VideoTask, request_id: str = "") -> bytes:
+    """Return the envelope with the id of the task."""
+    return _enveloped({"task_id": task.task_id}, "Success", request_id or task.task_id)
+
+
+def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
+    """Return the envelope with the state of the task. Its code is that of the query, which succeeded; a failed task has
+    its reason in `message` and in `data.error`.
+    """
+    data: JsonObject = {"status": STATES[task.state]}
+    if addresses := urls(task):
+        data["video_url"] = addresses[0]
+    if task.state in FAILED:
+        data["error"] = code_and_message(task)
+    message = failure_message(task) if task.state in FAILED else "Success"
+    return _enveloped(data, message, request_id or task.task_id)
+
+
+def _enveloped(data: JsonObject, message: str, request_id: str) -> bytes:
+    return msgspec.json.encode({"code": SUCCESS, "message": message, "request_id": request_id, "data": data})
+
+
+ENTRY_F = EntryFormat(
+    name="video_f",
+    entry=pb.VIDEO_ENTRY_F,
+    decode_create=decode_create,
+    decode_posted_query=decode_posted_query,
+    encode_created=encode_created,
+    encode_task=encode_task,
+    encode_error=encode_error_f,
+    wire_path=wire_path,
+    decode_query=lambda parameters: task_query(pb.VIDEO_ENTRY_F, parameters),
+    error_paths=("/vidF",),
+)
