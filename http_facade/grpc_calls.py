@@ -32,12 +32,10 @@ Method = TypeVar("Method")
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Pairs: TypeAlias = Iterable[tuple[str, str | bytes]]
-AnswerInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment], Awaitable[tuple[Response, Pairs]]]
-"""Call of a unary method in this process, which returns the answer and the initial metadata."""
 
 
 class InitialMetadata(Protocol):
-    """Call whose initial metadata is known once its first message came."""
+    """Call whose initial metadata is known once its answer or its first message came."""
 
     @property
     def initial(self) -> Pairs:
@@ -46,8 +44,9 @@ class InitialMetadata(Protocol):
 
 
 OpenedStream: TypeAlias = tuple[AsyncGenerator[Response, None], InitialMetadata]
-OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment], OpenedStream[Response]]
-"""Call of a streaming method in this process."""
+Opened = TypeVar("Opened")
+OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment], tuple[Opened, InitialMetadata]]
+"""Call of a method in this process, which returns its answer or its messages."""
 
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
@@ -72,10 +71,10 @@ async def call_unary(
     Raise the RPC error of the service, or UmgError for a header with an invalid value.
     """
     pairs = metadata(exchange, face)
-    answer_in_process: AnswerInProcess[Request, Response] | None = getattr(method, "answer", None)
-    if answer_in_process is not None:
-        answer, initial = await answer_in_process(request, pairs, Attachment(notes, exchange.known_key))
-        return answer, response_headers(initial)
+    open_in_process: OpenInProcess[Request, Awaitable[Response]] | None = getattr(method, "open", None)
+    if open_in_process is not None:
+        answer, opened_call = open_in_process(request, pairs, Attachment(notes, exchange.known_key))
+        return await answer, response_headers(opened_call.initial)
     call = attach(method, notes, exchange.known_key)(request, metadata=pairs)
     return await call, await initial_headers(call)
 
@@ -93,7 +92,7 @@ def open_stream(
     Raise UmgError for a header with an invalid value; the messages raise the RPC error of the service.
     """
     pairs = metadata(exchange, face)
-    open_in_process: OpenInProcess[Request, Response] | None = getattr(method, "open", None)
+    open_in_process: OpenInProcess[Request, AsyncGenerator[Response, None]] | None = getattr(method, "open", None)
     if open_in_process is not None:
         return open_in_process(request, pairs, Attachment(notes, exchange.known_key))
     call = SocketStream(attach(method, notes, exchange.known_key)(request, metadata=pairs))

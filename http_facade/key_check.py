@@ -31,14 +31,22 @@ class KeyCheck:
         self._find_key, self._valid_caller = settings.find_key, settings.valid_caller
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
-    async def check(self, exchange: Exchange) -> None:
-        """Raise the error of the service, UmgError or an RPC error, if the request has no valid API key."""
+    def is_known(self, exchange: Exchange) -> bool:
+        """Return whether the request has the key of the previous request on its connection, as nearly all have, and the
+        key is still valid.
+        """
         connection, authorization = exchange.connection, exchange.request.headers.get(hdrs.AUTHORIZATION)
         if authorization is None or authorization != connection.authorization:
-            authorization = credentials(exchange.request.headers, exchange.request.query, self._face)
-        elif self._valid_caller(connection.known_key) is not None:  # nearly every request but the first
-            exchange.authorization, exchange.known_key = authorization, connection.known_key
-            return
+            return False
+        if self._valid_caller(connection.known_key) is None:
+            return False
+        exchange.authorization, exchange.known_key = authorization, connection.known_key
+        return True
+
+    async def check(self, exchange: Exchange) -> None:
+        """Raise the error of the service, UmgError or an RPC error, if the request has no valid API key."""
+        connection = exchange.connection
+        authorization = credentials(exchange.request.headers, exchange.request.query, self._face)
         if authorization is None:
             await check_key(self._models, exchange, self._face)
             return

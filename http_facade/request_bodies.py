@@ -19,7 +19,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo
-from umg_grpc.wire.core.request_body_decoding import decode_body, guarded, is_slow
+from umg_grpc.wire.core.request_body_decoding import decode_body, decode_form_body, is_slow
 
 Decoded = TypeVar("Decoded")
 
@@ -60,10 +60,10 @@ class BodyReader:
         body was received, so that slow uploads occupy no slots.
         """
         body = await self.receive(exchange, (JSON,) if decode_form is None else (JSON, FORM))
-        content_type = exchange.request.headers.get(hdrs.CONTENT_TYPE, JSON)
-        if decode_form is not None and essence_of(content_type) == FORM:
-            return await run_large(lambda: guarded(decode_form, body, content_type), len(body))
-        headers = source_headers(self._source_headers, exchange.request.headers)
+        sent = exchange.request.headers
+        if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
+            return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))
+        headers = source_headers(self._source_headers, sent)
         if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
         return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
@@ -80,10 +80,11 @@ class BodyReader:
             exchange.connection.is_expected = False
         else:
             self._check_load(exchange)
-        if needs_key:
-            await self._keys.check(exchange)
         limit_bytes = self._settings.body_limit_bytes
-        limit_bytes = limit_bytes if needs_key else min(limit_bytes, MAX_KEYLESS_BYTES)
+        if not needs_key:
+            limit_bytes = min(limit_bytes, MAX_KEYLESS_BYTES)
+        elif not self._keys.is_known(exchange):
+            await self._keys.check(exchange)
         limit_bytes += envelope_bytes
         body, headers = exchange.body, exchange.request.headers
         is_plain = hdrs.CONTENT_ENCODING not in headers and headers.get(hdrs.CONTENT_TYPE, JSON) == JSON

@@ -5,6 +5,7 @@ from math import inf
 HEADERS_END, LINE_END = b"\r\n\r\n", b"\r\n"
 _LENGTH, _CODING, _UPGRADE = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nupgrade:"
 _EXPECT = b"\r\nexpect:"
+LENGTH_CHARACTERS = len(_LENGTH)
 MAX_LENGTH_DIGITS = 20
 """Most digits, after zeros, of a length that the HTTP parser accepts, which is a number of 64 bits."""
 
@@ -19,12 +20,12 @@ def split_request(data: bytes) -> tuple[bytes, bytes] | None:
     lowered = head.lower()
     if (at := lowered.find(_LENGTH)) < 0 or not head.startswith(b"POST ") or not body:
         return None
-    at += len(_LENGTH)
+    at += LENGTH_CHARACTERS
     length, end, rest = head[at:].partition(LINE_END)
     digits = length.strip(b" \t").lstrip(b"0")  # the parser accepts any number of zeros
     if digits != b"%d" % len(body) or _CODING in lowered or _UPGRADE in lowered or _EXPECT in lowered:
         return None
-    return b"".join((head[:at], b" 0", end, rest, HEADERS_END)), body
+    return b"%b 0%b%b%b" % (head[:at], end, rest, HEADERS_END), body
 
 
 class RequestFraming:
@@ -68,7 +69,7 @@ class RequestFraming:
             elif _CODING in headers:
                 self._in_chunks = True
             elif (at := headers.find(_LENGTH)) >= 0:
-                self._unread = _parse_length(headers[at + len(_LENGTH) :].partition(LINE_END)[0])
+                self._unread = _parse_length(headers[at + LENGTH_CHARACTERS :].partition(LINE_END)[0])
         self.is_between_requests = not (self._part or self._unread or self._in_chunks)
         self.is_in_headers = bool(self._part) and not self._in_chunks
         return begun

@@ -49,25 +49,22 @@ def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | No
     of the connection ends it. `headers` may be a multidict with repeated names. Raise ValueError for a header with a
     line break.
     """
-    request = exchange.request
-    stays, is_old = request.keep_alive and not exchange.connection.settings.drain.is_announced, False
+    request, version = exchange.request, "HTTP/1.1"
+    stays = request.keep_alive and not exchange.connection.settings.drain.is_announced
     if exchange.cors is not None:
         headers = CIMultiDict(headers)
         headers.update(exchange.cors.headers(request.headers))
     own = "".join(starmap("{}: {}\r\n".format, headers.items()))
     if not len(headers) == own.count("\r") == own.count("\n"):
         raise ValueError("a header has a line break in it")
-    if length is not None:
-        own += f"Content-Length: {length}\r\n"
+    framing = "Transfer-Encoding: chunked\r\n" if length is None else f"Content-Length: {length}\r\n"
     if request.version < HttpVersion11:
-        is_old, stays = True, stays and length is not None
-        own += "Connection: keep-alive\r\n" if stays else ""
-    elif length is None:
-        own += "Transfer-Encoding: chunked\r\n"
-    if not (stays or is_old):
-        own += "Connection: close\r\n"
-    start, ids = "HTTP/1.0" if is_old else "HTTP/1.1", _REQUEST_IDS.replace(_ID, exchange.request_id)
-    head = f"{start} 200 OK\r\n{_dated(int(time.time()))}{own}{ids}\r\n"
+        version, stays = "HTTP/1.0", stays and length is not None
+        framing = ("" if length is None else framing) + ("Connection: keep-alive\r\n" if stays else "")
+    elif not stays:
+        framing += "Connection: close\r\n"
+    ids = _REQUEST_IDS.replace(_ID, exchange.request_id)
+    head = f"{version} 200 OK\r\n{_dated(int(time.time()))}{own}{framing}{ids}\r\n"
     return head.encode("utf-8", "surrogateescape"), SENT if stays else SENT_LAST
 
 

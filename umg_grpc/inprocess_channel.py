@@ -263,12 +263,12 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
     def __init__(self, behavior: Unary) -> None:
         self._behavior = behavior
 
-    async def answer(self, request: object, metadata: Pairs, attachment: object) -> tuple[Any, Pairs]:
-        """Call the method with an object passed beside the request, see `InProcessContext`. Return its answer and its
-        initial metadata.
+    def open(self, request: object, metadata: Pairs, attachment: object) -> tuple[Awaitable[Any], InProcessContext]:
+        """Call the method with an object passed beside the request, see `InProcessContext`. Return its answer, to be
+        awaited, and its context, whose `initial` is the initial metadata after that.
         """
         context = InProcessContext(metadata, None, attachment)
-        return await self._behavior(request, context), context.initial
+        return self._behavior(request, context), context
 
     def with_attachment(self, attachment: object) -> partial[InProcessUnaryCall[Any]]:
         """Return a callable that calls the method with an object passed beside the request, see `InProcessContext`."""

@@ -152,7 +152,7 @@ class Authenticator:
 
     def valid_caller(self, known: object) -> Caller | None:
         """Return the caller of a key from `find`; None if the key has become invalid or must be looked up in the
-        database again, and for any object that is not such a key.
+        database again, and for any other object.
 
         A lookup that is older than a second is repeated in the background.
         """

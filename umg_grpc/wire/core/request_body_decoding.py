@@ -36,21 +36,28 @@ def decode_body(
     decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
     """
     check_bounds(body)
-    return guarded(decode, body, *arguments, **named)
-
-
-def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Call a decoder for a body whose size was checked before, and convert each of its failures to UmgError as
-    `decode_body` does.
-    """
     try:
-        return decode(*arguments, **named)
+        return decode(body, *arguments, **named)
     except UmgError:
         raise
-    except MemoryError:
-        place = ""
-    except Exception as error:  # any failure of the decoder is caused by the body
-        place = place_of(error)
-    if not place:  # raised outside the `except` block, so that the error does not keep the decoder's frames alive
-        raise overloaded(NO_MEMORY)
-    raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place)
+    except Exception as error:
+        failure = _body_error(error)
+    raise failure  # outside the `except` block, so that the error does not keep the decoder's frames alive
+
+
+def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
+    """Decode a caller's form with the decoder. Raise UmgError as `decode_body`, except for the limits of JSON."""
+    try:
+        return decode(body, content_type)
+    except UmgError:
+        raise
+    except Exception as error:
+        failure = _body_error(error)
+    raise failure
+
+
+def _body_error(error: Exception) -> UmgError:
+    """Return the caller's error for an unexpected exception of a decoder, which is caused by the body."""
+    if isinstance(error, MemoryError):
+        return overloaded(NO_MEMORY)
+    return UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place_of(error))
