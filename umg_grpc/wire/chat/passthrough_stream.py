@@ -6,8 +6,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.shared_response_fields import Head, Index, decode_finish, started_event, usage_event
+from umg_grpc.wire.chat.shared_response_fields import Head, Index, decode_finish, decode_head
 from umg_grpc.wire.chat.stream_decoder import event_error
+from umg_grpc.wire.chat.usage import decode_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.split_characters import decode
@@ -66,17 +67,6 @@ class Template(NamedTuple):
         padding = PADDING + chunk.obfuscation.encode() + PADDED
         return cls(head, tail.removesuffix(padding) + PADDING, PADDED, lines) if tail.endswith(padding) else None
 
-    def run(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the frames up to the last one that fits this template, and their number, if all of them fit; else b""
-        and 0.
-        """
-        if not frames.startswith(self.head):
-            return b"", 0
-        plain = frames[: frames.find(self.end, frames.rfind(self.tail)) + len(self.end)]
-        count = plain.count(self.end + self.head) + 1
-        regular = plain.count(b"\n") == count * self.lines and plain.count(self.tail) == count
-        return (plain, count) if regular else (b"", 0)
-
 
 class PassthroughDecoder(FrameDecoder):
     """Decoder of a passed-through chat stream: forwards chunks, and emits the events that the service needs. One
@@ -94,17 +84,22 @@ class PassthroughDecoder(FrameDecoder):
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first chunks that only continue the output, with the caller's model id, and the number of bytes
-        they took.
+        """Return the chunks up to the last one with the template, with the caller's model id, if all of them have the
+        template.
         """
         if not self._called and CALLED in frames:
             self._called = CALLS[0] in frames or CALLS[1] in frames
         if self._template is None:
             return DECODED
-        plain, count = self._template.run(frames)
-        if not count or (renamed := self._model.replace_all(plain, count)) is None:
+        head, tail, end, lines = self._template
+        if not frames.startswith(head):
             return DECODED
-        return renamed, len(plain)
+        plain = frames[: frames.find(end, frames.rfind(tail)) + len(end)]
+        count = plain.count(end + head) + 1
+        if plain.count(b"\n") != count * lines or plain.count(tail) != count:
+            return DECODED
+        renamed = self._model.replace_all(plain, count)
+        return DECODED if renamed is None else (renamed, len(plain))
 
     def _end(self) -> bytes:
         if len(self._finished) < max(1, self._request.candidate_count):
@@ -119,13 +114,15 @@ class PassthroughDecoder(FrameDecoder):
             self.done = True
             return event.raw
         chunk = decode(_CHUNK, data)
-        if error := event_error(event, chunk):
+        if (event.name or chunk.error is not ABSENT) and (error := event_error(event, chunk)):
             raise error
         if chunk.choices is None:
             return b""  # not a chunk: JS clients read its choices
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._started = True
-            events.append(started_event(chunk, self._request.model))
+            started = pb.GenerateEvent()
+            decode_head(chunk, self._request.model, started.started)
+            events.append(started)
         for position, choice in enumerate(chunk.choices):
             index = position if choice.index is None else choice.index
             if choice.finish_reason and index not in self._finished:
@@ -135,12 +132,14 @@ class PassthroughDecoder(FrameDecoder):
                 if self._called and finished.finished.finish_reason == pb.FINISH_REASON_STOP:
                     finished.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
                 events.append(finished)
-        if (usage := chunk.usage) is not None:
-            if usage.is_whole:
-                events.append(usage_event(usage))
+        if chunk.usage is not None:
+            counted = pb.GenerateEvent()
+            if decode_usage(chunk.usage, counted.usage):
+                events.append(counted)
             if not chunk.choices and not self._request.face_hints.include_usage:
                 return b""  # requested by the gateway, not by the caller
-        event = sse.without_id(event)
+        event = sse.without_id(event) if b"id:" in event.raw else event
         if self._request.candidate_count <= 1:  # of several candidates a chunk may hold several
             self._template = Template.learn(event.raw, chunk) or self._template
-        return self._after_start(self._model.replace(event, chunk.model))
+        frame = self._model.replace(event, chunk.model)
+        return frame if self._started else self._hold(frame)

@@ -196,10 +196,10 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
         if not answer.choices:
             raise unreadable(NO_ANSWER)
-        response = pb.GenerateResponse(model=request.model or answer.model or "")
-        decode_head(answer, response)
-        if (usage := answer.usage) is not None and usage.is_whole:
-            decode_usage(usage, response.usage)
+        response = pb.GenerateResponse()
+        decode_head(answer, request.model, response)
+        if answer.usage is not None:
+            decode_usage(answer.usage, response.usage)
         if isinstance(answer, PassedResponse):
             for position, ending in enumerate(answer.choices):
                 candidate = response.candidates.add(index=position if ending.index is None else ending.index)

@@ -14,7 +14,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
-from umg_grpc.wire.chat.usage import ProviderUsage, decode_usage
+from umg_grpc.wire.chat.usage import ProviderUsage
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
@@ -196,26 +196,11 @@ def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
 # --- provider -> canonical
 
 
-def started_event(head: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a stream, with the response's id and times. `model`: the caller's name of
-    the model.
+def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
+    """Copy id, creation time, service tier and fingerprint of a response or chunk to a canonical message, with the
+    model. `model`: the caller's name of it, "" for the provider's.
     """
-    event = pb.GenerateEvent()
-    event.started.model = model or head.model or ""
-    decode_head(head, event.started)
-    return event
-
-
-def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
-    """Return the event that contains the usage."""
-    event = pb.GenerateEvent()
-    decode_usage(usage, event.usage)
-    return event
-
-
-def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Copy id, creation time, service tier and fingerprint of a response or chunk to a canonical message."""
-    target.response_id = head.id or ""
+    target.response_id, target.model = head.id or "", model or head.model or ""
     set_time(head.created, target.create_time)
     target.service_tier, target.system_fingerprint = head.service_tier or "", head.system_fingerprint or ""
 

@@ -19,14 +19,14 @@ from umg_grpc.wire.chat.shared_response_fields import (
     decode_annotation,
     decode_audio,
     decode_finish,
+    decode_head,
     decode_image,
     decode_url,
     reasoning_text,
-    started_event,
-    usage_event,
 )
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
+from umg_grpc.wire.chat.usage import decode_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
@@ -59,9 +59,7 @@ _CHUNK = msgspec.json.Decoder(Chunk)
 
 
 def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
-    """Return the error that an event contains, if any."""
-    if chunk.error is ABSENT and event.name != b"error":  # nearly every event
-        return None
+    """Return the error that an event with a name or the member `error` contains, if any."""
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
     if event.name == b"error" and event.data is not None:
@@ -306,7 +304,7 @@ class TranslatingDecoder(EventDecoder):
                 raise cut_off()
             return self._finished()
         chunk, _ = self._read(_CHUNK, data)
-        if error := event_error(event, chunk):
+        if (event.name or chunk.error is not ABSENT) and (error := event_error(event, chunk)):
             raise error
         if (more := self._continuation(chunk)) is not None:
             return (more,)
@@ -325,12 +323,15 @@ class TranslatingDecoder(EventDecoder):
     def _chunk(self, chunk: Chunk) -> Iterator[pb.GenerateEvent]:
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._started = True
-            yield started_event(chunk, self._request.model)
+            started = pb.GenerateEvent()
+            decode_head(chunk, self._request.model, started.started)
+            yield started
         for position, choice in enumerate(chunk.choices or ()):
             yield from self._choice(choice, position)
         self._citations = chunk.citations or self._citations
-        if chunk.usage is not None and chunk.usage.is_whole:
-            yield usage_event(chunk.usage)
+        counted = pb.GenerateEvent()
+        if chunk.usage is not None and decode_usage(chunk.usage, counted.usage):
+            yield counted
 
     def _choice(self, choice: ChunkChoice, position: int) -> Iterator[pb.GenerateEvent]:
         index = position if choice.index is None else choice.index

@@ -29,13 +29,6 @@ class ProviderUsage(Struct):
     completion_tokens_details: TokenDetails | None = None
     prompt_cache_hit_tokens: Count = None  # the field for cached tokens at some providers
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether both totals are present. If one is missing the usage is ignored, and the gateway counts the tokens
-        itself.
-        """
-        return self.prompt_tokens is not None and self.completion_tokens is not None
-
 
 # --- canonical -> caller
 
@@ -67,8 +60,12 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 # --- provider -> canonical
 
 
-def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Set the counts of a usage that has both totals. Details that the provider leaves out are 0."""
+def decode_usage(usage: ProviderUsage, target: pb.Usage) -> bool:
+    """Set the counts; details that the provider leaves out are 0. Return False, and set none, for a usage without both
+    totals: it is ignored, and the gateway counts the tokens itself.
+    """
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
+        return False
     input_tokens, output_tokens, total = (
         count(usage.prompt_tokens),
         count(usage.completion_tokens),
@@ -91,3 +88,4 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
     if uncounted and not target.reasoning_tokens:
         target.reasoning_tokens = uncounted
+    return True

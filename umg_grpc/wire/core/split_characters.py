@@ -62,12 +62,11 @@ def unescape_halves(document: bytes) -> bytes:
 
 
 def replace_invalid_utf8(document: bytes) -> bytes:
-    """Return the bytes unchanged where they are UTF-8, else with U+FFFD for invalid sequences. ASCII costs nothing."""
-    if not document.isascii():
-        try:
-            str(document, "utf-8")
-        except UnicodeDecodeError:
-            return document.decode("utf-8", "replace").encode()
+    """Return the bytes unchanged where they are UTF-8, else with U+FFFD for invalid sequences."""
+    try:
+        str(document, "utf-8")
+    except UnicodeDecodeError:
+        return document.decode("utf-8", "replace").encode()
     return document
 
 

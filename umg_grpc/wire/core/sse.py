@@ -29,13 +29,12 @@ class SseEvent(msgspec.Struct, frozen=True, gc=False):
     raw: bytes  # as received, with the blank line that ends it
 
 
-class SseSplitter:
+class SseSplitter(msgspec.Struct, eq=False):
     """Splitter of a received byte stream into complete server-sent events."""
 
-    def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
-        self._rest = bytearray()  # bytes of the incomplete event
-        self._limit = limit
-        self._started = False
+    limit: int = MAX_EVENT_BYTES
+    _rest: bytearray = bytearray()  # bytes of the incomplete event
+    _started: bool = False
 
     def whole(self, data: bytes) -> bytes:
         """Append received bytes, and return the bytes of all events that are complete now, which may be none. Raise
@@ -63,8 +62,8 @@ class SseSplitter:
             cut = _last_end(self._rest, seen)
             frames = bytes(self._rest[:cut])
             del self._rest[:cut]
-        if len(self._rest) > self._limit:
-            message = f"the provider sent an event larger than {self._limit} bytes"
+        if len(self._rest) > self.limit:
+            message = f"the provider sent an event larger than {self.limit} bytes"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
         return frames
 
@@ -144,8 +143,10 @@ def encode_event(name: bytes, data: bytes) -> bytes:
 
 
 def without_id(event: SseEvent) -> SseEvent:
-    """Return the event without its `id:` line, after which the openai client takes the next blank line for an event."""
-    if b"id:" in event.raw and event.data is not None and _NUMBERED.search(event.raw):
+    """Return the event without its `id:` line, after which the openai client takes the next blank line for an event.
+    Few events contain b"id:" at all.
+    """
+    if event.data is not None and _NUMBERED.search(event.raw):
         return SseEvent(event.name, event.data, encode_event(event.name, event.data))
     return event
 

@@ -116,7 +116,7 @@ class EventDecoder(_Decoder, ABC):
 class FrameDecoder(_Decoder, ABC):
     """Decoder that passes a provider's frames through and decodes the events that the service needs. One per stream."""
 
-    _early: list[bytes] | None = None  # frames before the one that starts the answer
+    _early: list[bytes] | None = None  # frames that are held back until the answer has started
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """Return the complete frames in the bytes of one read. Raise UmgError for an error event, after the frames
@@ -124,9 +124,11 @@ class FrameDecoder(_Decoder, ABC):
         """
         if self._failure is not None:
             raise self._failure
-        frames = replace_invalid_utf8(self._splitter.whole(data))
+        frames = self._splitter.whole(data)
         if not frames or self.done:
             return None
+        if not frames.isascii():
+            frames = replace_invalid_utf8(frames)
         plain, size = self._plain(frames)
         if size == len(frames):
             return pb.StreamGenerateResponse(source_frames=plain)
@@ -186,6 +188,8 @@ class FrameDecoder(_Decoder, ABC):
             self._failure = error
         except (ValueError, RecursionError):
             self._failure = unreadable()
+        if passed and self._early is not None:
+            passed, self._early = [*self._early, *passed], None
         if not passed and not events:
             if self._failure is not None:
                 raise self._failure
@@ -204,18 +208,11 @@ class FrameDecoder(_Decoder, ABC):
         """
         return frame if self._started and frame.startswith(b":") else b""
 
-    def _after_start(self, frame: bytes) -> bytes:
-        """Return a frame together with all frames held back before it. Until the answer has started, hold the frame
-        back and return b"".
-        """
-        if not self._started:
-            self._early = self._early or []
-            self._early.append(frame)
-            return b""
-        if self._early is None:
-            return frame
-        frames, self._early = b"".join([*self._early, frame]), None
-        return frames
+    def _hold(self, frame: bytes) -> bytes:
+        """Hold the frame back until the next one that is passed through. Return b""."""
+        self._early = self._early or []
+        self._early.append(frame)
+        return b""
 
     @abstractmethod
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
@@ -230,19 +227,16 @@ class FrameDecoder(_Decoder, ABC):
         """
 
 
-class ModelMember:
+class ModelMember(msgspec.Struct, eq=False):
     """Replacement of the model id in the frames of a passed-through stream: the provider's id becomes the caller's, all
     other bytes stay.
     """
 
-    def __init__(self, caller_model: str, member: str = "model", parent: str = "") -> None:
-        """Create the replacement. `member`: name of the member with the model id; `parent`: object at the top level
-        that contains it, "" for the top level itself.
-        """
-        self._caller_model = caller_model
-        self._member, self._parent = member, parent
-        self._name = b'"%b"' % member.encode()
-        self._theirs = self._ours = UNSEEN  # the member with its value, as the last frame with a model spelled it
+    caller_model: str
+    member: str = "model"  # name of the member with the model id
+    parent: str = ""  # object at the top level that holds the member, "" for the top level
+    _theirs: bytes = UNSEEN  # the member with its value, as the last frame with a model spelled it
+    _ours: bytes = UNSEEN  # the same with the caller's model
 
     def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
         """Return the frame of an event with the caller's model id. `provider_model`: id in the event, None if it has
@@ -251,17 +245,18 @@ class ModelMember:
         raw = event.raw
         if provider_model is None:
             return raw
-        if raw.count(self._name) == 1:
+        name = b'"%b"' % self.member.encode()
+        if raw.count(name) == 1:
             if self._theirs not in raw:
-                colon = b": " if self._name + b": " in raw else b":"
-                self._theirs = self._name + colon + msgspec.json.encode(provider_model)
-                self._ours = self._name + colon + msgspec.json.encode(self._caller_model or provider_model)
+                colon = b": " if name + b": " in raw else b":"
+                self._theirs = name + colon + msgspec.json.encode(provider_model)
+                self._ours = name + colon + msgspec.json.encode(self.caller_model or provider_model)
             if self._theirs in raw:
                 return raw.replace(self._theirs, self._ours)
-        if provider_model == self._caller_model or not self._caller_model:
+        if provider_model == self.caller_model or not self.caller_model:
             return raw
         data = event.data or b"{}"
-        renamed = replace_model_id(data, provider_model, self._caller_model, self._member, self._parent)
+        renamed = replace_model_id(data, provider_model, self.caller_model, self.member, self.parent)
         return raw.replace(data, renamed) if raw.count(data) == 1 else sse.encode_event(event.name, renamed)
 
     def replace_all(self, frames: bytes, count: int) -> bytes | None:
@@ -270,4 +265,4 @@ class ModelMember:
         """
         if frames.count(self._theirs) == count:
             return frames if self._theirs == self._ours else frames.replace(self._theirs, self._ours)
-        return None if self._name in frames else frames
+        return None if b'"%b"' % self.member.encode() in frames else frames

@@ -80,7 +80,7 @@ class PassthroughDecoder(FrameDecoder):
                 self.done = True
             case _:  # all other events are passed through unread
                 pass
-        return self._after_start(kept)
+        return kept if self._started else self._hold(kept)
 
     def _start(self, message: Head, events: list[pb.GenerateEvent]) -> None:
         if not self._started:
