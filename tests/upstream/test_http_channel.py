@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
@@ -239,9 +238,8 @@ async def test_a_stream_that_stalls_after_its_first_event_is_idle() -> None:
 async def test_a_stream_that_was_too_late_is_released_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     exchanges = list[weakref.ref[Exchange]]()
 
-    class Seen(Exchange):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
+    class Seen(Exchange, weakref=True):
+        def __post_init__(self) -> None:
             exchanges.append(weakref.ref(self))
 
     monkeypatch.setattr("umg_grpc.upstream.http1.connection.Exchange", Seen)

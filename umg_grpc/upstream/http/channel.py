@@ -13,20 +13,20 @@ from functools import cached_property
 from hashlib import sha256
 from ssl import SSLContext
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from urllib.parse import quote, urlencode
 
 from msgspec import structs
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
-from umg_grpc.upstream.http.failure_facts import add_facts, request_id_of
+from umg_grpc.upstream.http.failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
 from umg_grpc.upstream.http.key_rotation import Keys
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing, Request, request_to
-from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
+from umg_grpc.upstream.http1.request import Outgoing, request_to
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS, Headers
 from umg_grpc.upstream_answer import ANSWER
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -34,7 +34,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
 MAX_COMMON = 256
-"""Maximum number of cached common parts of requests for each endpoint: paths may name models, which callers choose."""
+"""Maximum number of cached requests for each endpoint: paths may name models, which callers choose."""
 UNAUTHORIZED = 401
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
@@ -71,8 +71,8 @@ class Endpoint:
         return urlencode(self.query, quote_via=quote)
 
     @cached_property
-    def common(self) -> "dict[tuple[object, ...], _Common]":
-        """Cache of the URL and headers of earlier requests, at most MAX_COMMON, see `HttpChannel.outgoing`."""
+    def common(self) -> dict[tuple[object, ...], Outgoing]:
+        """Cache of earlier requests, without their bodies, at most MAX_COMMON, see `HttpChannel.outgoing`."""
         return {}
 
     def url(self, path: str) -> str:
@@ -89,15 +89,6 @@ class Endpoint:
         elif self.key:
             headers[key_header] = self.key
         return headers
-
-
-class _Common(NamedTuple):
-    """Parts that requests with the same path and headers have in common: URL, headers, and their encoded bytes."""
-
-    url: str
-    headers: Mapping[str, str]
-    request: Request | None
-    """Encoded head; None for requests that have no part in common with others."""
 
 
 class EndpointSource(Protocol):
@@ -220,19 +211,14 @@ class HttpChannel:
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
         common = endpoint.common.get(kind) or self._common(endpoint, encoded, key_header, kind)
         trace, answer, deadlines = OUTGOING.get(), ANSWER.get(), self._deadlines
-        outgoing = Outgoing(
-            url=common.url,
-            headers=common.headers,
+        outgoing = structs.replace(
+            common,
             body=encoded.body,
             deadlines=deadlines if seconds >= deadlines.total else deadlines.within(seconds),
-            proxy=self._proxy,
-            tls=self._tls,
             repeatable=repeatable,
             max_bytes=max_bytes,
             on_send=answer.record_send if answer is not None else None,
             head_lines=trace.head_lines if trace is not None else b"",
-            method=encoded.method,
-            common=common.request,
         )
         if endpoint.signer is not None:
             signed = {**common.headers, **await endpoint.signer.headers(outgoing)}
@@ -241,8 +227,8 @@ class HttpChannel:
 
     def _common(
         self, endpoint: Endpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
-    ) -> _Common:
-        """Return the parts that requests of this `kind` have in common, from the cache if possible.
+    ) -> Outgoing:
+        """Return the request of this `kind` without its body, and cache it.
 
         Requests that differ from one another are not cached: methods other than POST, whose paths have ids; forms,
         whose content types have boundaries; and signed requests.
@@ -253,18 +239,20 @@ class HttpChannel:
             headers = {**encoded.headers, **headers}
             if content_type is not None:
                 headers[CONTENT_TYPE] = content_type
+        common = Outgoing(url, headers, b"", self._deadlines, self._proxy, self._tls, method=encoded.method)
         if encoded.method != "POST" or content_type is not None or endpoint.signer is not None:
-            return _Common(url, headers, None)
-        common = _Common(url, headers, request_to(url, headers, self._proxy, self._tls))
+            return common
+        common = structs.replace(common, common=request_to(url, headers, self._proxy, self._tls))
         if len(endpoint.common) >= MAX_COMMON:
             endpoint.common.clear()
         endpoint.common[kind] = common
         return common
 
-    def record_success(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
+    def record_success(self, endpoint: Endpoint, headers: Headers) -> None:
         """Record that a successful response arrived or began; `headers` are those of the response."""
         if (answer := ANSWER.get()) is not None:
-            answer.status, answer.request_id = 200, request_id_of(headers, endpoint)
+            has_id = not REQUEST_ID_KEYS.isdisjoint(headers.values_by_name)  # one test instead of five look-ups
+            answer.status, answer.request_id = 200, request_id_of(headers, endpoint) if has_id else ""
         if self._in_turn is not None and not self._in_turn.keys.none_suspended:
             self._in_turn.record_success(endpoint)
         if self._broken is not None and self._broken == endpoint:

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
-from umg_grpc.upstream.http1.response import NO_HEADERS, Headers
+from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.provider_call_paths import right_base_url
@@ -24,7 +24,7 @@ MIN_SECRET_CHARACTERS = 6
 PUBLIC_PARAMETERS = frozenset({"api-version"})
 """Parameters of the query whose values are no secrets."""
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "x-amzn-requestid")
-_REQUEST_ID_KEYS = frozenset(name.encode() for name in REQUEST_ID_HEADERS)
+REQUEST_ID_KEYS = frozenset(name.encode() for name in REQUEST_ID_HEADERS)
 _REQUEST_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 
@@ -81,8 +81,6 @@ def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
 
 def request_id_of(headers: Mapping[str, str], endpoint: "Endpoint") -> str:
     """Return the request id in the provider's response headers; "" if there is none or it does not look like an id."""
-    if isinstance(headers, Headers) and _REQUEST_ID_KEYS.isdisjoint(headers.values_by_name):
-        return ""  # five look-ups would take longer
     for name in REQUEST_ID_HEADERS:
         if (value := headers.get(name)) is not None and _REQUEST_ID.fullmatch(value):
             return _mask_secrets(value, endpoint)

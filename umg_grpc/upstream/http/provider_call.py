@@ -8,11 +8,9 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.response_decoding import guarded, refusal
+from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.split_characters import replace_invalid_utf8
-from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
@@ -48,32 +46,25 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
     format: ProviderFormat[Request, Response]
     request: Request
     encoded: UpstreamRequest
+    report: Report  # parts of the caller's request that the channel cannot express
     passes: bool  # whether the response may be passed through unchanged
     max_bytes: int = MAX_RESPONSE_BYTES  # limit of the response
-
-    @property
-    def report(self) -> Report:
-        """Parts of the caller's request that the channel cannot express."""
-        return self.encoded.report
 
     async def send(self, seconds: float) -> Response:
         """Send the request, and return the decoded response, see `PreparedCall`."""
         channel, codec, encoded = self.channel, self.format, self.encoded
         endpoint, outgoing = await channel.outgoing(encoded, codec.key_header, seconds, max_bytes=self.max_bytes)
-        status = 0
-        headers: Mapping[str, str] = NO_HEADERS
+        status, headers = 0, NO_HEADERS
         try:
             status, headers, body = await channel.client.fetch(outgoing)
             if status != 200:
                 raise refusal(codec.decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
-            response = self._decode(body) if len(body) < BIG_BYTES else await asyncio.to_thread(self._decode, body)
+            if len(body) < BIG_BYTES:
+                response = decoded_body(body, codec.decode_response, self.request, self.passes)
+            else:
+                response = await asyncio.to_thread(decoded_body, body, codec.decode_response, self.request, self.passes)
         except UmgError as error:
             channel.record_failure(error, endpoint, encoded.path, status, headers)
             raise
         channel.record_success(endpoint, headers)
         return response
-
-    def _decode(self, body: bytes) -> Response:
-        """Decode the body of a successful response. Raise UmgError."""
-        text = replace_invalid_utf8(body.removeprefix(BOM))
-        return guarded(self.format.decode_response, text, self.request, self.passes)

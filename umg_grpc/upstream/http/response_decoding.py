@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import structlog
 
@@ -40,9 +40,14 @@ def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Dec
     return decoded_body(body, decode)
 
 
-def decoded_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
-    """Decode a body. Raise UmgError. For BIG_BYTES or more it should be called in a thread."""
-    return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)))
+def decoded_body(
+    body: bytes, decode: Callable[Concatenate[bytes, Params], Decoded], *arguments: Params.args, **named: Params.kwargs
+) -> Decoded:
+    """Decode a body, with the further arguments of its decoder. Raise UmgError. For BIG_BYTES or more it should be
+    called in a thread.
+    """
+    text = body if body.isascii() else replace_invalid_utf8(body.removeprefix(BOM))
+    return guarded(decode, text, *arguments, **named)
 
 
 def refusal(

@@ -69,7 +69,7 @@ class HttpText:
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
         )
-        return HttpTextCall(self._channel, text_format, request, encoded, passes)
+        return HttpTextCall(self._channel, text_format, request, encoded, encoded.report, passes)
 
 
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
@@ -99,7 +99,8 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
                 channel.record_success(endpoint, response.headers)
                 return
-            decoder, begun = codec.stream_decoder(self.request, self.passes), False
+            new_decoder = codec.passthrough_decoder if self.passes else codec.translating_decoder
+            decoder, begun = new_decoder(self.request), False
             while chunk:
                 if len(chunk) > SMALL_BYTES:
                     await channel.client.streams.take(len(chunk))

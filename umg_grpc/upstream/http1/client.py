@@ -91,8 +91,8 @@ class Client:
         Without `streams`, wait for the whole response. Raise UmgError as `fetch`. The caller must close the exchange of
         a stream; closing before the end of the body closes the connection, which stops the provider.
         """
-        started = self._loop.time()
-        deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
+        started, limits = self._loop.time(), call.deadlines
+        deadline = ExchangeDeadline(limits, self._lateness, started + limits.total, started + limits.first_byte)
         origin, head = call.common or request_to(call.url, call.headers, call.proxy, call.tls, call.method)
         if call.body or call.method == "POST":
             head = b"%bContent-Length: %d\r\n%b\r\n" % (head, len(call.body), call.head_lines)

@@ -7,6 +7,8 @@ from contextlib import suppress
 from math import inf
 from typing import Protocol, runtime_checkable
 
+import msgspec
+
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.connection_errors import broken, unreachable
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline
@@ -54,23 +56,20 @@ class Transport(Protocol):
     def abort(self) -> None: ...
 
 
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """One request and its response. It is detached from its connection as soon as the response is complete.
 
     Later events of the connection then do not affect a body that is not read yet.
     """
 
+    response: Response
+    deadline: ExchangeDeadline
+    _connection: "Connection"
     done: bool = False  # the response is complete, or the connection broke
     fault: UmgError | None = None  # of the connection
     _waiter: asyncio.Future[None] | None = None
     _inflater: Inflater | None = None  # of a compressed body that is read in parts
     _pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
-
-    def __init__(self, connection: "Connection", response: Response, deadline: ExchangeDeadline) -> None:
-        self.response = response
-        self.deadline = deadline
-        self._connection = connection
-        self._loop = connection.loop
 
     async def send(self, head: bytes, body: bytes) -> None:
         """Write a long request as fast as the provider reads it. Stop early if the provider responds or the connection
@@ -83,7 +82,7 @@ class Exchange:
         for start in range(0, len(body), PART_BYTES):
             connection.transport.write(view[start : start + PART_BYTES])
             while connection.writing_paused and not self.done:
-                self._waiter = self._loop.create_future()
+                self._waiter = connection.loop.create_future()
                 await self._waiter
             if self.done:
                 return
@@ -95,7 +94,7 @@ class Exchange:
         """
         response = self.response
         while not (self.done or (response.has_head and not whole)):
-            self._waiter = self._loop.create_future()
+            self._waiter = self._connection.loop.create_future()
             await self._waiter
         self.deadline.read_end = inf
         if self.fault is not None and (whole or not response.has_head):
@@ -129,11 +128,11 @@ class Exchange:
             return await self._read_inflated()
         body = response.body
         if not (body or self.done):
-            due = self.deadline.start_read(self._loop.time())
+            due = self.deadline.start_read(connection.loop.time())
             if due < connection.timer_due:
                 connection.set_timer(due)
             while not (body or self.done):
-                self._waiter = self._loop.create_future()
+                self._waiter = connection.loop.create_future()
                 await self._waiter
             self.deadline.read_end = inf
         if not body:
@@ -228,7 +227,7 @@ class Connection(asyncio.Protocol):
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
         self._parser.response = response = Response(max_bytes, has_body=has_body)
-        self._exchange = exchange = Exchange(self, response, deadline)
+        self._exchange = exchange = Exchange(response, deadline, self)
         if (due := deadline.end if max_bytes is not None else deadline.start_read(self.loop.time())) < self.timer_due:
             self.set_timer(due)
         return exchange

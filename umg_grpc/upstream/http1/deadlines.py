@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
@@ -122,22 +124,20 @@ class LoadAwareTimeout:
             self._timeout.reschedule(self._loop.time())
 
 
-class ExchangeDeadline:
+class ExchangeDeadline(msgspec.Struct, eq=False):
     """Deadlines of one exchange on the event loop's clock: for all of it, and for the current read of a stream.
 
     Delays of this process extend the deadline of a read. The total deadline also applies while nothing is read, so that
     a caller which stopped reading does not occupy the provider for ever.
     """
 
+    deadlines: Deadlines
+    _lateness: LoopDelay
+    end: float  # of the whole exchange
+    first: float  # of the reads before the stream has begun
     read_end: float = math.inf  # of the read that is waiting
     has_begun: bool = False  # whether the stream has begun: reads have the idle deadline from then on
     _began_late: float = 0.0
-
-    def __init__(self, deadlines: Deadlines, lateness: LoopDelay, started: float) -> None:
-        self.deadlines = deadlines
-        self.end = started + deadlines.total
-        self.first = started + deadlines.first_byte  # of the reads before the stream has begun
-        self._lateness = lateness
 
     def start_read(self, now: float) -> float:
         """Set the deadline of a read that begins now. Return the earliest time at which a deadline passes."""

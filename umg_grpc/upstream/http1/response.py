@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar, overload
 
+import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from umg_grpc.upstream.http1.connection_errors import broken, disconnected, head_too_large, too_large
@@ -65,16 +66,19 @@ class Fetched(NamedTuple):
     """Complete HTTP response of a provider: status, headers and body."""
 
     status: int
-    headers: Mapping[str, str]  # case-insensitive
+    headers: Headers
     body: bytes
 
 
-class Response:
-    """HTTP response that is being received. Parts that have not arrived yet have the defaults of the class.
+class Response(msgspec.Struct, eq=False):
+    """HTTP response that is being received. Parts that have not arrived yet have their defaults.
 
     Of an error response only the status is required: its body may be incomplete or malformed.
     """
 
+    limit: int | None  # maximum size of the body, None for a stream
+    has_body: bool = True  # False for a response to HEAD
+    body: bytearray = bytearray()  # received and not taken, perhaps compressed
     has_head: bool = False
     refused: bool = False  # an error response, whose head was received
     status: int = 0
@@ -86,14 +90,6 @@ class Response:
     size: int = 0  # bytes of the body
     content_length: int = 0  # size of the body, if the head states it
     encodings: tuple[bytes, ...] = ()  # content encodings in lower case, the last applied first
-
-    def __init__(self, max_bytes: int | None, *, has_body: bool = True) -> None:
-        """Create an empty response. `max_bytes`: size limit of the body, None for a stream. `has_body`: False for
-        HEAD.
-        """
-        self.has_body = has_body
-        self.body = bytearray()  # received and not taken, perhaps compressed
-        self.limit = max_bytes
 
     @property
     def content_type(self) -> str:
