@@ -130,7 +130,8 @@ def _answer(face: str, upstream: str, known: dict[str, Samples], count: int) -> 
 def _stream(face: str, upstream: str, known: dict[str, Samples], count: int) -> Work[pb.StreamGenerateResponse | None]:
     """Return the work of deltas in the middle of a stream, each in a read of its own."""
     request, stream = canonical(face, known[face].small), known[upstream].stream(count + 1)
-    decoder = FORMATS[upstream].stream_decoder(request, face == upstream)
+    codec = FORMATS[upstream]
+    decoder = (codec.passthrough_decoder if face == upstream else codec.translating_decoder)(request)
     encoder = FORMATS[face].stream_encoder(request)
 
     def encode(message: pb.StreamGenerateResponse | None) -> bytes:

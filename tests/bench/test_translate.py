@@ -96,7 +96,7 @@ def test_the_answers_and_streams_are_whole(upstream: str) -> None:
     known, request = samples()[upstream], canonical("chat", samples()["chat"].small)
     answer = FORMATS[upstream].decode_response(known.answer, request, False)
     stream, aggregator = known.stream(QUICK.events), StreamAggregator()
-    decoder = FORMATS[upstream].stream_decoder(request, False)
+    decoder = FORMATS[upstream].translating_decoder(request)
     read = [decoder.feed(data) for data in (stream.opening, *stream.deltas, stream.ending) if data]
     for message in (*read, decoder.close()):
         aggregator.feed(message or pb.StreamGenerateResponse())

@@ -10,6 +10,7 @@ import msgspec
 from hypothesis.strategies import SearchStrategy
 
 from tests.fuzz.mutation import bodies, streams
+from tests.wire.streams import decoder_of
 from tests.wire.test_golden import CASES
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -103,7 +104,7 @@ def check_stream(codec: TextFormat, body: bytes) -> None:
     """Check that a stream ends, with an error or not, however it is cut, and that each format can encode its events."""
     step = 1 + len(body) % 97
     for pass_ in (True, False):
-        messages, whole = read(codec.stream_decoder(REQUEST, pass_), body, step)
+        messages, whole = read(decoder_of(codec, REQUEST, pass_), body, step)
         if pass_:
             encoder = codec.stream_encoder(REQUEST)
             _written(encoder, messages, whole=whole)

@@ -3,14 +3,19 @@
 from collections.abc import Iterable
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format import StreamDecoder, TextFormat
+
+
+def decoder_of(codec: TextFormat, request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
+    """Return the decoder of the response to the request: passthrough if `pass_`, else translating."""
+    return codec.passthrough_decoder(request) if pass_ else codec.translating_decoder(request)
 
 
 def decoded(
     codec: TextFormat, frames: Iterable[bytes], request: pb.GenerateRequest, *, pass_: bool = False
 ) -> list[pb.StreamGenerateResponse]:
     """Decode a provider's whole stream, cut as the frames are."""
-    decoder = codec.stream_decoder(request, pass_)
+    decoder = decoder_of(codec, request, pass_)
     messages = [message for data in frames if (message := decoder.feed(data)) is not None]
     last = decoder.close()
     return [*messages, last] if last is not None else messages

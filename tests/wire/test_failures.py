@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.streams import decoder_of
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
@@ -305,7 +306,7 @@ def sse(data: object, event: str = "") -> bytes:
 @pytest.mark.parametrize("case", STATED, ids=lambda case: f"{case.format}: {case.id}")
 def test_an_error_in_a_stream_is_classified_by_its_code(case: Stated, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        FORMATS[case.format].stream_decoder(pb.GenerateRequest(), pass_).feed(sse(case.data, case.event))
+        decoder_of(FORMATS[case.format], pb.GenerateRequest(), pass_).feed(sse(case.data, case.event))
     assert (caught.value.name, caught.value.failure) == (case.reason, case.failure)
 
 
@@ -316,7 +317,7 @@ def test_an_undecodable_answer_is_an_ambiguous_failure(name: str, pass_: bool, b
     with pytest.raises(UmgError) as caught:
         FORMATS[name].decode_response(body, pb.GenerateRequest(), pass_)
     assert caught.value.failure is (TRANSIENT if b"error" in body else AMBIGUOUS)
-    stream = FORMATS[name].stream_decoder(pb.GenerateRequest(), pass_)
+    stream = decoder_of(FORMATS[name], pb.GenerateRequest(), pass_)
     with pytest.raises(UmgError) as caught:
         stream.feed(b"data: " + body + b"\n\n")
         stream.close()
@@ -340,7 +341,7 @@ def test_undecodable_vectors_or_scores_are_an_ambiguous_failure(name: str, body:
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 def test_a_broken_stream_is_an_ambiguous_failure(name: str, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        FORMATS[name].stream_decoder(pb.GenerateRequest(), pass_).close()
+        decoder_of(FORMATS[name], pb.GenerateRequest(), pass_).close()
     assert (caught.value.name, caught.value.failure) == ("UPSTREAM_CUT", AMBIGUOUS)
 
 

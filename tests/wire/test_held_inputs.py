@@ -63,7 +63,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize("case", ENDLESS, ids=lambda case: case.id)
 def test_a_stream_of_endless_inputs_fails(case: Endless) -> None:
-    decoder = FORMATS[case.format].stream_decoder(pb.GenerateRequest(model="m", tools=[CUSTOM]), False)
+    decoder = FORMATS[case.format].translating_decoder(pb.GenerateRequest(model="m", tools=[CUSTOM]))
     fed = 0
     with pytest.raises(UmgError) as caught:
         for frame in case.frames:

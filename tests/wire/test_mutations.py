@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from tests.wire.mutations import mutated, mutated_stream
-from tests.wire.streams import encoded
+from tests.wire.streams import decoder_of, encoded
 from tests.wire.test_golden import CASES, STREAMED, Case
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -93,7 +93,7 @@ def read(
     codec: TextFormat, stream: bytes, request: pb.GenerateRequest, *, pass_: bool
 ) -> list[pb.StreamGenerateResponse]:
     """Return the messages before an error."""
-    decoder = codec.stream_decoder(request, pass_)
+    decoder = decoder_of(codec, request, pass_)
     messages = [tried(decoder.feed, stream), tried(decoder.close)]
     return [message for message in messages if message is not None]
 

@@ -211,7 +211,3 @@ class TextFormat:
     def key_header(self) -> str:
         """Header for a provider's key: `authorization` with a Bearer token, or another one with the bare key."""
         return key_header(self.name)
-
-    def stream_decoder(self, request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
-        """Return the decoder of the response to the request: passthrough if `pass_`, else translating."""
-        return self.passthrough_decoder(request) if pass_ else self.translating_decoder(request)

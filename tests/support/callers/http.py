@@ -68,7 +68,7 @@ def events(stream: bytes) -> list[Json]:
 
 def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -> list[pb.StreamGenerateResponse]:
     """Return the canonical messages of a stream. Raise UmgError for a failed one."""
-    decoder = FORMATS[face].stream_decoder(request, False)
+    decoder = FORMATS[face].translating_decoder(request)
     messages = [message for data in frames if (message := decoder.feed(data)) is not None]
     last = decoder.close()
     return [*messages, last] if last is not None else messages
@@ -76,7 +76,7 @@ def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -
 
 def events_before_error(face: str, stream: bytes) -> Iterator[pb.GenerateEvent]:
     """Yield the events of a stream before its error."""
-    decoder = FORMATS[face].stream_decoder(pb.GenerateRequest(model="m"), False)
+    decoder = FORMATS[face].translating_decoder(pb.GenerateRequest(model="m"))
     with suppress(UmgError):
         for byte in stream:
             if (message := decoder.feed(bytes([byte]))) is not None:

@@ -128,7 +128,7 @@ def test_a_tool_call_has_the_name_that_the_caller_declared() -> None:
     answer = CHAT.decode_response(msgspec.json.encode(whole), request, False)
     assert answer.candidates[0].message.parts[0].tool_call.name == "files.read"
     chunk = {"choices": [{"delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
-    decoder = CHAT.stream_decoder(request, False)
+    decoder = CHAT.translating_decoder(request)
     came = decoder.feed(b"data: " + msgspec.json.encode(chunk) + b"\n\n")
     assert came is not None
     assert [event.part_started.tool_call.name for event in came.events if event.HasField("part_started")] == [

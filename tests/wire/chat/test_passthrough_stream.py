@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire.laws import cuts
+from tests.wire.streams import decoder_of
 from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -36,7 +37,7 @@ ROLE, END = frame({"role": "assistant", "content": ""}), frame({}, "stop")
 
 
 def run(pieces: list[bytes], request: pb.GenerateRequest) -> tuple[bytes, list[pb.GenerateEvent]]:
-    decoder = CHAT.stream_decoder(request, True)
+    decoder = CHAT.passthrough_decoder(request)
     messages = [message for message in [*map(decoder.feed, pieces), decoder.close()] if message is not None]
     return b"".join(message.source_frames for message in messages), [
         event for message in messages for event in message.events
@@ -186,7 +187,7 @@ def test_every_requested_choice_has_to_finish() -> None:
 @pytest.mark.parametrize("pass_", [True, False])
 def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     error = b'data: {"error":{"message":"overloaded at https://x.test","code":502}}\n\n'
-    decoder = CHAT.stream_decoder(SAME, pass_)
+    decoder = decoder_of(CHAT, SAME, pass_)
     message = decoder.feed(ROLE + frame({"content": "hi"}) + error + END)
     assert message is not None
     if pass_:
@@ -217,7 +218,7 @@ def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
 )
 def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        CHAT.stream_decoder(SAME, pass_).feed(event)
+        decoder_of(CHAT, SAME, pass_).feed(event)
     assert caught.value.name == name
 
 
@@ -256,7 +257,7 @@ def test_the_end_is_detected_in_a_chunk_of_several_choices() -> None:
 @pytest.mark.parametrize("pass_", [True, False])
 def test_the_start_is_emitted_first_even_where_the_usage_comes_first(pass_: bool) -> None:
     early = b'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0}}\n\n'
-    message = CHAT.stream_decoder(SAME, pass_).feed(early + ROLE + END)
+    message = decoder_of(CHAT, SAME, pass_).feed(early + ROLE + END)
     assert message is not None
     assert kinds(list(message.events))[:2] == ["started", "usage"]
 

@@ -157,7 +157,7 @@ def test_half_a_character_at_the_end_is_replaced() -> None:
 
 
 def test_usage_is_emitted_before_the_end_so_that_an_encoder_can_write_both_in_one() -> None:
-    decoder = CHAT.stream_decoder(REQUEST, False)
+    decoder = CHAT.translating_decoder(REQUEST)
     stream = chunk({"content": "a"}, "stop", usage={"prompt_tokens": 3.0, "completion_tokens": 0}) + b"data: [DONE]\n\n"
     message = decoder.feed(stream)
     assert message is not None
@@ -176,7 +176,7 @@ def test_usage_is_emitted_before_the_end_so_that_an_encoder_can_write_both_in_on
     "stream", [b"", chunk({"content": "a"}), b"data: [DONE]\n\n", b": x\n\n", chunk({}, "stop")[:40]], ids=repr
 )
 def test_a_broken_stream_is_an_error(stream: bytes) -> None:
-    decoder = CHAT.stream_decoder(REQUEST, False)
+    decoder = CHAT.translating_decoder(REQUEST)
     with pytest.raises(UmgError) as caught:
         decoder.feed(stream)
         decoder.close()
@@ -223,7 +223,7 @@ def test_a_long_input_without_a_name_is_kept_whole() -> None:
 
 
 def test_the_update_of_an_audio_part_has_its_id() -> None:
-    decoder = CHAT.stream_decoder(REQUEST, False)
+    decoder = CHAT.translating_decoder(REQUEST)
     pieces = [{"id": "audio_1"}, {"data": "aGk="}, {"expires_at": 9}]
     messages = [decoder.feed(chunk({"audio": piece})) for piece in pieces]
     updated = [

@@ -116,7 +116,7 @@ def test_frames_that_clients_do_not_accept_are_corrected(stream: bytes, passed: 
 
 
 def test_nothing_is_passed_before_the_answer_begins() -> None:
-    decoder = MESSAGES.stream_decoder(SAME, True)
+    decoder = MESSAGES.passthrough_decoder(SAME)
     assert decoder.feed(frame("ping")) is None
     message = decoder.feed(start())
     assert message is not None

@@ -5,7 +5,7 @@ import pytest
 
 from tests.wire.accumulate import accumulate
 from tests.wire.messages.streams import ANSWERED, decoded
-from tests.wire.streams import events_of, kinds
+from tests.wire.streams import decoder_of, events_of, kinds
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
@@ -216,7 +216,7 @@ ERRORS = [
 def test_an_error_event_is_raised_after_the_events_before_it(
     frames: bytes, reason: "pb.ErrorReason.ValueType", pass_: bool
 ) -> None:
-    decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
+    decoder = decoder_of(MESSAGES, ANSWERED, pass_)
     assert decoder.feed(start() + frames).events[0].HasField("started")
     with pytest.raises(UmgError) as caught:
         decoder.feed(b"")
@@ -227,7 +227,7 @@ def test_an_error_event_is_raised_after_the_events_before_it(
 
 @pytest.mark.parametrize("frames", [case[1] for case in ERRORS[4:]], ids=[case[0] for case in ERRORS[4:]])
 def test_an_undecodable_answer_is_the_providers_failure(frames: bytes) -> None:
-    decoder = MESSAGES.stream_decoder(ANSWERED, False)
+    decoder = MESSAGES.translating_decoder(ANSWERED)
     decoder.feed(start())
     with pytest.raises(UmgError) as caught:
         decoder.feed(frames)
@@ -241,7 +241,7 @@ def test_an_undecodable_answer_is_the_providers_failure(frames: bytes) -> None:
     ids=["nothing", "a start", "a text", "a heartbeat", "no reason"],
 )  # fmt: skip
 def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> None:
-    decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
+    decoder = decoder_of(MESSAGES, ANSWERED, pass_)
     decoder.feed(stream)
     with pytest.raises(UmgError) as caught:
         decoder.close()
@@ -256,7 +256,7 @@ def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> No
     ids=["a block", "a delta", "the reason to stop", "the end marker"],
 )  # fmt: skip
 def test_a_stream_without_its_start_event_is_an_error(first: bytes, ahead: bytes, pass_: bool) -> None:
-    decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
+    decoder = decoder_of(MESSAGES, ANSWERED, pass_)
     with pytest.raises(UmgError) as caught:
         decoder.feed(ahead + first + end())
     assert (caught.value.name, caught.value.message) == (
@@ -267,7 +267,7 @@ def test_a_stream_without_its_start_event_is_an_error(first: bytes, ahead: bytes
 
 def test_the_end_marker_ends_the_stream() -> None:
     for pass_ in (False, True):
-        decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
+        decoder = decoder_of(MESSAGES, ANSWERED, pass_)
         decoder.feed(HEAVY[: -len(frame("message_stop"))] if pass_ else start() + end()[: -len(frame("message_stop"))])
         assert not decoder.done
         decoder.feed(frame("message_stop"))

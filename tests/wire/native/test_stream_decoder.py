@@ -20,7 +20,7 @@ def frame(*parts: object, finish: str | None = None, **more: object) -> bytes:
 
 
 def events(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> list[pb.StreamGenerateResponse]:
-    decoder = NATIVE.stream_decoder(request, False)
+    decoder = NATIVE.translating_decoder(request)
     messages = [message for message in (*map(decoder.feed, frames), decoder.close()) if message is not None]
     assert decoder.done
     return messages

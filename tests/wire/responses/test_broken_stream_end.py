@@ -174,7 +174,7 @@ def _data(stream_: bytes) -> list[bytes]:
 
 
 def test_a_failed_end_of_the_provider_is_reported_in_the_gateways_words() -> None:
-    decoder = RESPONSES.stream_decoder(pb.GenerateRequest(model="m"), True)
+    decoder = RESPONSES.passthrough_decoder(pb.GenerateRequest(model="m"))
     failed = ended(status="failed", error={"code": "server_error", "message": "it broke"}) | {"type": "response.failed"}
     decoder.feed(frames(*numbered(CREATED)))
     with pytest.raises(UmgError, match="it broke"):

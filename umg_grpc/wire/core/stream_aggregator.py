@@ -193,7 +193,7 @@ def frames_to_events(
     """Yield the events that a provider's frames contain, up to the first frame that cannot be decoded or to the end of
     the stream.
     """
-    decoder = text_format.stream_decoder(request, False)
+    decoder = text_format.translating_decoder(request)
     with suppress(UmgError):
         if (message := decoder.feed(frames)) is not None:
             yield message
