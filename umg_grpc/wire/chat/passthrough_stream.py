@@ -84,8 +84,8 @@ class PassthroughDecoder(FrameDecoder):
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the chunks up to the last one with the template, with the caller's model id, if all of them have the
-        template.
+        """Return the chunks up to the last one that fits the template, with the caller's model id, and the number of
+        bytes they took; `DECODED` unless all of them fit.
         """
         if not self._called and CALLED in frames:
             self._called = CALLS[0] in frames or CALLS[1] in frames
