@@ -7,9 +7,9 @@ import msgspec
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.admin_methods import METHODS, SELF, Method
-from http_facade.exchange import Exchange
+from http_facade.admin_rpc_table import METHODS, SELF, Method
 from http_facade.grpc_calls import metadata
+from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Shape
 from http_facade.settings import Settings

@@ -11,8 +11,8 @@ from aiohttp import web
 from http_facade.connections import Connections
 from http_facade.dispatcher import Dispatcher
 from http_facade.handlers import MakeHandler, handler
-from http_facade.http_protocol import HttpProtocol
 from http_facade.listener import Listener
+from http_facade.malformed_requests import HttpProtocol
 from http_facade.routes import ROUTES, Route
 from http_facade.settings import Settings
 

@@ -12,9 +12,9 @@ from typing import cast
 from aiohttp import hdrs
 
 from http_facade.cors import Cors
-from http_facade.errors import error_response
-from http_facade.exchange import Exchange
-from http_facade.overload_refusals import Refusals, encode_http, parse_model_call
+from http_facade.error_responses import error_response
+from http_facade.http_exchange import Exchange
+from http_facade.overload_rejections import Refusals, encode_http, parse_model_call
 from http_facade.request_framing import RequestFraming, split_request
 from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.settings import Settings

@@ -12,11 +12,11 @@ from http_facade import credentials
 from http_facade.connect_protocol import CONNECT
 from http_facade.connections import Connection
 from http_facade.cors import Cors
-from http_facade.errors import error_response, explain, log
-from http_facade.exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
+from http_facade.error_responses import error_response, explain, log
 from http_facade.grpc_calls import response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.handlers import MakeHandler, handler
+from http_facade.http_exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
 from http_facade.json_response import WholeResponse
 from http_facade.request_bodies import declared_bytes
 from http_facade.response_head import SentResponse, begin_response

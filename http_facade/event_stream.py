@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
-from http_facade.exchange import Exchange
+from http_facade.http_exchange import Exchange
 from http_facade.response_head import SENT_LAST, encode_head
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError, shutting_down

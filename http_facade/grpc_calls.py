@@ -8,7 +8,7 @@ import grpc
 from multidict import istr
 
 from http_facade.credentials import credentials
-from http_facade.exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
+from http_facade.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, cache_seconds, is_strict

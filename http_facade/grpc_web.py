@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from google.rpc.status_pb2 import Status
 
-from http_facade.connect_envelopes import Pairs, envelope
+from http_facade.rpc_message_envelopes import Pairs, envelope
 from http_facade.rpc_status import status_of
 from umg_grpc.errors import UmgError
 from umg_grpc.status import DETAILS_KEY

@@ -14,22 +14,22 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.admin_handlers import AdminHandlers
-from http_facade.connect_handler import ConnectHandler
-from http_facade.encoded_stream import EncodedStream
-from http_facade.errors import explain
+from http_facade.embedding_and_rerank_handler import UnaryHandler
+from http_facade.error_responses import explain
 from http_facade.event_stream import EVENTS, EventStream
-from http_facade.exchange import Exchange
-from http_facade.file_handlers import FileHandlers
 from http_facade.grpc_calls import call_unary, open_stream, response_headers
+from http_facade.http_exchange import Exchange
 from http_facade.image_handler import GenerateImage
 from http_facade.json_response import WholeResponse
 from http_facade.model_handlers import ModelHandlers
 from http_facade.readiness import readiness_response
 from http_facade.request_bodies import JSON, BodyReader
+from http_facade.result_file_handlers import FileHandlers
 from http_facade.routes import Route, Shape
+from http_facade.rpc_handler import ConnectHandler
 from http_facade.settings import Settings
-from http_facade.stored_responses import StoredResponseHandlers
-from http_facade.unary_handler import UnaryHandler
+from http_facade.stored_response_handlers import StoredResponseHandlers
+from http_facade.text_stream_encoding import EncodedStream
 from http_facade.video_handlers import VideoHandlers
 from http_facade.web_page_handlers import PageHandlers
 from umg_grpc.errors import UmgError

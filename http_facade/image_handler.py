@@ -10,13 +10,13 @@ import grpc
 from aiohttp import hdrs, web
 from msgspec.structs import replace
 
-from http_facade.errors import explain, with_body_paths
+from http_facade.error_responses import explain, with_body_paths
 from http_facade.event_stream import EVENTS, EventStream
-from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
 from http_facade.grpc_calls import call_unary, open_stream, response_headers
+from http_facade.http_exchange import Exchange
 from http_facade.json_response import WholeResponse
-from http_facade.large_response import answer_in_pieces
+from http_facade.large_json_response import answer_in_pieces
 from http_facade.request_bodies import BodyReader
 from http_facade.routes import Route
 from http_facade.settings import Settings

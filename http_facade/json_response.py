@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 from aiohttp import hdrs
 
-from http_facade.exchange import Exchange
+from http_facade.http_exchange import Exchange
 from http_facade.response_head import SentResponse, encode_head
 
 JSON = "application/json"

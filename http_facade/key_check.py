@@ -7,8 +7,8 @@ import grpc
 from aiohttp import hdrs
 
 from http_facade.credentials import credentials
-from http_facade.exchange import Exchange
 from http_facade.grpc_calls import check_key
+from http_facade.http_exchange import Exchange
 from http_facade.settings import Settings
 from umg_grpc.v1 import rpc
 

@@ -7,7 +7,7 @@ import ssl
 import sys
 from collections.abc import Callable
 
-from http_facade.handshake_failures import HandshakeFailures
+from http_facade.tls_handshake_failures import HandshakeFailures
 
 BACKLOG = 4096
 UNSENT_BYTES = 128 << 10

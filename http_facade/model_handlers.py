@@ -7,8 +7,8 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.credentials import key_headers
-from http_facade.exchange import Exchange
 from http_facade.grpc_calls import check_key, metadata
+from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.errors import UmgError

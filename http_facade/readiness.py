@@ -6,7 +6,7 @@ from typing import Literal
 
 from aiohttp import hdrs, web
 
-from http_facade.errors import error_response
+from http_facade.error_responses import error_response
 from http_facade.routes import DEFAULT_FORMAT
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb

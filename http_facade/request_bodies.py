@@ -10,8 +10,8 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.decompression import WINDOWS, decompress, too_large
-from http_facade.exchange import TIMEOUT_HEADER, Exchange
 from http_facade.form_bodies import FORM
+from http_facade.http_exchange import TIMEOUT_HEADER, Exchange
 from http_facade.key_check import KeyCheck
 from http_facade.settings import Settings
 from http_facade.thread_offload import run_large

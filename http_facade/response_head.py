@@ -13,8 +13,8 @@ from itertools import starmap
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
-from http_facade.exchange import REQUEST_ID_HEADERS, Exchange
-from http_facade.overload_refusals import SERVER
+from http_facade.http_exchange import REQUEST_ID_HEADERS, Exchange
+from http_facade.overload_rejections import SERVER
 
 _ID = "{}"
 _REQUEST_IDS = "".join(f"{name}: {_ID}\r\n" for name in REQUEST_ID_HEADERS)

@@ -7,14 +7,14 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.exchange import Exchange
 from http_facade.form_bodies import parse_form
 from http_facade.grpc_calls import initial_headers, keyless_metadata, metadata
+from http_facade.http_exchange import Exchange
 from http_facade.key_check import KeyCheck
 from http_facade.request_bodies import JSON, BodyReader, read_body
 from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
-from http_facade.video_content import VideoContent
+from http_facade.video_download_handler import VideoContent
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid

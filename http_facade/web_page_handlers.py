@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, assert_never
 
 from aiohttp import hdrs, web
 
-from http_facade.exchange import Exchange
+from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.errors import UmgError

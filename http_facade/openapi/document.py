@@ -9,8 +9,8 @@ from importlib.metadata import version
 import msgspec
 
 from http_facade.credentials import key_headers, key_parameter
-from http_facade.openapi.answers import Answers
-from http_facade.openapi.errors import ErrorAnswers
+from http_facade.openapi.bodies_and_responses import Answers
+from http_facade.openapi.error_responses import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.openapi.parameters import parameters
 from http_facade.openapi.rpc_methods import Methods, methods_of

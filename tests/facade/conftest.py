@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from http_facade.app import Runner, make_app, make_runner
-from http_facade.errors import log
+from http_facade.error_responses import log
 from http_facade.readiness import Readiness
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError

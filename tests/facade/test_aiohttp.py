@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from http_facade.http_protocol import HttpProtocol
+from http_facade.malformed_requests import HttpProtocol
 
-WHERE = "aiohttp has changed: look at http_facade/http_protocol.py"
+WHERE = "aiohttp has changed: look at http_facade/malformed_requests.py"
 ROOT = Path(__file__).parents[2] / "http_facade"
 
 
@@ -32,7 +32,7 @@ def test_no_private_name_of_aiohttp_is_used() -> None:
         name for name, text in modules.items() if "SLF001" in text or re.search(r"aiohttp\S* import .*\b_", text)
     ] == []
     internal = re.compile(r"^(?:from|import) aiohttp\.(?!typedefs)", re.MULTILINE)
-    assert [name for name, text in modules.items() if internal.search(text)] == ["http_protocol.py"]
+    assert [name for name, text in modules.items() if internal.search(text)] == ["malformed_requests.py"]
 
 
 @pytest.mark.parametrize(

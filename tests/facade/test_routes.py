@@ -208,7 +208,7 @@ def test_no_path_is_a_literal_outside_the_table() -> None:
 
 
 def test_every_format_of_the_table_encodes_errors() -> None:
-    from http_facade.errors import error_encoder
+    from http_facade.error_responses import error_encoder
 
     error = UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, "no such model")
     for name in {route.error_format for route in ROUTES} | {*FORMATS, *EMBEDDING_FORMATS, *RERANK_FORMATS}:

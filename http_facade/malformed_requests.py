@@ -8,9 +8,9 @@ repeats bytes of the request. No documented setting changes this response, so it
 from aiohttp import hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
-from http_facade.errors import error_response, log
-from http_facade.exchange import EXCHANGE, REQUEST_ID_HEADER
-from http_facade.overload_refusals import SERVER
+from http_facade.error_responses import error_response, log
+from http_facade.http_exchange import EXCHANGE, REQUEST_ID_HEADER
+from http_facade.overload_rejections import SERVER
 from http_facade.routes import DEFAULT_FORMAT
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.request_ids import request_id_of

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from aiohttp import hdrs, web
 
-from http_facade.exchange import Exchange
+from http_facade.http_exchange import Exchange
 from http_facade.json_response import JSON, WholeResponse
 from http_facade.response_head import begin_response
 from umg_grpc.wire.core.base64_files import TURN_ITERATIONS

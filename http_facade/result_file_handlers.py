@@ -9,8 +9,8 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.byte_ranges import Representation
-from http_facade.exchange import Exchange
 from http_facade.grpc_calls import keyless_metadata, opened
+from http_facade.http_exchange import Exchange
 from http_facade.response_head import begin_response
 from umg_grpc.v1 import pb, rpc
 

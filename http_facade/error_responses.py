@@ -9,8 +9,8 @@ from aiohttp import hdrs, web
 
 from http_facade import connect_protocol, grpc_web
 from http_facade.connect_protocol import CONNECT
-from http_facade.exchange import Exchange
 from http_facade.grpc_web import GRPC_WEB
+from http_facade.http_exchange import Exchange
 from http_facade.routes import unknown_action, unserved, without_slash
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc

@@ -7,10 +7,10 @@ import grpc
 from aiohttp import web
 from google.protobuf.message import Message
 
-from http_facade.exchange import Exchange
 from http_facade.grpc_calls import call_unary
+from http_facade.http_exchange import Exchange
 from http_facade.json_response import WholeResponse
-from http_facade.large_response import answer_in_pieces
+from http_facade.large_json_response import answer_in_pieces
 from http_facade.request_bodies import BodyReader
 from http_facade.routes import Route
 from http_facade.settings import Settings

@@ -13,14 +13,14 @@ from google.rpc.status_pb2 import Status
 from multidict import CIMultiDict
 
 from http_facade import connect_protocol, grpc_web
-from http_facade.call_metadata import CallMetadata
-from http_facade.connect_envelopes import ENVELOPE, IDENTITY, EnvelopedProtocol, Pairs, envelope, opened_message
 from http_facade.decompression import WINDOWS
 from http_facade.event_stream import EventStream
-from http_facade.exchange import Exchange
 from http_facade.grpc_calls import MIN_TIMEOUT_SECONDS, attach, opened
+from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import BodyReader, essence_of
 from http_facade.routes import Route
+from http_facade.rpc_message_envelopes import ENVELOPE, IDENTITY, EnvelopedProtocol, Pairs, envelope, opened_message
+from http_facade.rpc_metadata import CallMetadata
 from http_facade.rpc_methods import Method, methods_of
 from http_facade.rpc_status import status_of
 from http_facade.settings import Settings

@@ -6,8 +6,8 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.event_stream import EVENTS, HEADERS
-from http_facade.exchange import Exchange
 from http_facade.grpc_calls import metadata
+from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import grpc
 from google.rpc.status_pb2 import Status
 
-from http_facade.connect_envelopes import Pairs
 from http_facade.connect_protocol import CONNECT, http_status
-from http_facade.errors import error_response, explain
-from http_facade.exchange import Exchange
+from http_facade.error_responses import error_response, explain
 from http_facade.grpc_calls import keyless_metadata, metadata, response_headers
+from http_facade.http_exchange import Exchange
+from http_facade.rpc_message_envelopes import Pairs
 from http_facade.rpc_status import status_of
 
 RpcMetadata = Iterable[tuple[str, str | bytes]] | None
