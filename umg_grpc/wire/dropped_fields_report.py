@@ -1,4 +1,6 @@
-"""Report of the fields of a request that the upstream's format cannot express."""
+"""Report of the fields of a request that the provider's format cannot express, for the header `x-umg-dropped` and
+strict mode.
+"""
 
 import re
 from collections.abc import Callable
@@ -18,7 +20,9 @@ _INVALID_CHARACTER = re.compile(r"[^\w.$:-]", re.ASCII)
 
 
 class Report(msgspec.Struct, eq=False):
-    """Fields that were dropped or changed on the way to an upstream, by the names that the caller used."""
+    """Fields of one request that were dropped or changed on the way to a provider, by the names that the caller
+    used.
+    """
 
     dropped: dict[str, str | None] = {}
     """Name -> the value sent instead, None for a dropped field."""
@@ -28,28 +32,32 @@ class Report(msgspec.Struct, eq=False):
     """Number of limits of the gateway among them."""
 
     def drop(self, name: str, instead: str | None = None) -> None:
-        """Record a field that is not sent, or is sent as `instead`."""
+        """Record that a field is not sent to the provider, or is sent as `instead`."""
         self.dropped[name] = instead
         self.times[name] = self.times.get(name, 0) + 1
 
     def record_final(self, name: str, instead: str) -> None:
-        """Record the final value of a field; with earlier changes of it this counts as one change."""
+        """Record the final value of a field. With earlier changes of the field this counts as one change."""
         self.dropped[name] = instead
         self.times.setdefault(name, 1)
 
     def limit(self, name: str, value: str) -> None:
-        """Record a limit that the gateway sets for every upstream, unless this one has a lower limit."""
+        """Record a limit that the gateway sets for every provider, unless a lower limit for this provider is
+        recorded.
+        """
         if name not in self.dropped:
             self.drop(name, value)
             self.limits += 1
 
     @property
     def lost(self) -> int:
-        """Number of fields that were not sent as the caller wrote them because of the upstream."""
+        """Number of fields that the provider does not get as the caller wrote them, because of its format or
+        its rules.
+        """
         return len(self.dropped) - self.limits
 
     def rename(self, name_of: Callable[[str], str]) -> None:
-        """Replace the canonical names by the names of the caller's format."""
+        """Replace the canonical field names in the report by the names in the caller's format."""
         dropped, times = self.dropped, self.times
         self.dropped, self.times = {}, {}
         for name, instead in dropped.items():
@@ -87,8 +95,8 @@ class Report(msgspec.Struct, eq=False):
         return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
     def refuse(self, wire_path: Callable[[str], str] | None = None) -> None:
-        """Raise UmgError(UNTRANSLATABLE) if any field was dropped, for `x-umg-strict`. `wire_path`: of the caller's
-        format if the names are those of its body.
+        """Raise UmgError(UNTRANSLATABLE) if any field was dropped, as `x-umg-strict` requires. `wire_path`: converts a
+        canonical path if the report has names of the caller's body.
         """
         if self.dropped:
             name, dropped = next(iter(self.dropped)), self.header()
@@ -108,7 +116,7 @@ def header_name(path: str) -> str:
 
 
 def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
-    """Return the error for an opaque block, which only a provider of the block's own format accepts."""
+    """Return the error for an opaque block (raw JSON of one format), which only a provider of that format accepts."""
     kind = echo(opaque.type) or "of no type"
     problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
@@ -119,8 +127,8 @@ NOTHING_LEFT = "nothing of them can be said; send results together with the call
 
 
 def omits(opaque: pb.OpaquePart, report: Report) -> bool:
-    """Return whether an upstream of another format can do without the opaque part; an optional part is then recorded in
-    the report by its type.
+    """Return whether a provider of another format can do without an opaque part (raw JSON of one format). If so, the
+    part is recorded in the report by its type.
     """
     if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
         report.drop(opaque.type)
@@ -128,12 +136,14 @@ def omits(opaque: pb.OpaquePart, report: Report) -> bool:
 
 
 def untranslatable(at: str, problem: str) -> UmgError:
-    """Return the error for a part of a request that the target format cannot express and that changes its meaning."""
+    """Return the error for a part of a request that changes its meaning and that the provider's format cannot
+    express.
+    """
     return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
 
 
 def unknown_part(at: str) -> UmgError:
-    """Return the error for a kind of part that is newer than this build."""
+    """Return the error for a part of a kind that is newer than this build."""
     message = f"{at}: this kind of part is not known here; leave it out"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 

@@ -1,4 +1,6 @@
-"""Decoding of the lists of models that providers answer: one shape for each family of protocols, read leniently."""
+"""Decoding of the lists of their models that providers return, in one shape for each family of protocols. Unexpected
+members are ignored.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +23,7 @@ MAX_MICRO_CREDITS = 10**15
 
 @dataclass(frozen=True)
 class Page:
-    """One page of a list."""
+    """Page of a provider's model list."""
 
     models: list[pb.Model]
     """Models by the provider's ids, with the properties that the list states."""
@@ -31,7 +33,7 @@ class Page:
 
 @dataclass(frozen=True)
 class ModelList:
-    """List of models of a provider."""
+    """Model list of a provider: its path, and the function that decodes a page of it."""
 
     path: str
     """Path below the base URL of a channel."""
@@ -43,14 +45,14 @@ class ModelList:
 
 
 def decode_openai(body: bytes) -> Page:
-    """Decode the list of OpenAI's shape: an object with `data`, or the bare array of some providers."""
+    """Decode a model list of OpenAI's shape: an object with `data`, or the bare array that some providers send."""
     decoded = msgspec.json.decode(body)
     rows = decoded.get("data") if isinstance(decoded, dict) else decoded
     return Page([_openai_model(row, name) for row, name in _rows(rows, "id")], "")
 
 
 def decode_anthropic(body: bytes) -> Page:
-    """Decode a page of the messages vendor's list."""
+    """Decode a page of a model list of the messages format's vendor."""
     decoded = msgspec.json.decode(body, type=dict[str, object])
     models = []
     for row, name in _rows(decoded.get("data"), "id"):
@@ -64,7 +66,7 @@ def decode_anthropic(body: bytes) -> Page:
 
 
 def decode_gemini(body: bytes) -> Page:
-    """Decode a page of the native vendor's list, whose names begin with `models/`."""
+    """Decode a page of a model list of the native format's vendor, whose names begin with `models/`."""
     decoded = msgspec.json.decode(body, type=dict[str, object])
     models = []
     for row, name in _rows(decoded.get("models"), "name"):
@@ -136,14 +138,14 @@ def _openai_model(row: Fields, name: str) -> pb.Model:
 
 
 def _operations(row: Fields, name: str) -> "tuple[pb.ModelOperation.ValueType, ...]":
-    """Return the operations by the type of the model, else by its id; none if neither is known."""
+    """Return the operations of a model by the type in its list entry, else by its id; none if neither is known."""
     if (known := TYPES.get(_text(row, "type"))) is not None:
         return known
     return next(((operation,) for part, operation in NAME_PARTS if part in name.lower()), ())
 
 
 def _prices(pricing: Fields) -> Iterator[pb.Price]:
-    """Yield the prices of tokens. A negative one stands for a model whose price is that of another one."""
+    """Yield the token prices of a model. A negative price means that of another model, and is left out."""
     in_tokens = "prompt" in pricing
     for key, unit in (PRICE_FIELDS if in_tokens else MILLION_PRICE_FIELDS).items():
         price = _number(pricing.get(key))
@@ -159,7 +161,7 @@ TEXT_UNITS = frozenset({pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TO
 
 
 def _set_capabilities(model: pb.Model, row: Fields) -> None:
-    """Set the capabilities where the list states both modalities and supported parameters."""
+    """Set the capabilities of a model if its list entry states both modalities and supported parameters."""
     architecture, parameters = row.get("architecture"), row.get("supported_parameters")
     if not isinstance(architecture, dict) or not isinstance(parameters, list):
         return
@@ -180,7 +182,7 @@ def _set_limits(model: pb.Model, row: Fields, context: tuple[str, ...], output: 
 
 
 def _rows(rows: object, name: str) -> Iterator[tuple[Fields, str]]:
-    """Yield the rows of a list with their names. Raise ValueError if it is no list."""
+    """Yield the entries of a model list with their names. Raise ValueError if it is no list."""
     if not isinstance(rows, list):
         raise ValueError("expected a list of models")
     for row in rows:
@@ -242,5 +244,5 @@ MODEL_LISTS: Mapping[str, ModelList] = MappingProxyType(
 
 
 def model_list(protocols: tuple[str, ...]) -> ModelList | None:
-    """Return the list of the first protocol that has one; None if none has."""
+    """Return the model list of the first of these protocols that has one; None if none has."""
     return next((MODEL_LISTS[protocol] for protocol in protocols if protocol in MODEL_LISTS), None)

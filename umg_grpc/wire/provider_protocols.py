@@ -1,4 +1,4 @@
-"""Names of the providers' protocols, and the properties of them that the config needs, so that a command which reads a
+"""Names of the providers' protocols, and the properties of them that a config needs, so that a command that reads a
 config imports no codec. The codecs take the properties from here; a test compares the names with the tables of codecs.
 """
 
@@ -11,7 +11,7 @@ DEFAULT_KEY_HEADER = "authorization"
 
 @dataclass(frozen=True)
 class TextProtocol:
-    """Row of a text format, which is also the protocol of the providers that speak it."""
+    """Text format, which is also the name of the protocol of its providers."""
 
     codec: str
     """Place of the `TextFormat`, as `pkgutil.resolve_name` reads it."""
@@ -53,12 +53,12 @@ KEY_HEADERS: Mapping[str, str] = MappingProxyType(
 
 
 def key_header(protocol: str) -> str:
-    """Return the header that carries the key to a provider of the protocol without an `auth` in the config."""
+    """Return the HTTP header for the key of a provider of this protocol, if the config has no `auth`."""
     if protocol in TEXT_PROTOCOLS:
         return TEXT_PROTOCOLS[protocol].key_header
     return KEY_HEADERS.get(protocol, DEFAULT_KEY_HEADER)
 
 
 def has_cache_marks(protocol: str) -> bool:
-    """Return whether it is a text format in which a request marks the parts that the provider should cache."""
+    """Return whether a protocol is a text format in which a request marks the parts that the provider should cache."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].has_cache_marks

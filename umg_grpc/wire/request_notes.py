@@ -1,4 +1,4 @@
-"""Notes of a decoded request: facts that codecs and service record for one another, beside the canonical request."""
+"""Notes about a decoded request: facts that codecs and service pass to one another beside the canonical request."""
 
 from typing import Generic, NamedTuple, TypeVar
 
@@ -11,7 +11,7 @@ Request = TypeVar("Request")
 
 
 class RequestNotes(msgspec.Struct, eq=False):
-    """Notes of one request. A decoder fills them; after that they are only read. A changed request has new notes."""
+    """Notes about one request. A decoder fills them; after that they are only read. A changed request has new notes."""
 
     uncarried: list[str] = []
     """Known fields of the body that have no canonical form, by their paths there; an upstream of another format reports
@@ -39,12 +39,12 @@ class RequestNotes(msgspec.Struct, eq=False):
     """Place for files of the answer that may stay in the provider's base64; None if their bytes are due."""
 
     def with_edited(self, *fields: str) -> "RequestNotes":
-        """Return notes in which these canonical fields are recorded as changed too."""
+        """Return notes in which these canonical fields are also recorded as changed after decoding."""
         return msgspec.structs.replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
 
     def report_uncarried(self, report: Report) -> None:
-        """Report the fields without a canonical form (`uncarried`) of a unary request as dropped, for an upstream of
-        another format.
+        """Report the fields of an embedding or rerank request without a canonical form (`uncarried`) as dropped, for a
+        provider of another format.
         """
         for path in self.uncarried:
             report.drop(path)

@@ -1,4 +1,6 @@
-"""Rules for the members of a native body that may name objects in a provider's account."""
+"""Members of a native body that may name an object in a provider's account (a file, a cache), for the check of its
+owner.
+"""
 
 from umg_grpc.wire.core.account_object_detection import WORDS, Members, ObjectRules
 

@@ -1,5 +1,5 @@
-"""Normalization of proto-JSON, which allows several spellings: keys in camelCase or snake_case, 64-bit numbers as text,
-enums in any case, a list's only element without the list, null for absent members.
+"""Normalization of proto-JSON, which allows several spellings of a body: keys in camelCase or snake_case, 64-bit
+numbers as text, enums in any case, a list's only element without the list, null for absent members.
 
 The types of the structs decide which members are normalized, so the caller's own JSON (arguments, results, schemas,
 labels) stays unchanged: it is raw there. A body in the spelling of the structs is decoded at once.
@@ -38,7 +38,9 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Observations that are recorded while a body is read: unknown fields, and the caller's spelling of the others."""
+    """Facts that are recorded while a native body is decoded: its unknown fields, and the caller's spelling of the
+    others.
+    """
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
     at: list[str] = field(default_factory=list)  # path of the member that is read
@@ -47,12 +49,12 @@ class Notes:
     request: RequestNotes = field(default_factory=RequestNotes)
 
     def record_uncarried(self, name: str) -> None:
-        """Record once that the body has a known field without a canonical form."""
+        """Record that the body has a known field without a canonical form, once for each field."""
         if name not in self.request.uncarried:
             self.request.uncarried.append(name)
 
     def with_caller_path(self, error: UmgError) -> UmgError:
-        """Return the error with the path of its field as the caller wrote it."""
+        """Return an error with the path of its field in the caller's spelling."""
         path = error.metadata.get("field")
         if not self.snake or path is None:
             return error
@@ -62,7 +64,7 @@ class Notes:
 
 
 def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
-    """Return the JSON as a `kind`, in whichever spelling. Raise UmgError as `json.parse` does."""
+    """Decode JSON in any spelling as a `kind`. Raise UmgError as `json.parse` does."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError):
@@ -198,7 +200,9 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _wrap_part(kind: type, raw: Raw) -> Raw:
-    """Return a turn around a bare part, which clients send as a system instruction; any other value unchanged."""
+    """Return a turn that contains only the given part, which some clients send as a system instruction; any other value
+    unchanged.
+    """
     if kind is not schema.Content:
         return raw
     text = bytes(raw)

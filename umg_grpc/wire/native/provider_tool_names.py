@@ -1,4 +1,4 @@
-"""Tool names in the spelling that native providers accept."""
+"""Tool names as native providers accept them."""
 
 import re
 
@@ -11,5 +11,7 @@ _NAME_RULES = NameRules(
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
-    """Return the tool names of one request and its answer."""
+    """Return the mapping between the caller's tool names and the names that the provider accepts, for one request and
+    its answer.
+    """
     return ToolNames(request, _NAME_RULES)

@@ -1,4 +1,6 @@
-"""Native requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Native requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
+provider.
+"""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -31,15 +33,17 @@ HARMLESS = frozenset({"stream"})
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Return the request with its source. The path has its model and whether it streams; the body may repeat the model.
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of a native request, and keep it as source document. The model and the choice of a stream are in
+    the path; the body may repeat the model. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     decoded = _decode(body, "", model)
     return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request that `:countTokens` counts: the body, or its `generateContentRequest`."""
+    """Decode the request whose tokens `:countTokens` counts: the body itself, or its member
+    `generateContentRequest`.
+    """
     counted = parse(schema.CountBody, check_utf8(body))
     for raw, name in (
         (counted.generate_content_request, "generateContentRequest"),
@@ -66,8 +70,8 @@ def _decode(body: bytes, at: str, model: str) -> DecodedRequest[pb.GenerateReque
 
 
 def path_model(model: str, repeated: str, at: str = "model") -> str:
-    """Return the model of a request by its path, or by its body (`repeated`, at the field `at`) if no path is known.
-    Raise UmgError(INVALID_FIELD) where the body names another model than the path.
+    """Return the model of a request: the one in its path, else the one in its body (`repeated`, at the field `at`).
+    Raise UmgError(INVALID_FIELD) if the body names another model than the path.
     """
     if model and repeated not in ("", model):
         raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
@@ -102,8 +106,8 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Return the call of `POST /models/{model}:generateContent`, or of its stream. Raise UmgError(UNTRANSLATABLE,
-    UNSUPPORTED_FIELD) with the canonical path in `field`.
+    """Encode a canonical request as a call of a provider's `POST /models/{model}:generateContent`, or of its stream.
+    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`.
     """
     report = Report()
     if request.source.format == "native":
@@ -115,8 +119,8 @@ def encode_request(
 
 
 def call_path(model: str, action: str) -> str:
-    """Return the path of an action (`:generateContent`) of a model. A slash in an id is kept, unless it would lead to
-    another path.
+    """Return the URL path of an action (`:generateContent`) of a model. A slash in the model's id is kept, unless it
+    would lead to another path.
     """
     name = model.removeprefix(PREFIX)
     keep = "" if {".", "..", ""} & set(name.split("/")) else "/"

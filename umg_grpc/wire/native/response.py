@@ -1,4 +1,4 @@
-"""Complete native responses, in both directions."""
+"""Complete native responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -45,7 +45,7 @@ from umg_grpc.wire.native.usage import decode_usage, encode_usage
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the body; the provider's own body where that is of this format.
+    """Encode a response for a caller; return the provider's own body if it has this format.
 
     A blocked prompt is encoded as `promptFeedback`, beside a candidate without parts, because callers read the first
     one.
@@ -68,7 +68,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether an answer of this format can contain the part; a search is contained as its sources."""
+    """Return whether an answer of this format can contain a part. A web search is contained as its sources."""
     match part.WhichOneof("kind"):
         case "media":
             return encode_media(part.media) is not None
@@ -117,8 +117,8 @@ _PASSED = msgspec.json.Decoder(PassedAnswer)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Return the answer. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite
-    of its status.
+    """Decode a complete answer of a provider. `pass_`: whether its body is passed through, so that its parts are not
+    decoded. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite of its status.
     """
     try:
         answer = decode(_PASSED, body) if pass_ else decode(_ANSWER, body)
@@ -183,7 +183,9 @@ def _decode_parts(
     names: ToolNames,
     message: pb.Message,
 ) -> list[Text]:
-    """Fill in the parts. Return the texts with their positions."""
+    """Decode the parts of a candidate into `message.parts`. Return its texts with their positions, for the
+    citations.
+    """
     texts = list[Text]()
     for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, candidate_position)):
         decoded = decode_answer_part(part, raw, names)
@@ -206,7 +208,7 @@ def _unsigned_text(part: pb.Part) -> bool:
 def _parts(
     provider_candidate: ProviderCandidate, unknown: UnknownParts, candidate_position: int
 ) -> Iterator[tuple[ProviderPart, Raw | None]]:
-    """Yield the parts, with the raw JSON of those of an unknown kind, without empty parts."""
+    """Yield the non-empty parts of a candidate, each of an unknown kind with its raw JSON."""
     parts = (provider_candidate.content and provider_candidate.content.parts) or []
     for part, raw in zip(parts, unknown.of(parts, candidate_position), strict=True):
         if raw is not None or is_known(part) or part.thought_signature:

@@ -41,14 +41,14 @@ Category = Annotated[str, Meta(pattern="^HARM_CATEGORY_[A-Z_]+$", extra={"upper"
 
 
 class ProviderBlob(Struct, rename="camel"):
-    """Member `inlineData` of a part."""
+    """Member `inlineData` of a part: bytes with their media type."""
 
     mime_type: str | None = None
     data: str | None = None
 
 
 class ProviderFile(Struct, rename="camel"):
-    """Member `fileData` of a part."""
+    """Member `fileData` of a part: address of a file."""
 
     mime_type: str | None = None
     file_uri: str | None = None
@@ -96,7 +96,7 @@ class ServerTool(Struct, rename="camel"):
 
 
 class ProviderPart(Struct, rename="camel"):
-    """Part of a provider's answer: a member for its kind, and members that all kinds may have."""
+    """Part of a provider's answer: one member for its kind, and members that all kinds may have."""
 
     text: str | None = None
     thought: bool | None = None
@@ -130,19 +130,19 @@ KINDS = (
 
 
 class Blob(ProviderBlob, forbid_unknown_fields=True):
-    """Member `inlineData` of a request."""
+    """Member `inlineData` of a part in a request: bytes with their media type."""
 
 
 class FileData(ProviderFile, forbid_unknown_fields=True):
-    """Member `fileData` of a request."""
+    """Member `fileData` of a part in a request: address of a file."""
 
 
 class FunctionCall(ProviderCall, forbid_unknown_fields=True):
-    """Member `functionCall` of a request."""
+    """Member `functionCall` of a part in a request."""
 
 
 class FunctionResult(FunctionResponse, forbid_unknown_fields=True):
-    """Member `functionResponse` of a request."""
+    """Member `functionResponse` of a part in a request."""
 
     parts: "Sequence[FunctionResultPart] | None" = None
 
@@ -161,7 +161,7 @@ class MediaResolution(PartResolution, forbid_unknown_fields=True):
 
 
 class ToolUse(ServerTool, forbid_unknown_fields=True):
-    """Member `toolCall` or `toolResponse` of a request."""
+    """Member `toolCall` or `toolResponse` of a part in a request."""
 
 
 class Part(ProviderPart, forbid_unknown_fields=True):
@@ -282,7 +282,7 @@ class SafetySetting(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Body of `:generateContent`. Its model is in the path; a model here must be the same."""
+    """Body of `:generateContent`. Its model is in the path; a model in the body must be the same."""
 
     contents: Annotated[list[Content], Meta(min_length=1)]
     system_instruction: Content | None = None
@@ -317,7 +317,7 @@ class VoiceConfig(Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class SpeechConfig(Struct, rename="camel", forbid_unknown_fields=True):
-    """Member `generationConfig.speechConfig`, as far as other formats have it."""
+    """Member `generationConfig.speechConfig`, with the fields that other formats also have."""
 
     voice_config: VoiceConfig | None = None
     language_code: Raw = ABSENT

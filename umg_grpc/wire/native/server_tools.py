@@ -63,8 +63,8 @@ def _tool_name(used: schema.ServerTool) -> str:
 
 
 def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
-    """Return a call or a result of one of the format's own tools; None for another format's, which native cannot
-    express.
+    """Encode a call or a result of a tool that the provider ran itself; return None for a tool of another format, which
+    native cannot express.
 
     Raise UmgError(INVALID_FIELD) for JSON that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Fields and parts that a whole answer and the chunks of a streamed answer share, both directions.
+"""Fields and parts that complete native responses and streamed chunks have in common, in both directions.
 
 The structs accept the answers of all providers, which differ: every member that is not needed may be absent or null.
 """
@@ -109,7 +109,7 @@ class LogprobsResult(Struct, rename="camel"):
 
 
 class Ending(Struct, rename="camel"):
-    """Members of a candidate that are decoded when its answer is passed through."""
+    """Members of a passed-through candidate that are decoded."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -117,8 +117,8 @@ class Ending(Struct, rename="camel"):
 
     @property
     def calls(self) -> bool:
-        """Whether the candidate calls a tool. The search in the raw JSON is safe: inside a text the quotes would be
-        escaped, and a match inside a call's arguments is in a call anyway.
+        """Whether the candidate calls a tool, by a search in its raw JSON. The search is safe: inside a text the quotes
+        would be escaped, and a match inside a call's arguments is in a call anyway.
         """
         return b'"functionCall"' in bytes(self.content)
 
@@ -166,13 +166,13 @@ class ProviderAnswer(Head, kw_only=True, rename="camel"):
 
 
 class PassedAnswer(Head, kw_only=True, rename="camel"):
-    """Body or chunk that is passed through, as far as it is decoded."""
+    """Body or chunk that is passed through, with the fields that are decoded."""
 
     candidates: list[Ending] | None = None
 
 
 class RawAnswer(Struct):
-    """Body or chunk whose parts are decoded again as raw JSON."""
+    """Body or chunk of which only the parts are decoded, as raw JSON."""
 
     candidates: list[RawCandidate] | None = None
 
@@ -181,7 +181,7 @@ class RawAnswer(Struct):
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Decode the id and the creation time."""
+    """Copy id and creation time of a response or chunk to a canonical message."""
     target.response_id = head.response_id or ""
     if head.create_time:
         try:
@@ -191,8 +191,8 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason. Keep the provider's own name of it, too, where the name is unknown or where several names
-    mean the same reason.
+    """Decode the finish reason. Keep the provider's own name of it, too, if the name is unknown or several names mean
+    the same reason.
     """
     if reason is None or reason in NO_REASON:
         return
@@ -202,8 +202,8 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
-    """Correct the finish reason: `TOOL_CALLS` where the candidate called a tool (calls finish with STOP), `STOP` where
-    the provider sent none.
+    """Correct the finish reason by the content: `TOOL_CALLS` if the candidate called a tool (calls finish with STOP),
+    `STOP` if the provider sent none.
     """
     if called and target.finish_reason in OVERRIDDEN:
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
@@ -212,7 +212,7 @@ def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool)
 
 
 def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRating]:
-    """Return the ratings of the safety filters."""
+    """Decode the ratings of an answer by the provider's safety filters."""
     return [
         pb.SafetyRating(
             category=rating.category or "", probability=rating.probability or "", blocked=rating.blocked or False
@@ -222,7 +222,7 @@ def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRa
 
 
 def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
-    """Return a part of an answer. `raw` is its JSON if its kind is unknown. Raise UmgError(UPSTREAM_FAILED) for a part
+    """Decode a part of an answer. `raw` is its JSON if its kind is unknown. Raise UmgError(UPSTREAM_FAILED) for a part
     that cannot be read.
     """
     target = pb.Part()
@@ -252,14 +252,14 @@ def _is_given(value: object) -> bool:
 
 
 class UnknownParts:
-    """Parts of a body whose kind is unknown, as raw JSON. The body is decoded once, for the first of them."""
+    """Raw JSON of the parts of a body whose kind is unknown. The body is decoded again once, for the first of them."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._candidates: list[RawCandidate] | None = None
 
     def of(self, parts: Sequence[schema.ProviderPart], position: int) -> Sequence[Raw | None]:
-        """Return for each part of the candidate at `position` its JSON; None for a part of a known kind."""
+        """Return, for each part of the candidate at `position`, its raw JSON if its kind is unknown, else None."""
         if all(map(is_known, parts)):
             return [None] * len(parts)
         if self._candidates is None:
@@ -270,7 +270,7 @@ class UnknownParts:
 
 
 def decode_logprobs(result: LogprobsResult | None) -> list[pb.TokenLogprob]:
-    """Return the log probabilities of the tokens, each with its alternatives."""
+    """Decode the log probabilities of the tokens, each with its alternatives."""
     alternatives = (result and result.top_candidates) or []
     decoded = list[pb.TokenLogprob]()
     for position, chosen in enumerate((result and result.chosen_candidates) or []):
@@ -291,8 +291,8 @@ def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
-    """Return the finish reason in native's vocabulary: the provider's own name if that is one of native's for the
-    reason.
+    """Return the finish reason in the words of the native format: the provider's own name if that is one of native's
+    for the reason.
     """
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason
@@ -303,12 +303,12 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 
 def blocked_name(block_reason: str) -> str:
-    """Return the finish reason in native's vocabulary for the candidate of a blocked prompt."""
+    """Return the finish reason, in the words of the native format, for the candidate of a blocked prompt."""
     return block_reason if block_reason in BLOCKED else "OTHER"
 
 
 def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
-    """Return the member `safetyRatings`."""
+    """Encode ratings of safety filters as the member `safetyRatings`."""
     return [
         {"category": rating.category, "probability": rating.probability} | ({"blocked": True} if rating.blocked else {})
         for rating in ratings
@@ -316,17 +316,17 @@ def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
 
 
 def encode_feedback(block_reason: str, ratings: Sequence[pb.SafetyRating]) -> JsonObject:
-    """Return the member `promptFeedback` for a blocked prompt."""
+    """Encode the reason why a prompt was blocked as the member `promptFeedback`."""
     return {"blockReason": block_reason, "safetyRatings": encode_ratings(ratings)}
 
 
 def encode_time(time: Timestamp) -> str:
-    """Return the time in ISO 8601."""
+    """Encode a time in ISO 8601."""
     return time.ToJsonString()
 
 
 def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
-    """Return the JSON object of a part of an answer; None for a part that native cannot express, or without content."""
+    """Encode a part of an answer; return None for a part that native cannot express, or without content."""
     encoded: JsonObject | None = None
     match part.WhichOneof("kind"):
         case "text":
@@ -374,19 +374,23 @@ def _raw(text: str) -> Raw | None:
 
 
 def queries_of(part: pb.Part) -> Sequence[str]:
-    """Return the queries of a search that the provider ran. Native puts them beside the answer's parts."""
+    """Return the search queries in a part for a search that the provider ran. Native puts them beside the answer's
+    parts.
+    """
     call = part.server_tool_call
     return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()
 
 
 def encode_sources(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject:
-    """Return the member `groundingMetadata` of a candidate; {} without sources and queries."""
+    """Encode citations and search queries as the member `groundingMetadata` of a candidate; return {} without
+    either.
+    """
     grounding = encode_grounding(cited, queries, rest)
     return {} if grounding == {} else {"groundingMetadata": grounding}
 
 
 def encode_logprobs(entries: Sequence[pb.TokenLogprob]) -> JsonObject:
-    """Return the member `logprobsResult` of a candidate; {} without log probabilities."""
+    """Encode log probabilities as the member `logprobsResult` of a candidate; return {} without any."""
     if not entries:
         return {}
     result: JsonObject = {"chosenCandidates": [_chosen(entry) for entry in entries]}

@@ -1,4 +1,4 @@
-"""Decoder of a provider's native stream: chunks -> canonical events."""
+"""Decoding of a provider's native stream: its chunks become canonical events."""
 
 from collections.abc import Iterable, Iterator
 
@@ -40,7 +40,7 @@ NOTHING = (b"{}", b"null")  # sources of early chunks
 
 
 def started_event(head: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a stream. `model` is the caller's name of the model."""
+    """Return the event that starts a canonical stream. `model` is the caller's name of the model."""
     event = pb.GenerateEvent()
     decode_head(head, event.started)
     event.started.model = model or head.model_version or ""
@@ -64,14 +64,14 @@ def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
 
 
 def chunk_error(head: Head) -> UmgError | None:
-    """Return the error that a chunk contains, or None."""
+    """Return the error that a chunk contains; None for a chunk without one."""
     if head.error is not ABSENT and is_error(head.error):
         return stated_error(head.error)
     return None
 
 
 class _Candidate(PartEmitter):
-    """Decoder of one candidate.
+    """Decoder of the chunks of one candidate (one of several alternative answers).
 
     If citations are expected, texts stay open until the end of the answer, since citations come last; otherwise until
     the next text. A part ends when its reasoning state is received.
@@ -93,7 +93,7 @@ class _Candidate(PartEmitter):
             pieces.append(text)
 
     def continue_text(self, provider_candidate: ProviderCandidate) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only continues the open text or reasoning, as most do; None for any other
+        """Return the event of a chunk that only appends to the open text or reasoning, as most do; None for any other
         chunk.
         """
         parts = provider_candidate.content.parts if provider_candidate.content is not None else None
@@ -183,9 +183,9 @@ class _Candidate(PartEmitter):
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of chunks into canonical events. One instance per stream.
+    """Decoder of a native stream that is translated: chunks become canonical events. One instance per stream.
 
-    The format has no end marker: the answer is whole if the stream ends and each candidate has a finish reason. The
+    The format has no end marker: the answer is complete if the stream ends and each candidate has a finish reason. The
     usage of a chunk is the total up to the chunk.
     """
 
@@ -199,7 +199,7 @@ class TranslatingDecoder(EventDecoder):
         self._feedback: PromptFeedback | None = None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events of whole frames, with the usage of the last one."""
+        """Return the events of complete frames, with the usage of the last one."""
         message = super()._take(frames)
         if self._usage is None or not self._usage.has_total or self._usage == self._emitted_usage:
             return message
@@ -219,7 +219,7 @@ class TranslatingDecoder(EventDecoder):
         return self._chunk(chunk, data)
 
     def _continue_candidate(self, chunk: ProviderAnswer) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only continues one candidate, as most do; None for any other chunk."""
+        """Return the event of a chunk that only appends to one candidate, as most do; None for any other chunk."""
         candidates = chunk.candidates
         if not candidates or len(candidates) != 1 or chunk.prompt_feedback is not None:
             return None

@@ -1,4 +1,4 @@
-"""Streamed answer for a caller: canonical events -> lines, or one array of them."""
+"""Encoding of a streamed native response: canonical events become `data:` lines, or one JSON array."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -33,7 +33,7 @@ NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: call
 
 
 class _Text:
-    """State of a text part: its beginning, its citations, and its byte offset in the whole text."""
+    """State of a text part that is being sent: its beginning, its citations, and its byte offset in the whole text."""
 
     def __init__(self, before: int) -> None:
         self.before = before
@@ -42,8 +42,8 @@ class _Text:
 
 
 class _Held:
-    """Part that is encoded when it is complete. Its pieces are joined then, so that a long part is not copied for each
-    piece.
+    """Part that is encoded only when it is complete. Its pieces are joined then, so that a long part is not copied for
+    each piece.
     """
 
     def __init__(self, started: pb.Part) -> None:
@@ -65,7 +65,7 @@ class _Held:
 
 
 class _Candidate:
-    """State of one candidate of the stream."""
+    """State of one candidate (one of several alternative answers) that is being sent."""
 
     def __init__(self) -> None:
         self.texts: dict[int, _Text] = {}  # by part
@@ -77,7 +77,7 @@ class _Candidate:
 
 
 class StreamEncoder:
-    """Encoder of canonical events into `data:` lines. One instance per stream.
+    """Encoder of canonical events as native `data:` lines. One instance per stream.
 
     Every line is a complete answer, with the candidate's parts, the usage so far, model, time and id. Calls and media
     are encoded when they are complete. Citations, the finish reason and the final usage are in the last line; there is
@@ -104,7 +104,9 @@ class StreamEncoder:
         return b"".join(line for event in message.events for line in self._lines(event))
 
     def close(self) -> bytes:
-        """Return the end of a whole answer: the parts still held, then the finish reason of each candidate."""
+        """Return the lines that end a complete answer: the parts that were held back, then the finish reason of each
+        candidate.
+        """
         if self._passes_through or self._closed:
             return b""
         self._closed = True
@@ -117,7 +119,7 @@ class StreamEncoder:
         return b"".join(lines)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` as one piece."""
+        """Yield the lines of `close`, here as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -126,7 +128,7 @@ class StreamEncoder:
         return error_frame(error)
 
     def _update_tail(self) -> None:
-        """Encode the members that end each of the following lines: usage, model, time and id."""
+        """Encode the members with which all following lines end: usage, model, time and id."""
         rest = escaped(_encode({"usageMetadata": encode_usage(self._usage), **self._head}))
         self._tail = b'}],"role":"model"},"index":%d,"safetyRatings":[]}],' + rest[1:].replace(b"%", b"%%")
 
@@ -234,9 +236,7 @@ class StreamEncoder:
         yield sse.frame(line + self._tail % index)
 
     def _reasoning_line(self, index: int, part: int, text: str, number: int, *, summary: bool) -> Iterator[bytes]:
-        """Yield the line of a piece of reasoning. Summaries of a part whose reasoning itself was written are left
-        out.
-        """
+        """Yield the line of a piece of reasoning. A summary of reasoning whose full text was sent is left out."""
         if not text:
             return
         thoughts = self._candidate(index).thoughts
@@ -260,8 +260,8 @@ class StreamEncoder:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Set the reasoning state of a part that is held; yield the state of any other part on an empty piece of the
-        part.
+        """Set the reasoning state of a part that is held back; for any other part yield a line that has the state on an
+        empty piece of the part.
         """
         candidate = self._candidate(index)
         if part in candidate.held:
@@ -273,7 +273,9 @@ class StreamEncoder:
         yield self._line(index, signed)
 
     def _update(self, index: int, part: int, updated: pb.Part) -> None:
-        """Replace a held part by the final version of the provider's own tool. Media keep the pieces received."""
+        """Replace the call or result of a provider's own tool, which is held back, by its final version. Media keep the
+        pieces received.
+        """
         held = self._candidate(index).held
         if part in held and not updated.HasField("media"):
             self._hold(held[part], -held[part].size)
@@ -292,7 +294,7 @@ class StreamEncoder:
             yield self._line(index, encoded)
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:
-        """Return the frame of a `data:` line with one part. `more` are further members of its candidate."""
+        """Return a `data:` line with one part. `more`: further members of its candidate."""
         encoded = escaped(_encode(part))
         line = b'{"candidates":[{'
         if more:
@@ -322,7 +324,9 @@ class StreamEncoder:
 
 
 class ArrayEncoder:
-    """Encoder of the same stream into one JSON array, for callers that request no events. One instance per stream."""
+    """Encoder of a native stream as one JSON array, for callers that request no server-sent events. One instance per
+    stream.
+    """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._encoder = StreamEncoder(request)
@@ -347,7 +351,7 @@ class ArrayEncoder:
         return last + (b"]" if self._begun else b"[]")
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` as one piece."""
+        """Yield the elements of `close`, here as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:

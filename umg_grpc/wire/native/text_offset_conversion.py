@@ -1,4 +1,4 @@
-"""Conversion of offsets into a text: code points <-> bytes of UTF-8."""
+"""Conversion of offsets into a text between characters (code points) and bytes of UTF-8."""
 
 BLOCK = 1024
 """Bytes, or code points, between two precomputed offsets."""
@@ -41,5 +41,5 @@ class Offsets:
 
 
 def _count_starts(encoded: bytes) -> int:
-    """Return the number of characters that begin in a piece of encoded text."""
+    """Return the number of characters that begin in a range of encoded text."""
     return len(encoded.translate(None, _INNER))

@@ -33,6 +33,6 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
-    """Return the part of a tool call: the member `functionCall`."""
+    """Encode a tool call as a part with the member `functionCall`."""
     called: JsonObject = {"id": call.call_id} if call.call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}

@@ -1,4 +1,4 @@
-"""Pairing of tool results with tool calls whose ids the native format may leave out."""
+"""Assignment of tool results to tool calls, since the native format may leave out the ids that pair them."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 
 
 def pair_results(messages: Iterable[pb.Message]) -> None:
-    """Give each result without an id the id of the first open call of its name in the turn before. Clients return the
-    call as the model made it, with its id, and their own result without.
+    """Set the id of each result without one to the id of the first unanswered call of its tool in the turn before.
+    Clients return the call as the model made it, with its id, and their own result without.
     """
     waiting, answered = dict[str, deque[str]](), set[str]()
     for message in messages:
@@ -34,7 +34,7 @@ def pair_results(messages: Iterable[pb.Message]) -> None:
 
 @dataclass(slots=True)
 class Result:
-    """Tool result in a turn, whose call is to be found."""
+    """Tool result of a turn whose call is to be found."""
 
     call_id: str
     name: str
@@ -54,8 +54,8 @@ class UnansweredCalls:
                 self._by_id.setdefault(call.call_id, []).append(position)
 
     def answer(self, result: Result) -> bool:
-        """Pair the result with the open call of its id; for a result without id, the first of its name, else of any.
-        Return whether a call was found.
+        """Assign a result to the unanswered call with its id; a result without id to the first call of its tool, else
+        of any tool. Return whether a call was found.
         """
         position = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
         if position is None:

@@ -1,4 +1,4 @@
-"""Tools and the tool choice of the native format, in both directions."""
+"""Tools and the tool choice of the native format: decoded from a caller's body, and encoded for a provider."""
 
 from typing import assert_never
 
@@ -40,8 +40,8 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode the tools and the tool choice of a body: each key of an element is a tool. Raise UmgError naming the
-    field.
+    """Decode the tools and the tool choice of a body. Each member of an element of `tools` is a tool. Raise UmgError
+    naming the field.
     """
     for index, element in enumerate(body.tools or ()):
         for key, value in element.items():
@@ -62,7 +62,7 @@ def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: 
 
 
 def _as_list(value: Raw) -> Raw:
-    """Return a list of declarations, also for a single declaration that a client sent without a list."""
+    """Return declarations as a list, also a single declaration that a client sent without a list."""
     return Raw(b"[" + bytes(value) + b"]") if bytes(value).startswith(b"{") else value
 
 
@@ -112,7 +112,7 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the members `tools`, with one kind of tool per element, and `toolConfig`."""
+    """Encode the tools as `tools`, with one kind of tool per element, and the tool choice as `toolConfig`."""
     searches = requests_search(request) and supports_search(request, quirks, report)
     functions, others = _encode_each(request, names, report, searches=searches)
     if (
@@ -136,8 +136,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 def _encode_each(
     request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool
 ) -> tuple[list[JsonObject], list[object]]:
-    """Return the declarations of all functions, and all other tools. `searches`: whether the provider accepts its web
-    search.
+    """Encode the tools of a request. Return the declarations of its functions, and all other tools. `searches`: whether
+    the provider accepts its web search.
     """
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
@@ -169,8 +169,8 @@ def _encode_each(
 
 
 def _declare_search(choice: JsonObject) -> JsonObject:
-    """Return `toolConfig` for functions beside a search, where `AUTO` is rejected; `VALIDATED` leaves the same
-    choice.
+    """Return `toolConfig` for a request with functions and a web search, in which `AUTO` is rejected; `VALIDATED` has
+    the same effect.
     """
     config: JsonObject = {"includeServerSideToolInvocations": True}
     if choice:
@@ -180,8 +180,8 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the tools that are not sent because the tool choice excludes them: the provider restricts a
-    choice by names only if a call is required.
+    """Return the names of the tools that are not sent because the tool choice excludes them: the provider itself
+    restricts a choice by names only if a call is required.
     """
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
@@ -190,8 +190,8 @@ def _left_out(request: pb.GenerateRequest) -> set[str]:
 
 
 def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -> JsonObject:
-    """Return a declaration. A full JSON schema goes unchanged into `parametersJsonSchema`: the older `parameters` takes
-    a subset, so parts of the schema would be lost to the model.
+    """Encode a function as a declaration. A full JSON schema goes unchanged into `parametersJsonSchema`: the older
+    `parameters` accepts a subset, so parts of the schema would be lost to the model.
     """
     function, encoded = tool.function, names.head(tool)
     if function.parameters_json:
@@ -203,7 +203,9 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
 
 
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
-    """Encode a tool with free text as a function with a single argument; the decoder of the answer reverses it."""
+    """Encode a tool that takes free text as a function with one text argument, which the decoder of the answer
+    reverses.
+    """
     return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
 
@@ -220,7 +222,9 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
-    """Return whether an option requests a search, which is a tool in this format."""
+    """Return whether an option of the request requests a web search, which is a tool in this format. Report the options
+    of the search that are lost.
+    """
     search = request.search
     if not has_search_option(request):
         return False
@@ -235,7 +239,9 @@ def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
-    """Return `functionCallingConfig`; {} without a choice, or without functions to choose from."""
+    """Encode the tool choice as `functionCallingConfig`; return {} without a choice, or without functions to choose
+    from.
+    """
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")

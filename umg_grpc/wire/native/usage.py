@@ -1,4 +1,4 @@
-"""Token usage of the native format, in both directions."""
+"""Token usage in native responses: encoded for a caller, and decoded from a provider's response."""
 
 from msgspec import Struct
 
@@ -37,8 +37,8 @@ class UsageMetadata(Struct, rename="camel"):
 
     @property
     def has_total(self) -> bool:
-        """Whether the prompt's total is present. A usage without it is ignored, and the gateway counts the tokens
-        itself.
+        """Whether the number of prompt tokens is present. If it is missing the usage is ignored, and the gateway counts
+        the tokens itself.
         """
         return self.prompt_token_count is not None
 
@@ -47,8 +47,8 @@ class UsageMetadata(Struct, rename="camel"):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Return `usageMetadata`, always with its five counters (readings, 7). The prompt's count excludes tokens added by
-    tools, the candidates' count excludes reasoning.
+    """Encode a usage as `usageMetadata`, always with its five counters (readings, 7). The prompt's count excludes
+    tokens added by tools, the candidates' count excludes reasoning.
     """
     prompt = max(0, usage.input_tokens - usage.tool_input_tokens)
     candidates = max(0, usage.output_tokens - usage.reasoning_tokens)
@@ -69,7 +69,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObject]:
-    """Return the token counts by kind of media; an empty list if all tokens are text."""
+    """Return the token counts by kind of media (image, audio); an empty list if all tokens are text."""
     others = {kind: tokens for kind, name in kinds.items() if (tokens := getattr(usage, name))}
     if not others:
         return []
@@ -81,7 +81,7 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """Decode the counts of a usage for which `has_total` is true; counts that a provider leaves out are 0."""
+    """Set the counts of a usage that has the number of prompt tokens. Counts that a provider leaves out are 0."""
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     target.input_tokens, target.output_tokens = count(usage.prompt_token_count), count(usage.candidates_token_count)
     if usage.cached_content_token_count:

@@ -1,5 +1,5 @@
-"""Native embeddings, in both directions: `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents` for
-callers, and the same API of providers.
+"""Native embeddings format (`POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`): codec for the bodies
+of callers and of providers.
 """
 
 from dataclasses import replace

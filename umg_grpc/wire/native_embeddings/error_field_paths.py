@@ -1,4 +1,6 @@
-"""Conversion of canonical field paths to the paths of the two native embedding APIs, for errors and reports only."""
+"""Conversion of canonical field paths to the paths of the two native embedding APIs, for the messages of errors and for
+reports.
+"""
 
 from umg_grpc.wire.core.error_field_paths import wire_paths
 

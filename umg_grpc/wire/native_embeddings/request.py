@@ -1,4 +1,6 @@
-"""Requests of native embeddings, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Native embedding requests: a caller's body decoded into the canonical request, and the canonical request encoded for
+a provider.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -39,7 +41,7 @@ UNCARRIED = {
 
 
 class _Body(NamedTuple):
-    """Items in a body of either face, and the models that the body names."""
+    """Items to embed in the body of either path, and the models that the body names."""
 
     items: Sequence[EmbedBody]
     named: Sequence[tuple[str, str]]  # (path, model) for each model in the body
@@ -59,8 +61,9 @@ def _read(face: str, body: bytes, notes: Notes) -> _Body:
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.EmbedRequest]:
-    """Return the request with its source. The path has its model; the body may repeat it. Options that all items share
-    become fields of the request itself.
+    """Decode the body of an embedding request, and keep it as source document. `face`: name of the format, for one
+    content or a batch. The model is in the path; the body may repeat it. Options that all items share become fields of
+    the request itself.
 
     Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for content other than text.
     """
@@ -108,7 +111,9 @@ def _decode_items(
 
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
-    """Record in the notes each option without a canonical form at its first occurrence, as the caller spelled it."""
+    """Record in the notes the options of an item without a canonical form, each only at its first occurrence, as the
+    caller spelled it.
+    """
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
         if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
@@ -133,7 +138,7 @@ def _text(content: Content | None, at: str) -> str:
 
 
 def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]) -> None:
-    """Set a field on the request itself if all items have the same value, else on each of its inputs."""
+    """Set a field of the items: on the request itself if all items have the same value, else on each of its inputs."""
     all_equal = values.count(values[0]) == len(values)
     for target, value in zip([request] if all_equal else request.inputs, values, strict=False):
         if value is not None:
@@ -144,10 +149,10 @@ def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Return the call of `POST /models/{model}:batchEmbedContents`, or of `:embedContent` for a caller's own body of
-    that.
+    """Encode a canonical request as a call of a provider's `POST /models/{model}:batchEmbedContents`, or of
+    `:embedContent` if that is the caller's own body.
 
-    Raise UmgError(UNTRANSLATABLE) for tokens.
+    Raise UmgError(UNTRANSLATABLE) for token ids as input.
     """
     report, name = Report(), PREFIX + model.removeprefix(PREFIX)
     if request.source.format == SINGLE:
@@ -176,12 +181,14 @@ def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, nam
 
 
 def _rebuild_single(body: bytes, name: str) -> bytes:
-    """Return the caller's body with the provider's model id, where it has one; the rest is unchanged byte for byte."""
+    """Return a caller's body for one content with the provider's model id, if it has a model; the rest is unchanged
+    byte for byte.
+    """
     return msgspec.json.encode(_edited(parse(dict[str, Raw], body), name))
 
 
 def _rebuild_batch(body: bytes, name: str) -> bytes:
-    """Return the caller's body of a batch, edited in the same way. Every item gets a model: providers require it, and
+    """Return a caller's body of a batch with the provider's model id. Every item gets one: providers require it, and
     callers of our document leave it out.
     """
     fields = parse(dict[str, Raw], body)

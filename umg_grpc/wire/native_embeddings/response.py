@@ -1,4 +1,4 @@
-"""Responses of native embeddings, in both directions: canonical -> a caller's body, a provider's body -> canonical."""
+"""Native embedding responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the body of `:embedContent`; the provider's own body where that is of this format."""
+    """Encode the answer of `:embedContent`; return the provider's own body if it has this format."""
     if response.source.format == SINGLE:
         return response.source.body
     vector: JsonObject = {"values": elements(response.embeddings[0].values)}
@@ -47,12 +47,12 @@ def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 
 def encode_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the body of `:batchEmbedContents`; the provider's own body where that is of this format."""
+    """Encode the answer of `:batchEmbedContents`; return the provider's own body if it has this format."""
     return b"".join(encode_pieces_of_batch(response, request, shape))
 
 
 def encode_pieces_of_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Return the body of `:batchEmbedContents` in pieces."""
+    """Yield the body of `encode_batch` in pieces."""
     if response.source.format == BATCH:
         return slices(response.source.body)
     vectors = (embedding.values for embedding in response.embeddings)
@@ -65,7 +65,7 @@ def _item(_: int, vector: bytes) -> JsonObject:
 
 
 def _encode_usage(usage: pb.EmbeddingUsage) -> JsonObject:
-    """Return the usage in both places: the text document's and that which SDKs read."""
+    """Encode the token usage in two members: the one of the text document, and the one that SDKs read."""
     counts = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.total_tokens}
     return {"usageMetadata": {"promptTokenCount": usage.input_tokens}, "metadata": {"usage": counts}}
 
@@ -80,8 +80,8 @@ _USAGE_METADATA = msgspec.json.Decoder(UsageMetadata)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Return the answer, of one content or of a batch. An answer that callers could not read in its own form is decoded
-    instead of passed on.
+    """Decode a provider's answer, of one content or of a batch. With `pass_` the result keeps the provider's body if
+    callers can read it.
 
     Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its status, or that
     does not have one vector per input, each of the requested length.
@@ -104,7 +104,7 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
     """Return the answer with the provider's body, whose vectors are not decoded.
 
-    Return None if callers of the face cannot read the body: it needs the form of the face, vectors of the requested
+    Return None if callers could not read the body: it needs the form of the caller's path, vectors of the requested
     length, and a usage.
     """
     answer, face = decode(_RAW, body), request.source.format
@@ -120,7 +120,9 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
 
 
 def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
-    """Return the vectors of an answer. Raise UmgError(UPSTREAM_FAILED) for an answer without any."""
+    """Return the vectors of an answer as a list, from `embedding` or `embeddings`. Raise UmgError(UPSTREAM_FAILED) for
+    an answer without any.
+    """
     if one is not None:
         return [one]
     if several is None:
@@ -129,8 +131,8 @@ def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
 
 
 def _decode_usage(answer: Head, response: pb.EmbedResponse) -> bool:
-    """Fill in the usage, also from the text document's place (another gateway may answer). Return whether callers can
-    read it as it is.
+    """Set the usage of a response, also from the member of the text document, which another gateway sends. Return
+    whether callers can read it unchanged.
     """
     counts = list[tuple[Count, Count]]()
     if answer.usage_metadata and (counted := decode_or_none(_USAGE_METADATA, answer.usage_metadata)) is not None:

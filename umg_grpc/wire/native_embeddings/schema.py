@@ -30,7 +30,7 @@ class Content(Struct, forbid_unknown_fields=True):
 
 
 class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Options of an embedding, which are beside its content."""
+    """Options of an embedding, which are members beside its content."""
 
     task_type: NonEmpty | None = None
     title: str | None = None
@@ -38,7 +38,7 @@ class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
 
 
 class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Member `embedContentConfig`: the newer place of the options, and further options that only some
+    """Member `embedContentConfig`: the newer member for the options, and further options that only some
     providers have.
     """
 
@@ -49,7 +49,9 @@ class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
 
 
 class EmbedBody(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Body of `:embedContent`, and element of `requests`. Its model is in the path; a model here must be the same."""
+    """Body of `:embedContent`, and element of `requests` in a batch. Its model is in the path; a model in the body must
+    be the same.
+    """
 
     content: Content | None = None
     embed_content_config: Config | None = None
@@ -98,7 +100,7 @@ class Head(Struct, rename="camel", kw_only=True):
 
 
 class ProviderAnswer(Head, Generic[Values], rename="camel", kw_only=True):
-    """Answer: `embedding` of one content, `embeddings` of a batch."""
+    """Answer of a provider: `embedding` of one content, `embeddings` of a batch."""
 
     embedding: Vector[Values] | None = None
     embeddings: list[Vector[Values]] | None = None

@@ -1,3 +1,3 @@
-"""JSON schemas of the bodies that the faces take and return, for the OpenAPI document. Nothing of a request is checked
-by them: the same types are checked by the codecs.
+"""JSON schemas of the bodies of all operations, for the OpenAPI document. Requests are not checked by them, but by the
+codecs, with the same types.
 """

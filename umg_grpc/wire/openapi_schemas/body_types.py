@@ -1,4 +1,4 @@
-"""Types of the bodies of each face: of its requests, answers and events."""
+"""Types of the bodies of each format, of its requests, answers and events, for the OpenAPI document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ from umg_grpc.wire.video.content_array_items import KINDS
 
 @dataclass(frozen=True)
 class BodyTypes:
-    """Types of the bodies of an operation."""
+    """Types of the bodies of one operation: request, answer and events."""
 
     request: type[Struct]
     answer: object
@@ -74,7 +74,7 @@ _Images = str | list[str]
 
 
 def _fields(table: submission_body_reader.Fields) -> list[_Field]:
-    """Return the fields of a body by the table with which it is decoded."""
+    """Return the fields of a request body for a video task, by the table with which it is decoded."""
     return [(name, _optional(_KINDS.get(member.kind, member.kind)), None) for name, member in table.items()]
 
 
@@ -92,7 +92,7 @@ def _struct(name: str, doc: str, required: tuple[tuple[str, object], ...], optio
 
 
 def _as_form(body: type[Struct], names: tuple[str, ...]) -> type[Struct]:
-    """Return the form with the fields of a body, of which these are files or texts."""
+    """Return a body as a form in which the fields `names` are files or texts."""
     required = tuple((name, body.__annotations__[name]) for name in ("model",))
     others: list[_Field] = [
         (name, File | str if name in names else kind, None)

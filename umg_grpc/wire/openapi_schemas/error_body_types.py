@@ -1,4 +1,4 @@
-"""Types of the error bodies, by the error formats of the routes."""
+"""Types of the error bodies of all formats, for the OpenAPI document."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 
 class ChatErrorDetails(Struct, kw_only=True):
-    """Member `error` of an error body of chat."""
+    """Member `error` of an error body of the chat format."""
 
     message: str
     type: str
@@ -18,13 +18,13 @@ class ChatErrorDetails(Struct, kw_only=True):
 
 
 class ChatError(Struct, kw_only=True):
-    """Error of chat, and of all formats without an error body of their own."""
+    """Error body of the chat format, and of all formats without an error body of their own."""
 
     error: ChatErrorDetails
 
 
 class MessagesErrorDetails(Struct, kw_only=True):
-    """Member `error` of an error body of messages."""
+    """Member `error` of an error body of the messages format."""
 
     type: str
     message: str
@@ -33,7 +33,7 @@ class MessagesErrorDetails(Struct, kw_only=True):
 
 
 class MessagesError(Struct, kw_only=True):
-    """Error of the messages format."""
+    """Error body of the messages format."""
 
     type: Literal["error"]
     error: MessagesErrorDetails
@@ -50,7 +50,7 @@ class NativeErrorDetails(Struct, kw_only=True):
 
 
 class NativeError(Struct, kw_only=True):
-    """Error of the native format."""
+    """Error body of the native format."""
 
     error: NativeErrorDetails
 
@@ -65,13 +65,13 @@ class KeyNativeErrorDetails(Struct, kw_only=True):
 
 
 class KeyNativeError(Struct, kw_only=True):
-    """Error of a model list in the native format on a path that all formats share."""
+    """Error body of a model list in the native shape, on a path that all formats share."""
 
     error: KeyNativeErrorDetails
 
 
 class ImageError(Struct, kw_only=True):
-    """Error of the image paths, which has the members of the documented shape and of the SDKs' shape."""
+    """Error body of the image paths, with the members of the documented shape and of the SDKs' shape."""
 
     code: int
     msg: str
@@ -79,7 +79,7 @@ class ImageError(Struct, kw_only=True):
 
 
 class RerankError(Struct, kw_only=True):
-    """Error of `POST /v2/rerank`."""
+    """Error body of `POST /v2/rerank`."""
 
     message: str
     error: ChatErrorDetails
@@ -93,13 +93,13 @@ class CodeAndMessage(Struct, kw_only=True):
 
 
 class ErrorD(Struct, kw_only=True):
-    """Error of Entry D."""
+    """Error body of Entry D."""
 
     error: CodeAndMessage
 
 
 class EnvelopedError(Struct, kw_only=True):
-    """Error of Entry E and Entry F."""
+    """Error body of Entry E and Entry F."""
 
     code: int
     message: str
@@ -117,7 +117,7 @@ class ErrorDetailsG(Struct, kw_only=True):
 
 
 class ErrorG(Struct, kw_only=True):
-    """Error of Entry G."""
+    """Error body of Entry G."""
 
     type: Literal["error"]
     error: ErrorDetailsG
@@ -125,7 +125,7 @@ class ErrorG(Struct, kw_only=True):
 
 
 class ConnectError(Struct, kw_only=True):
-    """Error of the Connect protocol, with the details of the gRPC status."""
+    """Error body of the Connect protocol, with the details of the gRPC status."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""Types of the answers of images and of video tasks, as callers receive them."""
+"""Types of the answers of image and video operations, for the OpenAPI document."""
 
 from typing import Annotated, Literal
 
@@ -47,14 +47,14 @@ class ImageEvent(Struct, kw_only=True):
 
 
 class TaskFailure(Struct, kw_only=True):
-    """Reason of a failed task."""
+    """Reason why a video task failed."""
 
     code: str | int
     message: str
 
 
 class UnifiedTask(Struct, kw_only=True):
-    """Task of the unified entry."""
+    """Video task in the unified entry."""
 
     task_id: str
     status: Literal["queued", "in_progress", "succeeded", "failed"]
@@ -66,7 +66,7 @@ class UnifiedTask(Struct, kw_only=True):
 
 
 class VideoObject(Struct, kw_only=True):
-    """Task as a video object. Members that its state does not have are absent."""
+    """Video task as a video object. Members that its state does not have are absent."""
 
     id: str
     object: Literal["video"]
@@ -95,7 +95,7 @@ class VideoPage(Struct, kw_only=True):
 
 
 class VideoDeleted(Struct, kw_only=True):
-    """Confirmation of a removal."""
+    """Confirmation that a video was deleted."""
 
     id: str
     object: Literal["video.deleted"]
@@ -204,7 +204,7 @@ class TaskG(Struct, kw_only=True):
 
 
 class CallbackTaken(Struct, kw_only=True):
-    """Confirmation of a provider's notification."""
+    """Confirmation to a provider that its notification was received."""
 
     code: int
     message: str

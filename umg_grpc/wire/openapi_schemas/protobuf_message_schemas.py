@@ -32,8 +32,8 @@ _DURATION, _TIMESTAMP = "google.protobuf.Duration", "google.protobuf.Timestamp"
 
 
 class ProtoJsonSchemas:
-    """Schemas of messages in ProtoJSON, with one component for each message and enum. A member that is not set is
-    absent, and integers of 64 bits are strings.
+    """JSON schemas of protobuf messages in ProtoJSON, with one OpenAPI component for each message and enum. A member
+    that is not set is absent, and integers of 64 bits are strings.
     """
 
     known: Mapping[str, JsonObject] = MappingProxyType(
@@ -46,11 +46,11 @@ class ProtoJsonSchemas:
     prefix = ""
 
     def __init__(self, components: JsonObject) -> None:
-        """Add the components to `components`."""
+        """Create the schemas, whose components are added to `components`."""
         self._components = components
 
     def schema(self, message: Descriptor) -> JsonObject:
-        """Return the schema of a message, which refers to components."""
+        """Return the schema of a message, which refers to its component."""
         if (known := self.known.get(message.full_name)) is not None:
             return known
         name = self.prefix + message.full_name
@@ -94,7 +94,7 @@ class ProtoJsonSchemas:
         return scalar
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return the schema of an enum. Newer values are numbers."""
+        """Return the schema of an enum: its names, or a number for a value of a newer gateway."""
         name = self.prefix + kind.full_name
         if name not in self._components:
             names = [value.name for value in kind.values]
@@ -104,7 +104,9 @@ class ProtoJsonSchemas:
 
 
 class PlainSchemas(ProtoJsonSchemas):
-    """Schemas of messages in the JSON of administration. All members are present, null where a field is not set."""
+    """JSON schemas of protobuf messages in the JSON of the administration. All members are present, null where a field
+    is not set.
+    """
 
     known = MappingProxyType({_TIMESTAMP: _TIME, _DURATION: {"type": "number"}})
     prefix = "admin."
@@ -125,12 +127,12 @@ class PlainSchemas(ProtoJsonSchemas):
         return _SCALARS[field.cpp_type]
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return the schema of an enum. It is a string, since a newer gateway has more values."""
+        """Return the schema of an enum: any string, since a newer gateway has more values."""
         return {"type": "string", "description": _values(kind, list(enum_names(kind).values()))}
 
 
 def _described(schema: JsonObject, name: str) -> JsonObject:
-    """Return a schema with the comment of an element of ours."""
+    """Return a schema with the comment of the .proto element of this name as its description."""
     text = comments().get(name)
     return schema if text is None else {**schema, "description": text}
 

@@ -1,4 +1,4 @@
-"""Types of the answers of embeddings, reranking and the model lists, as callers receive them."""
+"""Types of the answers of embeddings, reranking and the model lists, for the OpenAPI document."""
 
 from typing import Literal
 

@@ -1,5 +1,5 @@
-"""JSON schemas of msgspec types. `msgspec.json.schema` has no schema for raw values with a default, which most bodies
-have.
+"""JSON schemas of msgspec types, for the OpenAPI document. `msgspec.json.schema` has no schema for raw values with a
+default, which most bodies have.
 """
 
 import inspect
@@ -22,19 +22,19 @@ _BOUNDS = {
 
 
 class File(msgspec.Struct):
-    """Uploaded file, as the type of a field of a form."""
+    """Uploaded file: the type of a field of a form."""
 
 
 class StructSchemas:
-    """Schemas of types, with one component for each struct."""
+    """JSON schemas of types, with one OpenAPI component for each struct."""
 
     def __init__(self, components: JsonObject) -> None:
-        """Add the components to `components`."""
+        """Create the schemas, whose components are added to `components`."""
         self._components = components
         self._names: dict[type, str] = {}
 
     def schema(self, kind: object) -> JsonObject:
-        """Return the schema of a type, which refers to components. A union may have several structs."""
+        """Return the schema of a type, which refers to its components. A union may have several structs."""
         if isinstance(kind, UnionType):
             return {"anyOf": [self.schema(member) for member in kind.__args__]}
         return self._of(described.type_info(kind))
@@ -77,7 +77,7 @@ class StructSchemas:
                 raise TypeError(f"no schema is known for {kind}")
 
     def _union(self, kind: described.UnionType) -> JsonObject:
-        """Return the schema of a union. Integers beside floats are whole numbers, which may be written as `5.0`."""
+        """Return the schema of a union. An integer in a union with a float may be written as `5.0`."""
         kinds = kind.types
         if any(isinstance(part, described.IntType) for part in kinds):
             kinds = tuple(part for part in kinds if not isinstance(part, described.FloatType))
@@ -113,13 +113,13 @@ class StructSchemas:
 
 
 def _package(kind: type) -> str:
-    """Return the name of the format whose module has a struct, or of its module beside this one."""
+    """Return the name of the format that defines a struct, or of its module in this package."""
     package, _, module = kind.__module__.removeprefix("umg_grpc.wire.").partition(".")
     return module.removesuffix("_answers") if package == "openapi_schemas" else package
 
 
 def nullable(*kinds: JsonObject) -> JsonObject:
-    """Return the schema of values of one of these kinds, or null."""
+    """Return the schema of values of any of these schemas, or null."""
     [kind, *others] = kinds
     if not others and isinstance(kind.get("type"), str):
         values = kind.get("enum")

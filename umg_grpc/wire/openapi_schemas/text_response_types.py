@@ -1,4 +1,4 @@
-"""Types of the answers and events of the text formats, as callers receive them. Lists whose elements have many kinds
+"""Types of the answers and events of the text formats, for the OpenAPI document. Lists whose elements have many kinds
 are open, and so is every object: providers add members.
 """
 
@@ -22,7 +22,7 @@ class ChatUsage(Struct, kw_only=True):
 
 
 class ChatMessage(Struct, kw_only=True):
-    """Message of the model."""
+    """Message of the model in a chat response."""
 
     role: str
     content: str | None = None
@@ -55,7 +55,7 @@ class ChatCompletion(Struct, kw_only=True):
 
 
 class ChatChunk(Struct, kw_only=True):
-    """Event of a stream of chat. The stream ends with `data: [DONE]`."""
+    """Event of a chat stream, which ends with `data: [DONE]`."""
 
     id: str
     object: Literal["chat.completion.chunk"]
@@ -69,7 +69,7 @@ class ChatChunk(Struct, kw_only=True):
 
 
 class Response(Struct, kw_only=True):
-    """Response object. It repeats the options of its request."""
+    """Response object of the responses format. It repeats the options of its request."""
 
     id: str
     object: Literal["response"]
@@ -82,14 +82,14 @@ class Response(Struct, kw_only=True):
 
 
 class ResponseEvent(Struct, kw_only=True):
-    """Event of a stream of a response."""
+    """Event of a stream of the responses format."""
 
     type: str
     sequence_number: Count
 
 
 class ResponseDeleted(Struct, kw_only=True):
-    """Confirmation of a deletion."""
+    """Confirmation that a stored response was deleted."""
 
     id: str
     object: Literal["response"]
@@ -97,7 +97,7 @@ class ResponseDeleted(Struct, kw_only=True):
 
 
 class InputItems(Struct, kw_only=True):
-    """Page of the input items of a response."""
+    """Page of the input items of a stored response."""
 
     object: Literal["list"]
     data: list[Raw]
@@ -137,7 +137,7 @@ class Message(Struct, kw_only=True):
 
 
 class MessageEvent(Struct, kw_only=True):
-    """Event of a stream of messages."""
+    """Event of a stream of the messages format."""
 
     type: str
 

@@ -1,4 +1,6 @@
-"""Codec of reranking (`POST /v1/rerank` and `/v2/rerank`), as a face and as an upstream: two shapes of one protocol."""
+"""Rerank format (`POST /v1/rerank` and `/v2/rerank`): codec for the bodies of callers and of providers, in two shapes
+of one protocol.
+"""
 
 from dataclasses import replace
 from functools import partial

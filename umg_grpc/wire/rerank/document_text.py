@@ -1,6 +1,4 @@
-"""Text of a document that is ranked. Local and simulated rerankers use it too: like providers, they accept only
-strings.
-"""
+"""Text by which a document is ranked, since providers accept only strings. Local and simulated rerankers use it too."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,7 +16,7 @@ MAX_LISTED_NAMES = 3
 
 
 class PlainDocument(Struct):
-    """Document that is an object with a `text`, as nearly all objects are."""
+    """Document that is an object with only a `text`, as nearly all objects are."""
 
     text: str
 
@@ -40,15 +38,15 @@ def ranked_texts(request: pb.RerankRequest) -> list[str]:
 
 
 def positions(rank_fields: Iterable[str]) -> Mapping[str, int]:
-    """Return each name with its position; a repeated name counts once. Computed once per request, because the names are
-    looked up in each of its objects.
+    """Return the position of each name in a list; a repeated name counts once. It is computed once per request, because
+    the names are looked up in each of its documents.
     """
     return {name: position for position, name in enumerate(dict.fromkeys(rank_fields))}
 
 
 def object_text(document: str, fields: Mapping[str, int], at: str) -> str:
-    """Return the ranked text of the object at the path `at`: the members in `fields`, one per line and in that order,
-    or its `text` if it has none of them.
+    """Return the text by which the object at the path `at` is ranked: its members in `fields`, one per line and in that
+    order, or its `text` if it has none of them.
 
     A null member counts as absent. A member that is not a string is ranked as its JSON, except `text`, which must be a
     string (not shown). Raise UmgError(INVALID_FIELD) for an object without a ranked member, or for a text that is not

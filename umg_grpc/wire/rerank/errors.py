@@ -1,4 +1,4 @@
-"""Errors of reranking: the gateway's errors for callers, and the errors of providers as `UmgError`."""
+"""Errors of the rerank format: encoded for callers, and decoded from providers."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from umg_grpc.wire.errors import provider_errors
 
 
 def encode_error_v2(error: UmgError, http_status: int) -> bytes:
-    """Return the error body of `POST /v2/rerank`: the `message` that its clients read, and the common error members."""
+    """Encode the error body of `POST /v2/rerank`: the `message` that its clients read, and the common error members."""
     return b'{"message":%b,%b' % (msgspec.json.encode(message_for_callers(error)), encode_error(error, http_status)[1:])
 
 

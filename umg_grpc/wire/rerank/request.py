@@ -1,4 +1,6 @@
-"""Rerank requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Rerank requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
+provider.
+"""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -43,7 +45,7 @@ wire_path = wire_paths(
 
 @dataclass(frozen=True)
 class Shape:
-    """Fields that a provider of one kind receives, other than the model, the query and the documents."""
+    """Request fields that the providers of one kind accept, other than the model, the query and the documents."""
 
     name: str
     """Name of the face with the same shape."""
@@ -63,7 +65,9 @@ V2 = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.RerankRequest]:
-    """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
+    """Decode the body of a rerank request, and keep it as source document. `face`: name of the format. Raise UmgError:
+    MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """
     try:
         decoded: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))
         unknown: Sequence[str] = ()
@@ -132,8 +136,8 @@ def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str,
 def encode_request(
     shape: Shape, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Return the call of `POST /rerank` below `/v1` or `/v2`. A caller's body of the same shape keeps its unknown
-    fields, and the options that only the other shape has.
+    """Encode a canonical request as a call of a provider's `POST /rerank` below `/v1` or `/v2`. A caller's body of the
+    same shape keeps its unknown fields, and the options that only the other shape has.
 
     Documents are sent as strings and never requested back, because the request has them. Raise UmgError(INVALID_FIELD)
     for a document that cannot be ranked.
@@ -154,8 +158,8 @@ def encode_request(
 
 
 def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject, report: Report) -> None:
-    """Write the options into `fields` as integers (`50.0` as 50) and without nulls. A `top_n` above the number of
-    documents, which some providers reject, becomes that number.
+    """Add the options of a request to `fields`, as integers (`50.0` as 50) and without nulls. A `top_n` above the
+    number of documents, which some providers reject, becomes that number.
     """
     values: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
     if request.top_n:

@@ -1,4 +1,4 @@
-"""Rerank responses, in both directions: canonical -> a caller's body, a provider's body -> canonical."""
+"""Rerank responses: encoded for a caller, and decoded from a provider's body."""
 
 import math
 
@@ -18,7 +18,7 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Return the body of `POST /v1/rerank` (text document, "Rerank result"), with `id` and `meta` for Cohere clients.
+    """Encode the body of `POST /v1/rerank` (text document, "Rerank result"), with `id` and `meta` for Cohere clients.
 
     `shape`: whether documents that were sent as strings are returned as strings or as objects.
     """
@@ -26,7 +26,7 @@ def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shap
 
 
 def encode_response_v2(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Return the body of `POST /v2/rerank`, which no document describes, in the shape that the SDKs expect."""
+    """Encode the body of `POST /v2/rerank`, which no document describes, in the shape that the SDKs expect."""
     return _encode(response, "2", ClientShape.SDK)
 
 
@@ -55,7 +55,7 @@ def _encode_document(document: pb.RerankDocument, shape: ClientShape) -> object:
 
 
 def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
-    """Return `meta`; it has search units only where they are known."""
+    """Encode `meta`, with search units only if they are known."""
     billed: JsonObject = {"input_tokens": usage.total_tokens}
     if usage.HasField("search_units"):
         billed = {"search_units": usage.search_units}
@@ -100,7 +100,7 @@ class ProviderMeta(Struct):
 
 
 class ProviderResponse(Struct):
-    """Body of a provider's response, as far as it is decoded."""
+    """Body of a provider's response, with the fields that are decoded."""
 
     id: Raw = ABSENT
     results: list[ProviderResult] | None = None
@@ -117,7 +117,7 @@ _META = msgspec.json.Decoder(ProviderMeta)
 
 
 def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.RerankResponse:
-    """Return the canonical response, with the results in the provider's order and without documents, which the request
+    """Decode a provider's response, with the results in the provider's order and without documents, which the request
     has. The body is never passed through, because no provider writes the document's shape.
 
     The usage has 0 tokens where the provider sends none. Scores outside [0, 1] are mapped into it (`in_unit`). Raise
@@ -164,7 +164,7 @@ def _score(result: ProviderResult) -> float:
 
 
 def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, response: pb.RerankResponse) -> None:
-    """Set the usage from the first token count that the provider sent; billed tokens count as used."""
+    """Set the usage by the first token count that the provider sent. Billed tokens count as used."""
     sent = usage or ProviderUsage()
     tokens, billed = (meta and meta.tokens) or Units(), (meta and meta.billed_units) or Units()
     counts = (sent.total_tokens, sent.prompt_tokens, sent.input_tokens, tokens.input_tokens, billed.input_tokens)

@@ -41,12 +41,12 @@ class RerankOptions(Struct, kw_only=True):
 
 
 class RerankBody(RerankOptions, kw_only=True):
-    """Body of a request. A document is a string or an object, so each is checked when it is decoded."""
+    """Body of a rerank request. A document is a string or an object, so each is checked when it is decoded."""
 
     documents: Annotated[list[Raw], Meta(min_length=1, max_length=MAX_DOCUMENTS)]
 
 
 class PlainBody(RerankOptions, kw_only=True, forbid_unknown_fields=True):
-    """Body without unknown fields and with all documents as strings, as nearly all bodies are."""
+    """Body of a rerank request without unknown fields and with all documents as strings, as nearly all bodies are."""
 
     documents: Annotated[list[str], Meta(min_length=1, max_length=MAX_DOCUMENTS)]

@@ -12,7 +12,7 @@ ROUNDING = 1e-3
 
 
 def in_unit(scores: Sequence[float]) -> list[float]:
-    """Return the finite scores within [0, 1], in the same order of size.
+    """Return scores mapped into [0, 1], in the same order of size.
 
     If all scores are within it, they are unchanged, and scores outside by rounding are clamped. Otherwise they are raw
     logits, as some providers send them, and each becomes its probability, independent of the other scores.

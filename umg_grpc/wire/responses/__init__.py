@@ -1,4 +1,6 @@
-"""Codec of responses (`POST /v1/responses` and the paths of stored responses), as a face and as an upstream."""
+"""Responses format (`POST /v1/responses` and the paths of stored responses): codec for the bodies of callers and of
+providers.
+"""
 
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.errors.provider_errors import decode_error

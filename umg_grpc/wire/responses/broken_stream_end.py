@@ -1,4 +1,6 @@
-"""End of a broken stream that passed the provider's own events through, and the content that it repeats of them."""
+"""Events that end a passed-through stream after a failure, with the content of the provider's events that they have to
+repeat.
+"""
 
 import re
 
@@ -20,7 +22,7 @@ _NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
 
 
 class _Seen(Struct):
-    """Members of a passed-through event that are needed to end a broken stream."""
+    """Members of a passed-through event that are needed to end its stream after a failure."""
 
     type: str | None = None
     response: Raw = ABSENT
@@ -33,10 +35,10 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 class PassedFrames:
-    """Frames of a provider that were passed through, as far as the end of a broken stream repeats them.
+    """Frames of a passed-through stream that its end after a failure has to repeat.
 
-    Kept are the first frames, which contain the response object, those with finished items, and the last, which contain
-    the sequence number.
+    These are the first frames, which contain the response object, the frames with finished items, and the last frames,
+    which contain the sequence number.
     """
 
     def __init__(self) -> None:
@@ -49,7 +51,7 @@ class PassedFrames:
         return bool(self._last)
 
     def feed(self, frames: bytes) -> None:
-        """Keep the frames of one message if the end needs them."""
+        """Keep the frames of one message if the end of a failed stream would need them."""
         self._first = self._first or frames
         self._last = frames
         if frames.rfind(ITEM_DONE) >= 0:  # a quarter of the time of `in`
@@ -58,7 +60,9 @@ class PassedFrames:
                 self._items.append(frames)
 
     def error(self, error: UmgError) -> bytes:
-        """Return `response.failed`, if the provider started its response and did not end it, and the event `error`."""
+        """Return the events that end the stream after a failure: `response.failed`, if the provider started its
+        response and did not end it, and `error`.
+        """
         numbers = _NUMBER.findall(self._last)
         number = int(numbers[-1]) + 1 if numbers else 0
         try:

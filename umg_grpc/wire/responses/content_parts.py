@@ -1,4 +1,4 @@
-"""Content parts of messages and tool results, in both directions."""
+"""Content parts of messages and tool results in the responses format, in both directions."""
 
 from typing import assert_never
 
@@ -39,7 +39,7 @@ TYPES_BY_ENDING = {
 
 
 def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Decode the content of an item into parts. Raises UmgError naming the field; `at` is the path of the content."""
+    """Decode the content of an item into parts. `at` is the path of the content. Raises UmgError naming the field."""
     if isinstance(content, str):
         target.parts.add().text.text = content
         return
@@ -48,7 +48,7 @@ def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.Too
 
 
 def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Decode one content part into a part. Raises UmgError naming the field."""
+    """Decode one content part. Raises UmgError naming the field."""
     match parse(schema.Kind, raw, at).type:
         case "input_text":
             target.parts.add().text.text = parse(schema.TextPart, raw, at).text
@@ -136,7 +136,7 @@ LAST_INDEX = 2**31 - 1
 
 
 def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
-    """Decode an annotation as a citation; an annotation other than of a web page or a file is kept as raw JSON."""
+    """Decode an annotation as a citation. An annotation of anything but a web page or a file is kept as raw JSON."""
     try:
         decoded = _ANNOTATION.decode(raw)
     except msgspec.ValidationError:
@@ -167,8 +167,8 @@ def _index(value: float) -> int:
 
 
 def encode_citation(citation: pb.Citation, length: int) -> object:
-    """Encode a citation as an annotation of a text of `length` characters; return None for one that the
-    format lacks.
+    """Encode a citation as an annotation of a text of `length` characters; return None for a citation that the format
+    cannot express.
     """
     match citation.WhichOneof("source"):
         case "web":
@@ -205,7 +205,7 @@ def encode_annotations(text: pb.TextPart) -> list[object]:
 
 
 def encode_logprob(entry: pb.TokenLogprob) -> JsonObject:
-    """Encode an element of `logprobs`, in which `bytes` are mandatory."""
+    """Encode the log probability of a token as an element of `logprobs`, in which `bytes` are mandatory."""
     return {**_token(entry), "top_logprobs": [_token(other) for other in entry.alternatives]}
 
 
@@ -218,9 +218,9 @@ def _token(entry: pb.TokenLogprob) -> JsonObject:
 
 
 def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") -> object:
-    """Encode a part of a turn that is not the model's, or of a tool result.
+    """Encode a part of a tool result, or of a message that is not the model's.
 
-    Raises UmgError for content whose loss would change the meaning; `at` is the canonical path of the part.
+    `at` is the canonical path of the part. Raises UmgError for content whose loss would change the meaning.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -246,7 +246,9 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
 
 
 def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str = "") -> JsonObject:
-    """Encode `input_image`, `input_file` or `input_audio`. Raises UmgError(UNTRANSLATABLE) for any other medium."""
+    """Encode media as `input_image`, `input_file` or `input_audio`. Raises UmgError(UNTRANSLATABLE) for any other
+    medium.
+    """
     source, mime = media.WhichOneof("source"), media.mime_type
     titled = source == "blocks" or (source == "data" and not media.filename)
     for field in ("context", "citable", "origin") if titled else ("title", "context", "citable", "origin"):
@@ -276,7 +278,7 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
 
 
 def _text_file(media: pb.MediaPart) -> JsonObject | None:
-    """Encode a text file as text, since not every provider accepts it as a file; return None for any other."""
+    """Encode a text file as text, since not every provider accepts it as a file; return None for other media."""
     if not (media.mime_type.startswith("text/") and media.HasField("data")):
         return None
     try:
@@ -310,7 +312,7 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
 
 
 def compact_output(content: list[object], result: pb.ToolResult) -> object:
-    """Return `output` of a tool's result with this content: one text as a bare string, which every provider accepts."""
+    """Return content as the `output` of a tool result: a single text as a string, which every provider accepts."""
     match content:
         case []:
             return result.result_json

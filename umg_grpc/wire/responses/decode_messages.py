@@ -1,4 +1,4 @@
-"""Decoding of the items of an input or an output into messages and their parts."""
+"""Decoding of the items in the input of a request, or in the output of a response, into canonical messages."""
 
 import pybase64
 from msgspec import Raw
@@ -46,7 +46,7 @@ class InputDecoder:
     """Decoder of the items of one input, in order. Raises UmgError naming the field.
 
     Each item becomes a message, except: consecutive bare parts are one turn of the user, and an item that carries the
-    state of another part, for which this format has no place, sets that state.
+    state of another part, for which this format has no field, sets that state.
     """
 
     def __init__(self, request: pb.GenerateRequest, notes: RequestNotes) -> None:
@@ -107,10 +107,9 @@ class InputDecoder:
         return [(tool, f"{at}.tools[{index}]") for index, tool in enumerate(tools)]
 
     def _add_declared_tools(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the tools of an item that declares some, or that is of the provider's own search among tools, to the
-        request.
+        """Add the tools that an item declares, or that the provider's own search among tools found, to the request.
 
-        Return False for a call of the caller's own search.
+        Return False for a call of a search that the caller runs.
         """
         if kind == "tool_search_call":
             if typed_client_tools.decode_call(raw, kind, pb.Part(), at):
@@ -125,7 +124,7 @@ class InputDecoder:
         return True
 
     def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the result of a tool that the caller runs. Return False for the result of any other tool."""
+        """Add the result of a tool that the caller runs as a message. Return False for the result of any other tool."""
         part = pb.Part()
         if not typed_client_tools.decode_output(raw, kind, part.tool_result, at):
             return False
@@ -137,8 +136,8 @@ class InputDecoder:
         return True
 
     def _apply_state(self, part: pb.Part | None) -> None:
-        """Set the reasoning state of an earlier item on the part of the next item. `part` is None if that item is not
-        the model's.
+        """Set the reasoning state of an earlier item on the part of the next item; drop it if `part` is None, because
+        the next item is not the model's.
         """
         waiting, self._ahead = self._ahead, None
         if waiting is None:
@@ -149,7 +148,7 @@ class InputDecoder:
             part.state.CopyFrom(waiting.state)
 
     def _add(self, message: pb.Message) -> None:
-        """Add a message for an item of the model. The message of an item of an unknown type has no role."""
+        """Add the message of an item of the model. The message of an item of an unknown type has no role."""
         first = message.parts[0]
         if first.HasField("opaque"):
             message.role = pb.ROLE_UNSPECIFIED
@@ -179,7 +178,9 @@ class InputDecoder:
         self._last_model_part = None
 
     def _reasoning(self, item: schema.ReasoningItem) -> None:
-        """Add a reasoning item as a part, or set its reasoning state on the part before or after it."""
+        """Add a reasoning item as a part. If it only carries the reasoning state of the part before or after it, set
+        that state instead.
+        """
         part = pb.Part()
         decode_reasoning(item, part, shown=True)
         bare = part.state.format == "native" and not (part.reasoning.texts or part.reasoning.summaries)
@@ -223,8 +224,8 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
 
 
 def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) -> None:
-    """Decode a reasoning item into a part. `shown`: whether a caller sent the reasoning state (callers get states of
-    all formats).
+    """Decode a reasoning item into a part. `shown`: whether the caller got the item from this gateway, whose reasoning
+    states may be of any format.
 
     Reasoning of another format is in the summary, since clients of this format display that.
     """
@@ -254,7 +255,9 @@ def _add_opaque(raw: Raw, kind: str, message: pb.Message) -> None:
 
 
 def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, object]:
-    """Encode a `reasoning` item. `shown`: whether to put all texts into the summary, which clients display."""
+    """Encode reasoning as a `reasoning` item. `shown`: whether to put all texts into the summary, which clients
+    display.
+    """
     thoughts = part.reasoning
     texts = [*thoughts.texts, *thoughts.summaries] if shown else thoughts.summaries
     item: dict[str, object] = {
@@ -268,8 +271,8 @@ def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, obj
 
 
 def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
-    """Encode the part's reasoning state for a caller. `ahead`: whether it is in an item of its own before that of the
-    part.
+    """Encode the reasoning state of a part for a caller. `ahead`: whether the state is in an item of its own before
+    that of the part.
     """
     marks = (AHEAD if ahead else "") + (REDACTED if part.reasoning.redacted else "")
     return marks + reasoning_state.show(part.state, "responses")

@@ -1,4 +1,4 @@
-"""A provider's response object and its items: provider -> canonical, for complete and for streamed responses.
+"""Decoding of a provider's response object and its output items, for complete and for streamed responses.
 
 The structs describe the output of many providers: fields that are not needed may be absent or null.
 """
@@ -43,7 +43,7 @@ class Head(Struct, kw_only=True):
 
 
 class ProviderResponse(Head, kw_only=True):
-    """Response object, as far as it is decoded."""
+    """Response object of a provider, with the fields that are decoded."""
 
     output: list[Raw] | None = None
 
@@ -62,7 +62,7 @@ class SeenItem(Struct):
 
 
 class PassedResponse(Head, kw_only=True):
-    """Response object that is passed through, as far as it is decoded."""
+    """Response object that is passed through, with the fields that are decoded."""
 
     output: list[SeenItem] | None = None
 
@@ -78,7 +78,7 @@ class ContentPart(Struct):
 
 
 class ProviderMessage(Struct):
-    """Item of type `message`."""
+    """Item of type `message` of a provider."""
 
     id: str | None = None
     phase: str | None = None
@@ -92,7 +92,7 @@ SEEN = msgspec.json.Decoder(SeenItem)
 
 
 def check_status(head: Head) -> None:
-    """Raise UmgError for a response that failed, or that is not finished."""
+    """Raise UmgError for a provider's response that failed, or that is not finished."""
     if head.status in ("failed", "cancelled") or (head.status is None and is_error(head.error)):
         raise failure(as_error(msgspec.json.decode(head.error) if is_error(head.error) else None))
     if head.status in ("queued", "in_progress"):
@@ -100,14 +100,14 @@ def check_status(head: Head) -> None:
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Decode the id, creation time and service tier."""
+    """Copy id, creation time and service tier of a response object to a canonical message."""
     target.response_id = head.id or ""
     set_time(head.created_at, target.create_time)
     target.service_tier = head.service_tier or ""
 
 
 def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the finish reason. `calls`, `refused`: whether the response contains calls, or a refusal text."""
+    """Decode the finish reason. `calls`, `refused`: whether the response contains tool calls, or a refusal text."""
     reason = head.incomplete_details.reason if head.incomplete_details else None
     if head.status == "incomplete":
         target.finish_reason = INCOMPLETE.get(reason or "max_output_tokens", pb.FINISH_REASON_OTHER)
@@ -120,7 +120,7 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Decode the usage into `target`. Return whether the provider sent one with both totals."""
+    """Decode the usage of a response. Return whether the provider sent one with both totals."""
     if head.usage is None or not head.usage.is_whole:
         return False
     decode_usage(head.usage, searches, target.usage)

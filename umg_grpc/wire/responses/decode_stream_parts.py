@@ -1,5 +1,5 @@
-"""Decoding of the parts of a provider's stream: deltas, content that only the complete item has, and ends, as canonical
-events.
+"""Decoding of the parts of a provider's responses stream into canonical events: their deltas, their ends, and content
+that only the complete item has.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
 
 
 class Streamed:
-    """State of a part that is being streamed."""
+    """State of a part of an answer that is being received."""
 
     def __init__(self, part: int) -> None:
         self.part = part
@@ -27,19 +27,19 @@ class Streamed:
         self._joiners: dict[Key, SurrogateJoiner] = {}
 
     def replace_halves(self, key: Key, text: str) -> str:
-        """Return the text with split characters joined; an incomplete character at the end is kept for the
-        next delta.
+        """Return a delta's text with split characters joined. An incomplete character at the end is kept for the next
+        delta.
         """
         return self._joiners.setdefault(key, SurrogateJoiner()).join(text)
 
     def rest(self) -> Iterator[pb.GenerateEvent]:
-        """Yield deltas for incomplete characters that were never completed."""
+        """Yield deltas for characters that are incomplete at the end of the part."""
         for key, joiner in self._joiners.items():
             if rest := joiner.rest():
                 yield self.delta(key, rest)
 
     def delta(self, key: Key, text: str) -> pb.GenerateEvent:
-        """Return the event that appends text to one text of the part."""
+        """Return the event that appends text to one of the part's texts."""
         event = pb.GenerateEvent(part_index=self.part)
         match key:
             case ("text", _):
@@ -56,7 +56,7 @@ class Streamed:
 
 
 class PartEmitter(PartEvents):
-    """Emitter of the canonical events of one response's parts, while its stream is decoded."""
+    """Factory of the canonical events for the parts of one response, while its stream is decoded."""
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
         """Yield the event that ends the part, unless it has ended."""
@@ -67,7 +67,7 @@ class PartEmitter(PartEvents):
         yield self.end(streamed.part)
 
     def complete(self, streamed: Streamed, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the content of a started part that was not sent yet, then `part_ended`."""
+        """Yield the rest of a part's content, which was not sent as deltas, then its end. `part`: the complete part."""
         if streamed.ended:
             return
         if part.HasField("server_tool_call"):

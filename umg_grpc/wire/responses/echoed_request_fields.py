@@ -1,4 +1,4 @@
-"""Members of a response object that repeat its request, and members that are always null here."""
+"""Members of a response object that repeat the options of its request, and members that are always null here."""
 
 from typing import Literal, get_args
 
@@ -31,7 +31,7 @@ OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
 
 
 def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.GenerationStarted) -> bytes:
-    """Return the members that repeat the request as JSON without braces, for insertion into the response object: every
+    """Encode the members that repeat the request as JSON without braces, for insertion into the response object: every
     field of the current SDK types, nulls included.
 
     Options that only the provider of another format supports, and that were reported as dropped, are null here.
@@ -101,7 +101,7 @@ CACHE_NAMES = (*CACHE_OPTIONS, "comparison_response_id")
 
 
 def _reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """Encode `reasoning`: `none`, our document's value for no summary, is null in the SDK types."""
+    """Encode `reasoning` of the request. `none`, our document's value for no summary, is null in the SDK types."""
     options = request.reasoning
     summary = options.summary if options.summary != "none" else ""
     return {

@@ -1,4 +1,4 @@
-"""Conversation as items of an input: canonical -> a provider's `input`."""
+"""Encoding of a conversation as the items of a responses request to a provider (`input`)."""
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never
@@ -24,12 +24,14 @@ Placed = tuple[pb.Part, str]  # a part and its canonical path
 
 
 def is_message_part(part: pb.Part) -> bool:
-    """Return whether the part belongs into an item of type `message`."""
+    """Return whether a part is encoded within an item of type `message`."""
     return part.HasField("text") or part.HasField("refusal")
 
 
 def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
-    """Encode `instructions`: all texts, joined. Raises UmgError(UNTRANSLATABLE) for a part that is no text."""
+    """Encode the instructions of a request as one text, `instructions`. Raises UmgError(UNTRANSLATABLE) for a part that
+    is no text.
+    """
     texts = list[str]()
     for index, part in enumerate(request.instructions):
         if part.HasField("cache_control"):
@@ -41,7 +43,7 @@ def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
 
 
 class InputEncoder:
-    """Encoder of one conversation as items, in order."""
+    """Encoder of one conversation as the items of `input`, in order."""
 
     def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
         self._request = request
@@ -112,7 +114,7 @@ class InputEncoder:
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
-        """Return whether the part can be encoded; report a part that is left out."""
+        """Return whether a part can be encoded, and report a part that is left out."""
         kind = part.WhichOneof("kind")
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind or "")
@@ -125,8 +127,8 @@ class InputEncoder:
         return encode_part(part, at, self._report, self._detail)
 
     def _end_turn(self, *, results: bool = False) -> None:
-        """End the model's turn: drop reasoning without an item, and add results for unanswered calls, which providers
-        require.
+        """End the model's turn: drop reasoning that no item follows, and add results for unanswered calls, since
+        providers require them.
         """
         if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
@@ -138,8 +140,8 @@ class InputEncoder:
         self._reasoning_dropped = False
 
     def _own_id(self, prefix: str, given: str) -> str:
-        """Return the id of the item that the caller or an earlier response gave it, if a provider accepts it; else a
-        generated one.
+        """Return the id that the caller or an earlier response gave an item, if a provider accepts it; else a generated
+        one.
         """
         if given.startswith(prefix) and not self._reasoning_dropped:
             return given
@@ -170,7 +172,7 @@ class InputEncoder:
             self._add_message_item(run, run_id, phase)
 
     def _add_item(self, item: object) -> None:
-        """Add an item of the model, after the reasoning that belongs to it."""
+        """Add an item of the model, preceded by the reasoning that belongs to it."""
         if item is not None:
             self._items += [*self._reasoning_items, item]
             self._reasoning_items = []
@@ -199,7 +201,7 @@ class InputEncoder:
         self._add_item(item)
 
     def _reasoning(self, part: pb.Part) -> None:
-        """Add a reasoning item if the reasoning state is of this format; leave out and report any other reasoning.
+        """Add reasoning as an item if its state is of this format; leave out and report any other reasoning.
 
         For an item without its state the provider looks in its stored items, which do not include it.
         """
@@ -241,7 +243,7 @@ class InputEncoder:
                 assert_never(unhandled)
 
     def _search(self, call: pb.ServerToolCall) -> object:
-        """Encode a web search that a provider of this format ran; leave out and report any other."""
+        """Encode a web search that a provider of this format ran; leave out and report any other search."""
         if call.format != "responses" or not call.call_id.startswith("ws_"):
             self._report.drop("server_tool_call")
             return None
@@ -280,7 +282,8 @@ class InputEncoder:
     def _result(self, result: pb.ToolResult, at: str) -> None:
         """Encode a tool result as an item.
 
-        A result without its call is left out, since providers reject it (clients cut off old turns).
+        A result without its call is left out, since providers reject it (clients cut off the beginning of long
+        conversations).
         """
         call_id = shortened_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
@@ -310,5 +313,7 @@ class InputEncoder:
                 yield self._input(part, path)
 
     def _unanswered_id(self, name: str) -> str:
-        """Return the id of the unanswered call of this name; a generated id if that call was cut off."""
+        """Return the id of the first call of this tool without a result; a generated id if the conversation has no
+        unanswered call.
+        """
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"

@@ -1,4 +1,4 @@
-"""Options of a request beside its conversation and tools: canonical -> a provider's body."""
+"""Encoding of the options of a responses request to a provider: all fields beside its conversation and tools."""
 
 from typing import assert_never, get_args
 
@@ -86,7 +86,9 @@ def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, 
 
 
 def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Encode all fields but `model`, `input` and `stream`. Raises UmgError for a loss that would change the meaning."""
+    """Encode all fields of a request except `model`, `input` and `stream`. Raises UmgError for a loss that would change
+    the meaning.
+    """
     fields = _encode_copied_fields(request, report, quirks)
     if instructions := encode_instructions(request, report):
         fields["instructions"] = instructions
@@ -117,7 +119,9 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
 
 
 def _encode_copied_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the fields of the same name on both sides, with values that the provider accepts."""
+    """Return the fields that a body has with the same names as the canonical request, with values that the provider
+    accepts.
+    """
     fields = copied_fields(request, COPIED_NAMES, SERVICE_TIERS, quirks, report)
     if request.HasField("max_output_tokens") and request.max_output_tokens < MIN_OUTPUT_TOKENS and _is_foreign(request):
         fields["max_output_tokens"] = MIN_OUTPUT_TOKENS
@@ -174,7 +178,9 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
 
 
 def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """Encode `reasoning`: the effort, else the nearest one, and a summary if the caller wants to see reasoning."""
+    """Encode the reasoning options as `reasoning`: the effort, else the nearest one, and a summary if the caller wants
+    to see reasoning.
+    """
     reasoning = request.reasoning
     effort = reasoning.effort or reasoning.level
     if reasoning.display:
@@ -210,8 +216,8 @@ SHOWING = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_M
 def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     """Encode `store` and `include`.
 
-    A caller of another format does not know stored responses: nothing is stored for it, and the reasoning state is part
-    of the response. The state is requested only with reasoning, since models without reasoning reject that.
+    A caller of another format has no access to stored responses: nothing is stored for it, and the reasoning state is
+    part of the response. The state is requested only with reasoning, since models without reasoning reject that.
     """
     include, fields = list(request.include), JsonObject()
     if request.logprobs and LOGPROBS not in include:

@@ -1,4 +1,4 @@
-"""Output items and the response object around them: canonical -> caller, for complete and for streamed responses."""
+"""Encoding of output items and of the response object for callers, for complete and for streamed responses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Shown:
-    """Optional members of the output, and whether the caller requested them."""
+    """Optional members of the output (log probabilities, sources, reasoning states), and whether the caller requested
+    each.
+    """
 
     states: bool  # state of the reasoning
     sources: bool  # sources of searches
@@ -41,16 +43,16 @@ class Shown:
 
     @classmethod
     def of(cls, request: pb.GenerateRequest) -> "Shown":
-        """Return the members that the request selects; the reasoning state only if it is included, as at providers of
-        this format.
+        """Return the optional members that a request selects. The reasoning state is only sent if it is included, as at
+        providers of this format.
         """
         include = set(request.include)
         return cls(ENCRYPTED in include, SOURCES in include, request.reasoning.summary != "none")
 
 
 class Ids:
-    """Ids of the items of one response: the provider's, or ids generated from the response's id and the
-    item's index.
+    """Ids of the items of one response: the provider's, or ids generated from the response's id and the item's
+    index.
     """
 
     def __init__(self, response_id: str) -> None:
@@ -64,7 +66,7 @@ class Ids:
         return item_id
 
     def call(self, call: pb.ToolCall, index: int) -> str:
-        """Return the id that pairs the call with its result."""
+        """Return the id by which a tool call is paired with its result."""
         return call.call_id or f"call_{self._core}_{index}"
 
 
@@ -72,7 +74,9 @@ class Ids:
 
 
 def kind_of(part: pb.Part) -> str:
-    """Return the kind of the item for the part: message, reasoning, call, server, image, opaque; "" for none."""
+    """Return the kind of item as which a part is encoded: message, reasoning, call, server, image, opaque; ""
+    for none.
+    """
     if part.thought:
         return ""
     match part.WhichOneof("kind"):
@@ -95,7 +99,8 @@ def kind_of(part: pb.Part) -> str:
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Return whether the part's reasoning state needs an item of its own, since the part's item has no place for it.
+    """Return whether the reasoning state of a part is sent as an item of its own, since the part's item has no field
+    for it.
 
     That item precedes a call, as reasoning precedes its item, and follows any other part, whose state is known only at
     its end.
@@ -104,7 +109,7 @@ def has_state(part: pb.Part, shown: Shown) -> bool:
 
 
 def image_text(media: pb.MediaPart) -> str:
-    """Return an image that is given by its address as text, since image items contain bytes only."""
+    """Return an image that is known only by its address as text, since image items contain bytes only."""
     return f"![image]({media.uri})"
 
 
@@ -119,7 +124,7 @@ def refusal_content(text: str) -> JsonObject:
 
 
 def message_item(item_id: str, status: str, phase: str, content: list[JsonObject]) -> JsonObject:
-    """Encode an item of type `message`."""
+    """Encode an item of type `message` with its content parts."""
     item: JsonObject = {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
     if phase:
         item["phase"] = phase
@@ -140,7 +145,7 @@ def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObj
 
 @dataclass(frozen=True)
 class _OpenMessage:
-    """Item of type `message` to which the next parts may be added."""
+    """Item of type `message` to which the next parts of the answer may be added."""
 
     message_id: str
     item: JsonObject
@@ -150,7 +155,7 @@ class _OpenMessage:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """Encode `output`. `incomplete`: whether the response broke off, in its last item."""
+    """Encode the parts of an answer as `output`. `incomplete`: whether the response broke off, in its last item."""
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
     kinds = [kind_of(part) for part in parts]
@@ -196,7 +201,7 @@ def _item(
     shown: Shown,
     results: dict[str, pb.ServerToolResult],
 ) -> object:
-    """Encode one part as an output item."""
+    """Encode one part of an answer as an output item."""
     match kind:
         case "reasoning":
             thoughts = [*part.reasoning.texts, *part.reasoning.summaries] if shown.thoughts else []
@@ -224,7 +229,7 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """Status of a response at its end, with the reason if it is incomplete or the error if it failed."""
+    """Status of a response when it ended, with the reason if it is incomplete or the error if it failed."""
 
     status: str = "completed"
     reason: str = ""  # why it is incomplete
@@ -258,7 +263,7 @@ def ending_of_response(response: pb.GenerateResponse) -> Ending:
 
 
 def completed_at(response: pb.GenerateResponse, ending: Ending) -> int | None:
-    """Return the time at which a complete response was complete, in Unix seconds; None if that was not recorded."""
+    """Return the time at which a response was completed, in Unix seconds; None if that was not recorded."""
     noted = response.HasField("complete_time") and ending.status == "completed"
     return response.complete_time.seconds if noted else None
 

@@ -1,4 +1,4 @@
-"""Paths of canonical fields in the spelling of responses callers, for error messages only."""
+"""Conversion of canonical field paths to the paths of a responses body, for the messages of errors."""
 
 from umg_grpc.wire.core.error_field_paths import wire_paths
 

@@ -1,4 +1,6 @@
-"""Errors of this format: the events that end a broken stream, and errors inside a provider's response."""
+"""Errors of the responses format: events that end a stream after a failure, and errors in a provider's response
+object.
+"""
 
 import msgspec
 from msgspec import Struct
@@ -51,7 +53,7 @@ class ErrorBody(Struct):
 
 
 class ResponseError(Struct):
-    """Member `error` of a response that failed."""
+    """Member `error` of a response object that failed."""
 
     code: str
     message: str
@@ -67,7 +69,7 @@ _BODY = msgspec.json.Decoder(Wrapped)
 
 
 def error_event(error: UmgError, sequence: int) -> bytes:
-    """Encode the event that ends a broken stream, after `response.failed`.
+    """Encode the error event that ends a stream after a failure, after `response.failed`.
 
     The fields are flat, as the format requires, and repeated in `error`, at which all SDKs raise (reference, 2.6).
     """
@@ -84,7 +86,7 @@ def error_event(error: UmgError, sequence: int) -> bytes:
 
 
 def response_error(error: UmgError) -> ResponseError:
-    """Encode the member `error` of a response that failed."""
+    """Encode the member `error` of a response object that failed."""
     body = _error_body(error)
     if body.code in CODES:
         return ResponseError(body.code, body.message)
@@ -97,7 +99,9 @@ def _error_body(error: UmgError) -> ErrorBody:
 
 
 def failure(error: ProviderError) -> UmgError:
-    """Return the error for the caller of a response that failed at the provider, chosen by the code of its `error`."""
+    """Return the error that the caller gets for a response that failed at the provider, chosen by the code of its
+    `error`.
+    """
     code = str(error.code or "")
     if code in BLOCKED:
         message = clean(error.message) or "the provider's safety system refused the prompt; change it"

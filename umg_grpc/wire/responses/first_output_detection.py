@@ -1,4 +1,4 @@
-"""Check whether events contain any output yet: a response, its first item and its first part start without any."""
+"""Detection of streamed events without output: the start of a response, of its first item and of its first part."""
 
 import re
 

@@ -1,6 +1,7 @@
-"""Items that a caller references instead of sending them again (`item_reference`), looked up in the stored responses.
+"""Look-up of items that a caller references by id instead of sending them again (`item_reference`), in the stored
+responses.
 
-An id that the gateway generated contains the id of its response; the ids of providers are known only to them.
+An id that the gateway generated contains the id of its response; only providers can look up their own ids.
 """
 
 import re
@@ -38,22 +39,22 @@ class _Output(Struct):
 
 
 def referenced(message: pb.Message) -> str:
-    """Return the id of the item that this message references; "" if it is no reference."""
+    """Return the id of the item that a message references; "" if the message is no reference."""
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.type != "item_reference":
         return ""
     return json.decode(message.parts[0].opaque.json, type=_Reference).id
 
 
 def response_of(item_id: str) -> str:
-    """Return the id of the gateway's response that contains the item; "" for an item that only a provider stores."""
+    """Return the id of the response that contains an item, as the item's id states it; "" for an item that only a
+    provider stores.
+    """
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 
 
 def items_of(stored: pb.StoredResponse) -> dict[str, list[pb.Message]]:
-    """Return item id -> messages for each output item of a stored response, with the messages that the item becomes as
-    input.
-    """
+    """Return the output items of a stored response by their ids, each as the messages that it becomes in an input."""
     shown = pb.GenerateRequest()
     shown.CopyFrom(stored.request)
     shown.include.append(ENCRYPTED)  # the reasoning state is included, whether or not the caller received it

@@ -1,5 +1,5 @@
-"""Edits of a responses caller's own body for a provider of the same format, for example of fields that only our
-document defines.
+"""Edits of a responses caller's body that is passed through to a provider of the same format, for example of fields
+that only our document defines.
 """
 
 from collections.abc import Collection
@@ -25,7 +25,7 @@ MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("for
 
 
 def wire_names(edited: str) -> tuple[str, ...]:
-    """Return the names of the body's fields that contain one of these canonical fields."""
+    """Return the names of the body's members that contain one of these canonical fields."""
     return WIRE_NAMES.get(edited, (edited,))
 
 
@@ -37,7 +37,7 @@ def rebuild(
     report: Report,
     edited: Collection[str],
 ) -> bytes:
-    """Rebuild the caller's body with the edits that are needed; all else stays byte for byte.
+    """Return the caller's body with only the necessary edits; all else stays byte for byte.
 
     Edits are the model id, the fields that only our document defines, and the canonical fields in `edited`, whose
     present values are in `new_values`.
@@ -81,7 +81,7 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
 
 
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
-    """Group bare parts into user turns, and remove reasoning that came from other formats.
+    """Group bare content parts into user turns, and remove reasoning that came from other formats.
 
     A provider looks for the ids of that reasoning, and cannot read its state.
     """
@@ -110,8 +110,8 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 
 
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
-    """Return the reasoning item with the provider's own state; None for reasoning that is not from a provider of this
-    format.
+    """Return a reasoning item with the state as its provider sent it; None for reasoning that is not from a provider of
+    this format.
     """
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
@@ -133,7 +133,7 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
 
 
 def _edit_reasoning(fields: dict[str, Raw]) -> None:
-    """Remove the summary `none`, and add the effort that an empty object means."""
+    """Edit `reasoning` for a provider: remove the summary `none`, and add the effort that an empty object means."""
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
     if bytes(members.get("summary", ABSENT)) == b'"none"':
         del members["summary"]
@@ -168,7 +168,7 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
 
 
 def _flat(tool: Raw) -> Raw:
-    """Return a function tool in its flat form if it is in the document's nested form; return anything else
+    """Return a function tool in the flat form of providers, also one in the document's nested form; any other tool
     unchanged.
     """
     head = parse(schema.NestedFunction, tool)

@@ -35,11 +35,12 @@ _RESPONSE = msgspec.json.Decoder(PassedResponse)
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder that forwards events and emits the events that the service needs. One instance per stream.
+    """Decoder of a passed-through responses stream: forwards events, and emits the canonical events that the service
+    needs. One instance per stream.
 
     It changes the model id in response objects if the provider's differs, marks states that look like ours, and drops
     events without data, which break clients. An error event is not forwarded: it raises the error of the call, whose
-    message is cleaned, and the face encodes it.
+    message is cleaned and encoded for the caller again.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -49,7 +50,9 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first frames, which are deltas, unchanged. Deltas are recognised by their line ends."""
+        """Return the first frames that are only deltas, unchanged, and the number of their bytes. Deltas are recognised
+        by their line ends.
+        """
         if not self._started or not frames.startswith(EVENT):
             return DECODED
         deltas = frames[: frames.find(BLANK, frames.rfind(DELTA)) + len(BLANK)]
@@ -114,6 +117,6 @@ class PassthroughDecoder(FrameDecoder):
         return self._renamed(event, response.model)
 
     def _renamed(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
-        """Return the frame with the caller's model id in its response, unchanged otherwise."""
+        """Return the frame of an event with the caller's model id in its response object, unchanged otherwise."""
         marked = sse.SseEvent(event.name, mark_states(event.data or b""), mark_states(event.raw))
         return self._model.replace(marked, provider_model)

@@ -1,4 +1,6 @@
-"""Responses requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Responses requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
+provider.
+"""
 
 from collections.abc import Collection, Mapping
 from operator import attrgetter
@@ -56,7 +58,7 @@ _whole_numbers = attrgetter(*WHOLE_NUMBERS)
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the request together with its source document.
+    """Decode the body of a responses request, and keep it as source document.
 
     Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response.
     """
@@ -74,7 +76,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the request of `POST /v1/responses/input_tokens`. Raises UmgError as `decode_request` does.
+    """Decode the body of `POST /v1/responses/input_tokens`. Raises UmgError as `decode_request` does.
 
     `model` is required here, though not by the SDK: the number of tokens depends on it.
     """
@@ -91,7 +93,9 @@ _KNOWN: msgspec.json.Decoder[schema.ResponsesRequest] = msgspec.json.Decoder(sch
 def _new_request(
     body: bytes, headers: Mapping[str, str], unknown: Collection[str]
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a request that has only its source document."""
+    """Return a canonical request that has only its source document. `unknown`: names of the body's unknown fields, for
+    the notes.
+    """
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
     source.format, source.body = "responses", body
@@ -172,7 +176,7 @@ def _decode_prompt(prompt: schema.Prompt, target: pb.PromptTemplate) -> None:
 
 
 def _decode_reasoning(options: schema.Reasoning, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `reasoning`; without an effort it is medium (text document, "POST /v1/responses")."""
+    """Decode the member `reasoning`. Without an effort it means medium (text document, "POST /v1/responses")."""
     request.reasoning.effort = options.effort or "medium"
     request.reasoning.summary = options.summary or options.generate_summary or ""
     for name in ("context", "mode"):
@@ -212,7 +216,7 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode the call of `POST /responses`.
+    """Encode a canonical request as a call of a provider's `POST /responses`.
 
     Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`.
     """
@@ -236,7 +240,7 @@ def encode_request(
 def _edited(
     request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks, changed: Collection[str]
 ) -> JsonObject:
-    """Return the encoded fields that were changed after decoding, to replace those of the caller's body.
+    """Encode the canonical fields that were changed after decoding, to replace the members of the caller's body.
 
     Report the changes of fields that the provider rejects (`changed`).
     """

@@ -1,4 +1,4 @@
-"""Complete responses, in both directions."""
+"""Complete responses of the responses format: encoded for a caller, and decoded from a provider's body."""
 
 import re
 
@@ -35,9 +35,9 @@ from umg_grpc.wire.responses.tool_calls import CALLS, rename_calls
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode the body; return the provider's own one if it has this format.
+    """Encode a response for a caller; return the provider's own body if it has this format.
 
-    Of several candidates the first is encoded: the format has no place for others.
+    Of several candidates the first is encoded: the format has no field for others.
     """
     if response.source.format == "responses":
         return response.source.body
@@ -52,7 +52,9 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can show the part; results of a provider's tool are shown in the item of the call."""
+    """Return whether a response can contain a part. Results of a provider's tool are contained in the item of
+    the call.
+    """
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
     return kind_of(part) != ""
@@ -68,7 +70,8 @@ _MARKED = rb"\1" + f"{PREFIX}responses.{PREFIX}".encode()
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response.
+    """Decode a complete response of a provider. `pass_`: whether its body is passed through, so that its output is not
+    decoded.
 
     Raises UmgError: UPSTREAM_FAILED for a body that cannot be read; by the code of its error for a response that failed
     in spite of its HTTP status.
@@ -109,8 +112,8 @@ def _has_refusal(items: list[SeenItem]) -> bool:
 
 
 def mark_states(document: bytes) -> bytes:
-    """Mark reasoning states that look as if this gateway had wrapped them, because the provider is another gateway, as
-    the provider's own.
+    """Return a provider's response in which reasoning states that look as if this gateway had wrapped them, because the
+    provider is another gateway, are marked as the provider's own.
 
     The mark sends them back to it unchanged.
     """

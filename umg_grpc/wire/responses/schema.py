@@ -16,7 +16,7 @@ ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "u
 
 
 class Kind(Struct):
-    """Member `type` of any element that has one."""
+    """Member `type` of any object that has one, by which its struct is selected."""
 
     type: str | None = None
 
@@ -129,7 +129,7 @@ class CallOutput(Struct):
 
 
 class Piece(Struct):
-    """Element of `summary` or `content` in a reasoning item."""
+    """Element of `summary` or `content` in a reasoning item: one text."""
 
     text: str = ""
 
@@ -150,7 +150,7 @@ class SearchSource(Struct):
 
 
 class SearchAction(Struct):
-    """Member `action` of a `web_search_call`, as far as it is decoded."""
+    """Member `action` of a `web_search_call`, with the fields that are decoded."""
 
     type: str | None = None
     query: str | None = None
@@ -188,7 +188,7 @@ class ImageItem(Struct):
 
 
 class NestedFunction(Struct):
-    """Function tool, or a choice of one, in the document's nested form."""
+    """Function tool, or a tool choice that selects one, in the document's nested form."""
 
     function: Raw = ABSENT
 
@@ -244,7 +244,7 @@ class FileSearchTool(Struct):
 
 
 class Named(Struct):
-    """Object with a member `name`."""
+    """Object of which only the member `name` is read."""
 
     name: NonEmpty
 
@@ -324,7 +324,7 @@ Label = Annotated[str, Meta(max_length=512)]
 
 
 class Prompting(Struct, kw_only=True):
-    """Fields that form the prompt, in requests for an answer and for a token count."""
+    """Members of a body that form the prompt, both in a request for an answer and in one for a token count."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     input: str | Annotated[list[Raw], Meta(max_length=20000)] | None = None
@@ -365,4 +365,4 @@ class ResponsesRequest(Prompting, kw_only=True):
 
 
 class KnownResponsesRequest(ResponsesRequest, forbid_unknown_fields=True):
-    """Body of a request without unknown fields, which most bodies are."""
+    """Body of a request without unknown fields, as most bodies are; decoding fails on an unknown one."""

@@ -24,7 +24,9 @@ SERVER_ITEMS = {
 
 
 def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode the item of a call as a part of the message, and its results as a second part. Raises UmgError."""
+    """Decode the call of a tool that the provider ran as a part of the message, and its results as a second part.
+    Raises UmgError.
+    """
     item = parse(schema.ToolItem, raw, at)
     call = message.parts.add().server_tool_call
     call.call_id, call.name = item.id or "", SERVER_TOOLS[kind]
@@ -55,7 +57,9 @@ def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> Non
 def server_item(
     item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool
 ) -> JsonObject:
-    """Encode the item for a call of a tool that the provider ran. `sources`: whether with the sources of a search."""
+    """Encode the item for a call of a tool that the provider ran. `sources`: whether to include the sources of a web
+    search.
+    """
     failed = result is not None and result.error_code
     kind, _ = SERVER_ITEMS[call.name]
     item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
@@ -76,7 +80,7 @@ def server_item(
 
 
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool) -> object:
-    """Return the member `action` of a web search: the provider's own, or one made from the queries."""
+    """Return the member `action` of a web search: the provider's own, or one made from the search queries."""
     if call.format == "responses" and call.input_json:
         return json_text(call.input_json, "input_json")
     queries = list(call.queries)
@@ -87,15 +91,15 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, so
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """Return the code that the provider's code interpreter ran: a text in this format, a member `code` in
+    """Return the code that the provider's code interpreter ran, which is a text in this format and a member `code` in
     the others.
     """
     return _text_of(call.input_json, "code")
 
 
 def _text_of(json: str, *names: str) -> str:
-    """Return the text of the JSON: the JSON is a string, or an object with one of these members as a string; "" for
-    neither.
+    """Return the text in JSON that is a string, or an object with one of these members as a string; "" for any other
+    JSON.
     """
     try:
         value: object = msgspec.json.decode(json)

@@ -1,5 +1,5 @@
-"""Stored responses: retrieval, replay as a stream, listing of input items, deletion (reference, 2.7; not shown in the
-document).
+"""Bodies of the paths of stored responses: retrieval, replay as a stream, listing of input items, deletion (reference,
+2.7; not shown in the document).
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,14 @@ MAX_ITEMS = 100
 
 
 def encode_stored(stored: pb.StoredResponse) -> bytes:
-    """Encode the body of `GET /v1/responses/{id}`."""
+    """Encode a stored response as the body of `GET /v1/responses/{id}`."""
     return encode_response(stored.response, stored.request)
 
 
 def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
-    """Encode the events of `GET /v1/responses/{id}?stream=true` with a sequence number above `starting_after`."""
+    """Encode a stored response as the events of `GET /v1/responses/{id}?stream=true`, from the sequence number after
+    `starting_after` on.
+    """
     encoder = StreamEncoder(stored.request)
     stream = encoder.feed(response_to_events(stored.response))
     ending = ending_of_response(stored.response)
@@ -40,7 +42,7 @@ def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
 
 
 def decode_starting_after(query: Mapping[str, str]) -> int:
-    """Decode `starting_after`, -1 without it. Raises UmgError(INVALID_FIELD)."""
+    """Decode the query parameter `starting_after`, -1 without it. Raises UmgError(INVALID_FIELD)."""
     given = query.get("starting_after", "-1")
     if given != "-1" and not (given.isascii() and given.isdecimal()):
         raise invalid("starting_after", "expected the sequence_number of an event; send a whole number")
@@ -53,7 +55,7 @@ def encode_deleted(response_id: str) -> bytes:
 
 
 def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.ListInputItemsRequest:
-    """Decode `limit`, `order` and `after`. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    """Decode the query parameters `limit`, `order` and `after`. Raises UmgError(INVALID_FIELD) naming the parameter."""
     request = pb.ListInputItemsRequest(response_id=response_id, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 1 <= int(limit) <= MAX_ITEMS):
@@ -67,7 +69,9 @@ def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.L
 
 
 def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
-    """Encode the body of `GET /v1/responses/{id}/input_items`; `first_id` and `last_id` are valid values of `after`."""
+    """Encode the body of `GET /v1/responses/{id}/input_items`. `first_id` and `last_id` in it are valid values of
+    `after`.
+    """
     body: JsonObject = {
         "object": "list",
         "data": [item for message in listing.items for item in _items(message)],
@@ -79,7 +83,7 @@ def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
 
 
 def _items(message: pb.Message) -> list[object]:
-    """Encode the items of a message: one, or several for an assistant's turn that came in another format."""
+    """Encode a message as items: one, or several for an assistant's turn that came in another format."""
     if message.role == pb.ROLE_ASSISTANT:
         return _assistant_items(message)
     items, content = list[object](), list[object]()
@@ -103,7 +107,7 @@ def _items(message: pb.Message) -> list[object]:
 
 
 def _assistant_items(message: pb.Message) -> list[object]:
-    """Encode the items of a turn of the model; the first has the message's id."""
+    """Encode a turn of the model as items, of which the first has the message's id."""
     parts = list[pb.Part]()
     for index, part in enumerate(message.parts):
         own = pb.Part()
@@ -143,7 +147,9 @@ def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
 
 
 def _content(part: pb.Part) -> object:
-    """Encode a part as a content part of a listed item. Kinds that only another format has are shown as their JSON."""
+    """Encode a part as a content part of a listed item. A part of a kind that only another format has is listed as its
+    JSON.
+    """
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"
         return msgspec.Raw(part.opaque.json.encode()) if own else {"type": "input_text", "text": part.opaque.json}

@@ -1,4 +1,4 @@
-"""Decoder of a provider's responses stream: its events -> canonical events."""
+"""Decoding of a provider's responses stream: its events become canonical events."""
 
 from collections.abc import Callable, Iterator
 
@@ -50,7 +50,7 @@ from umg_grpc.wire.responses.tool_calls import CALLS, rename_call, rename_calls
 
 
 class _Item:
-    """State of an item that is being streamed, with its parts by their index in it."""
+    """State of an output item that is being received, with its parts by their index."""
 
     def __init__(self, item: StreamedItem) -> None:
         self.kind = item.type or ""
@@ -63,7 +63,7 @@ class _Item:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of events into canonical events. One instance per stream.
+    """Decoder of a responses stream that is translated: events become canonical events. One instance per stream.
 
     Content that a provider sends only at the end of a part or an item, without deltas before, is emitted then.
     """
@@ -106,8 +106,8 @@ class TranslatingDecoder(EventDecoder):
         return self._plain(frames) or super()._take(frames)
 
     def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the message of a read with nothing but the most frequent deltas, of open parts; None for any other
-        read.
+        """Return the events of a read that consists only of the most frequent deltas, of parts that are open; None for
+        any other read.
 
         This only makes decoding faster.
         """
@@ -177,16 +177,16 @@ class TranslatingDecoder(EventDecoder):
     # --- parts
 
     def _open(self, item: _Item, index: int, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Start the canonical part for an item's content, unless it has started. Yield the event."""
+        """Yield the event that starts the part for the content of an item, unless the part has started."""
         if index not in item.parts:
             yield from self._begin(Head())
             item.parts[index] = Streamed(self._emitter.count)
             yield self._emitter.start(part)
 
     def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield a delta of one text of a part.
+        """Yield the delta of one text of a part.
 
-        `whole`: it is the complete text, which is used only without deltas before.
+        `whole`: whether `text` is the complete text, which is only used if there were no deltas before.
         """
         if not text or streamed.ended or (whole and key in streamed.sent):
             return
@@ -197,7 +197,9 @@ class TranslatingDecoder(EventDecoder):
             yield streamed.delta(key, text)
 
     def _item(self, event: Event, kind: str) -> _Item:
-        """Return the item of an event; create it if its start event was left out."""
+        """Return the state of the item to which an event belongs. Create it if the provider left out the event that
+        starts the item.
+        """
         index = count(event.output_index)
         if index not in self._items:
             self._items[index] = _Item(StreamedItem(type=kind))
@@ -400,8 +402,8 @@ class TranslatingDecoder(EventDecoder):
         return self._emit_audio(b"", event.delta or "")
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        """Yield the events at the end of the response: output that was not streamed, the usage and the
-        finish reason.
+        """Yield the events for the end of the response: output that was not streamed, the usage and the finish
+        reason.
         """
         response = RESPONSE.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")

@@ -1,4 +1,4 @@
-"""Encoder of a streamed response: canonical events -> events of this format."""
+"""Encoding of a streamed response: canonical events become events of the responses format."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
@@ -37,7 +37,8 @@ ENDS = ("completed", "incomplete", "failed")  # statuses with an event of their 
 
 
 class StreamEncoder:
-    """Encoder of canonical events as events of this format, in the orders that clients check. One instance per stream.
+    """Encoder of canonical events as events of the responses format, in the orders that clients check. One instance per
+    stream.
 
     Items have the indexes 0, 1, 2, ... in the order of their start. An item is done once its parts have ended and
     another item has started, or the response ends: until then it may be incomplete. The event that completes the stream
@@ -95,13 +96,13 @@ class StreamEncoder:
         return self._writer.retained_bytes
 
     def close(self) -> bytes:
-        """Return the events that end a complete response: ends of open items, then the whole response. Nothing follows
-        it.
+        """Return the events that end a complete response: the ends of open items, then the complete response object.
+        Nothing follows it.
         """
         return b"".join(self.closing())
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` in pieces: the ends of parts, of each item, and the response."""
+        """Yield the bytes of `close` in pieces: the ends of parts, of each item, and the response object."""
         if self._passed or self._closed:
             return
         self._closed = True
@@ -234,7 +235,7 @@ class StreamEncoder:
                 before.finish(incomplete=False)
 
     def _add(self, item: Item, part_index: int) -> None:
-        """Add an item to the output, which starts with the part at `part_index`."""
+        """Add an item to the output. The item starts with the part at `part_index`."""
         self._items.append(item)
         self._last = item
         item.open.add(part_index)
@@ -315,7 +316,7 @@ class StreamEncoder:
             self._add_result(part.server_tool_result)
 
     def _add_result(self, result: pb.ServerToolResult) -> None:
-        """Add the result to the last item of its call that is not done."""
+        """Add the result of a provider's tool to the last item of its call that is not done."""
         servers = self._servers.get(result.call_id, [])
         while servers and servers[-1].encoded:
             servers.pop()
@@ -323,7 +324,7 @@ class StreamEncoder:
             servers[-1].set_result(result)
 
     def _state(self, part_index: int, part: pb.Part) -> None:
-        """Add the reasoning state of a part to the part's own item, or to an item that follows immediately."""
+        """Add the reasoning state of a part to the item of the part, or to an item that follows immediately."""
         item = self._parts.get(part_index)
         if isinstance(item, ReasoningItem):
             item.set_state(part.state)
@@ -348,7 +349,7 @@ class StreamEncoder:
 
 
 def _states_of(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Part]:
-    """Return part -> reasoning state, the first of each part among the events of one message."""
+    """Return the first reasoning state of each part, by its index, among the events of one message."""
     states = dict[int, pb.Part]()
     for event in events:
         if not event.candidate_index and event.WhichOneof("kind") == "state" and event.part_index not in states:

@@ -1,4 +1,4 @@
-"""Writer of the events of a streamed response as bytes."""
+"""Encoding of the events of a streamed response as bytes, with their sequence numbers."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Writer:
-    """Writer of server-sent events with ascending sequence numbers."""
+    """Writer that collects server-sent events with ascending sequence numbers."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -27,13 +27,15 @@ class Writer:
         self.raw(name.encode(), b"," + _encode(fields)[1:] if fields else b"}")
 
     def raw(self, name: bytes, rest: bytes) -> None:
-        """Write an event. `rest`: the bytes after its sequence number, from the comma to the closing brace."""
+        """Write an event that is encoded already. `rest`: the bytes after its sequence number, from the comma to the
+        closing brace.
+        """
         self.frames.append(named_frame(name, b'{"type":"%b","sequence_number":%d%b' % (name, self.number, rest)))
         self.number += 1
 
 
 class Delta:
-    """Encoder of the deltas of one kind and place: all of an event but the sequence number and the text is encoded
+    """Encoder of the deltas of one text: everything of an event but the sequence number and the text is encoded
     once.
     """
 
@@ -44,7 +46,7 @@ class Delta:
         self._tail = tail
 
     def write(self, writer: Writer, text: str) -> None:
-        """Write the event of one delta with this text."""
+        """Write the event of a delta with this text."""
         data = b"%b%d%b%b%b" % (self._head, writer.number, self._location, _encode(text), self._tail)
         writer.frames.append(named_frame(self._name, data))
         writer.number += 1

@@ -1,4 +1,4 @@
-"""Events of a provider's stream, as far as they are decoded."""
+"""Structs for the events of a provider's responses stream, with the fields that are decoded."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 
 
 class AnyEvent(Struct, kw_only=True):
-    """Members that every event has, and those of an `error` event, which has no others."""
+    """Members that every event has, and the members of an `error` event."""
 
     type: str | None = None
     response: Raw = ABSENT
@@ -48,7 +48,7 @@ class Event(AnyEvent, kw_only=True):
 
 
 class StreamedItem(Struct):
-    """Item in an event, as far as the stream decoder needs it."""
+    """Output item in an event, with the fields that the stream decoder needs."""
 
     type: str | None = None
     id: str | None = None
@@ -81,7 +81,7 @@ RESPONSE = msgspec.json.Decoder(ProviderResponse)
 
 
 def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
-    """Return the error for the caller that an `error` event states, with members at the top level or below `error`;
+    """Return the error that the caller gets for an `error` event, whose members are at the top level or below `error`;
     None for any other event.
     """
     if event.type == "error" or (event.type is None and (name == b"error" or is_error(event.error))):

@@ -1,4 +1,4 @@
-"""Output items of a streamed response: the events of each item, and the finished item."""
+"""Output items of a streamed response for a caller: each item writes its events, and encodes the finished item."""
 
 from abc import ABC, abstractmethod
 
@@ -60,12 +60,12 @@ class Item(ABC):
         self.keep(len(self.encoded) - self._retained_bytes)
 
     def keep(self, size: int) -> None:
-        """Count bytes as memory that the item holds."""
+        """Count `size` bytes as memory that the content of the item takes."""
         self._retained_bytes += size
         self.writer.retained_bytes += size
 
     def release(self) -> None:
-        """Release the memory of the content, once `finished_item` has encoded it."""
+        """Release the memory of the item's content, which `finished_item` has encoded."""
         self.open.clear()
 
     def unfinished(self) -> bytes:
@@ -80,12 +80,12 @@ class Item(ABC):
         """Write the events that precede the end of the item. Return the finished item with this status."""
 
     def end(self, part: int) -> None:
-        """End one of the item's parts: record the end, and in some items write its events."""
+        """End one of the item's parts: record that it has ended, and in some items write its events."""
         self.open.discard(part)
 
 
 class _Content:
-    """State of a content part of a message."""
+    """State of a content part of a message that is being sent."""
 
     def __init__(self, item: "Message", index: int, refusal: bool) -> None:
         self.index = index
@@ -101,7 +101,7 @@ class _Content:
             self.delta = Delta("response.output_text.delta", self.location, b',"logprobs":[]}')
 
     def content(self) -> JsonObject:
-        """Return the content part with its content up to now."""
+        """Return the content part with the content that was sent up to now."""
         text = self.texts.text()
         return refusal_content(text) if self.refusal else text_content(text, self.annotations, self.logprobs)
 
@@ -186,7 +186,7 @@ class Message(Item):
 
 
 class Call(Item):
-    """Item of a call of a function, a custom tool or a tool with a type of its own."""
+    """Item for a call of a function, of a custom tool, or of a tool with a type instead of a schema."""
 
     def __init__(self, writer: Writer, index: int, ids: Ids, call: pb.ToolCall) -> None:
         self._custom = call.HasField("text")
@@ -202,7 +202,7 @@ class Call(Item):
         self.added(call_item(self.item_id, self._call_id, "in_progress", call, ""))
 
     def append_arguments(self, text: str) -> None:
-        """Write a delta of the arguments, or of the input of a custom tool."""
+        """Write a delta of the call's arguments, or of the input of a custom tool."""
         if text:
             self._texts.append(text)
             self.keep(len(text))
@@ -227,7 +227,7 @@ class Call(Item):
 
 
 class ReasoningItem(Item):
-    """Item of type `reasoning`: full texts and summaries are both sent as summaries, each piece as one of its own."""
+    """Item of type `reasoning`. Full texts and summaries are both sent as summaries, each text as one of its own."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, shown: Shown) -> None:
         super().__init__(writer, index, item_id)
@@ -310,7 +310,7 @@ class Server(Item):
             self._write_state("searching")
 
     def update(self, call: pb.ServerToolCall) -> None:
-        """Replace the call by the provider's newer version of it."""
+        """Replace the call in the item by a later version of it from the provider."""
         self._call.CopyFrom(call)
 
     def set_result(self, result: pb.ServerToolResult) -> None:
@@ -374,7 +374,7 @@ class Opaque(Item):
 
 
 class State(Item):
-    """Item of type `reasoning` without text, for the reasoning state of a part of another type."""
+    """Item of type `reasoning` without text, for the reasoning state of a part whose own item has no field for it."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
         super().__init__(writer, index, item_id)
@@ -387,14 +387,14 @@ class State(Item):
 
 
 class Audio:
-    """Audio that the model made: it has events and no item."""
+    """Audio that the model made. It is sent as events without an item."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._spoken = False
 
     def append_audio(self, data: bytes, transcript: str) -> None:
-        """Write a piece of the audio and of its transcript."""
+        """Write a delta of the audio and one of its transcript."""
         if data:
             self._writer.event("response.audio.delta", {"delta": pybase64.b64encode_as_string(data)})
         if transcript:

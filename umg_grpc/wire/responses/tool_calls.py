@@ -51,7 +51,9 @@ CALL = msgspec.json.Decoder(ProviderCall)
 
 
 def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
-    """Decode the item of a call in a provider's output. `custom`: whether it has free text. Raises ValueError."""
+    """Decode the item of a tool call in a provider's output. `custom`: whether its input is free text. Raises
+    ValueError.
+    """
     item = CALL.decode(raw)
     call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
     call.namespace = item.namespace or ""
@@ -70,8 +72,8 @@ def rename_calls(message: pb.Message, request: pb.GenerateRequest) -> None:
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the name of a call by the caller's name of the tool, unless it has a namespace or a type of
-    this format.
+    """Replace the tool name in a call by the name that the caller gave the tool, unless the tool has a namespace or a
+    type of this format.
     """
     if not call.namespace and not call.tool_type:
         names.resolve(call)
@@ -81,8 +83,8 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """Encode an item of type `function_call` or `custom_tool_call`. `text`: its arguments, or the input of a custom
-    tool.
+    """Encode a tool call as an item of type `function_call` or `custom_tool_call`. `text`: its arguments, or the input
+    of a custom tool.
     """
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.call_item(item_id, call_id, status, call, text)
@@ -101,7 +103,7 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
 
 
 def call_prefix(call: pb.ToolCall) -> str:
-    """Return the prefix of generated item ids for a call of this kind."""
+    """Return the prefix of the ids that are generated for items of calls of this kind."""
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.CLIENT_TOOLS[call.tool_type].prefix
     return "ctc_" if call.HasField("text") else "fc_"

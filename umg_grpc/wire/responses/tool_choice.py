@@ -1,4 +1,4 @@
-"""The tool choice of responses, in both directions."""
+"""The tool choice of the responses format: decoded from a caller's body, and encoded for a provider."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,12 +17,14 @@ from umg_grpc.wire.responses.tools import SEARCH_PREFIX, search_tool
 
 
 def _types_of_tools(request: pb.GenerateRequest) -> set[str]:
-    """Return the types of the caller's tools that have a type instead of a schema, which are their names too."""
+    """Return the types of the caller's tools that have a type instead of a schema; each type is also the tool's
+    name.
+    """
     return {tool.function.declared.type for tool in request.tools if tool.function.HasField("declared")}
 
 
 def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
-    """Decode `tool_choice` of a request whose tools are decoded. Raises UmgError naming the field."""
+    """Decode `tool_choice` of a request whose tools were decoded before. Raises UmgError naming the field."""
     if is_present(body.tool_choice):
         searches = [tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")]
         _decode_choice(body.tool_choice, request.tool_choice, searches, _types_of_tools(request))

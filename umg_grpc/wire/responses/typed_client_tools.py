@@ -1,4 +1,5 @@
-"""Tools of this format that the caller runs and that have a type instead of a schema, as functions of other formats.
+"""Tools of the responses format that the caller runs and that have a type instead of a schema (`apply_patch`, `shell`),
+as functions of other formats.
 
 Each is declared and called as a function; its call and its result are encoded as the items that the format has for
 them. Sources: the openai SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and
@@ -16,7 +17,7 @@ from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text, p
 
 
 class DeclaredTool(Struct):
-    """Element of `tools` whose type stands for a known schema, as far as it is decoded."""
+    """Element of `tools` whose type stands for a known schema, with the fields that are decoded."""
 
     execution: str | None = None
     environment: Raw = ABSENT
@@ -31,7 +32,7 @@ class Environment(Struct):
 
 
 class CallItem(Struct):
-    """Item for a call of one of this module's tools."""
+    """Item for a call of a tool with a type instead of a schema."""
 
     id: str | None = None
     call_id: str | None = None
@@ -58,7 +59,7 @@ class CommandOutput(Struct):
 
 
 class OutputItem(Struct):
-    """Item with the result of one of this module's tools."""
+    """Item for the result of a tool with a type instead of a schema."""
 
     id: str | None = None
     call_id: str | None = None
@@ -77,7 +78,7 @@ class ToolHead(Struct):
 
 @dataclass(frozen=True)
 class ClientTool:
-    """Tool with a type of its own, and the function that represents it in other formats."""
+    """Tool with a type instead of a schema, and the function that represents it in other formats."""
 
     type: str
     """`type` of its declaration, and the name of the function."""
@@ -94,7 +95,7 @@ class ClientTool:
 
     @property
     def output(self) -> str:
-        """`type` of its result items."""
+        """Type of the items with the tool's results."""
         return f"{self.type}_output" if self.type == "tool_search" else f"{self.call}_output"
 
 
@@ -178,7 +179,9 @@ HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
 
 
 def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
-    """Decode a declared tool as a function. Return False for a tool that the provider runs itself."""
+    """Decode a tool with a type instead of a schema as a function. Return False for a tool that the provider runs
+    itself.
+    """
     tool, declared = CLIENT_TOOLS[kind], parse(DeclaredTool, raw, at)
     environment = (
         parse(Environment, declared.environment, f"{at}.environment") if is_present(declared.environment) else None
@@ -196,7 +199,7 @@ def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
 
 
 def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
-    """Decode the item of a call as a part. Return False for a call that the provider made to itself."""
+    """Decode the item of a call as a part. Return False for a call of a tool that the provider runs itself."""
     tool, item = CALLS[kind], parse(CallItem, raw, at)
     hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
     if hosted or item.execution == "server" or item.call_id is None:
@@ -209,7 +212,7 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
 
 
 def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
-    """Decode the item of a result. Return False for a result of the provider's own tool."""
+    """Decode the item of a result. Return False for a result of a tool that the provider runs itself."""
     tool, item = OUTPUTS[kind], parse(OutputItem, raw, at)
     call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
     if item.execution == "server" or call_id is None:
@@ -238,7 +241,9 @@ def _command_text(output: CommandOutput) -> str:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, arguments: str) -> JsonObject:
-    """Encode the item of a call. Arguments that are no JSON object are kept as one text, for the caller to reject."""
+    """Encode the item of a call of a tool with a type instead of a schema. Arguments that are no JSON object are kept
+    as one text, for the caller to reject.
+    """
     tool = CLIENT_TOOLS[call.tool_type]
     item: JsonObject = {"id": item_id, "type": tool.call, "call_id": call_id, "status": status}
     item[tool.member] = tool.completed(_arguments(arguments))
@@ -258,7 +263,7 @@ def _arguments(text: str) -> JsonObject:
 
 
 def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObject:
-    """Encode the item of a result, for a provider of the format."""
+    """Encode the item of a result of a tool with a type instead of a schema, for a provider of the format."""
     tool = CLIENT_TOOLS[tool_type]
     text = "\n".join(part.text.text for part in result.parts if part.HasField("text"))
     item: JsonObject = {"type": tool.output, "call_id": call_id}
@@ -275,5 +280,5 @@ def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObje
 
 
 def declared(function: pb.FunctionTool, at: str) -> Raw:
-    """Return the tool declaration from which `decode_tool` made a function."""
+    """Return the declaration of a tool that `decode_tool` decoded as this function."""
     return json_text(function.declared.json, f"{at}.declared.json")
