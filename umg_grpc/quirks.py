@@ -68,7 +68,11 @@ class Quirks:
         return replace(self, max_output_tokens=tokens if own is None else min(own, tokens))
 
     def over(self, other: "Quirks") -> "Quirks":
-        """Return a copy whose unset values are taken from `other`."""
+        """Return these quirks with unset values taken from `other`."""
+        if other is NO_QUIRKS:
+            return self
+        if self is NO_QUIRKS:
+            return other
         own = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
         return Quirks(**{name: getattr(other, name) for name in _NAMES} | own)
 

@@ -65,13 +65,14 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
     marks = Quirks(cache_marks=channel.prompt_caching == "auto")
+    of_upstream, of_model = _limit(model.upstream), _limit(model.id)
     return ChannelQuirks(
         MappingProxyType(
             {
                 protocol: written.over(described)
-                .over(_limit(model.upstream))
+                .over(of_upstream)
                 .over(known(model.upstream, family, channel.base_url, protocol))
-                .over(_limit(model.id))
+                .over(of_model)
                 .over(marks if TEXT_PROTOCOLS[protocol].has_cache_marks else NO_QUIRKS)
                 for protocol in channel.protocols
                 if protocol in TEXT_PROTOCOLS
