@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
@@ -74,6 +75,7 @@ def alone() -> Iterator[Row]:
         yield Row(field, {(field.face, target): measure_alone(field, target) for target in FORMATS})
 
 
+@cache  # thousands of measurements, which the page and the tests of two directories read
 def everything() -> dict[str, list[Row]]:
     """Return all tables by their titles."""
     return {area.title: list(rows(area.samples)) for area in (*OPTIONS, *CONVERSATION)} | {
