@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
-from umg_grpc.wire.core.json import ABSENT, JsonObject, echo, is_present, parse
+from umg_grpc.wire.core.json import ABSENT, FIELDS, JsonObject, echo, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report
 
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
@@ -65,7 +65,7 @@ def rebuild(
     Edits are the model id, the stream options, the fields that only our document defines, and the fields that were
     changed after decoding. `edits`: canonical name of each changed field -> JSON members with its present value.
     """
-    fields = parse(dict[str, Raw], request.source.body)
+    fields = FIELDS.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
     if "extra_body" in fields or "vendorg" in fields:
         _merge_extra_body(fields, request, report)

@@ -255,8 +255,9 @@ def encode_request(
     """
     report, source = Report(), request.source
     if source.format == "chat":
-        edited, headers = [*notes.edited, *changed_fields(request, quirks)], source.headers
-        edits = _encode_edits(edited, request, report, quirks) if edited else {}
+        edits, headers = dict[str, JsonObject](), source.headers
+        if notes.edited or quirks is not NO_QUIRKS:
+            edits = _encode_edits([*notes.edited, *changed_fields(request, quirks)], request, report, quirks)
         body = passthrough_request.rebuild(request, model, stream, edits, report)
         return UpstreamRequest(PATH, body, dict(headers) if headers else {}, report)
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)

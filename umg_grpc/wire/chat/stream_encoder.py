@@ -50,7 +50,7 @@ class _Choice:
         self.full_reasoning: set[int] = set()  # parts whose full reasoning is sent
 
 
-class StreamEncoder:
+class StreamEncoder(msgspec.Struct, eq=False):
     """Encoder of canonical events as chat chunks. One instance per stream.
 
     The role of a choice is in its first chunk only; the id, type and name of a call in the call's first chunk; all
@@ -58,16 +58,15 @@ class StreamEncoder:
     part, so that `content` can be null if a response only calls tools.
     """
 
-    def __init__(self, request: pb.GenerateRequest) -> None:
-        self.retained_bytes = 0
-        self._hints = request.face_hints
-        self._choices: dict[int, _Choice] = {}
-        self._head, self._tail = b"", b"]}"
-        self._response_id = ""
-        self._usage: pb.Usage | None = None
-        self._passed = False  # the provider's own frames were sent: they are the whole response
-        self._closed = False
-        self._model = request.model
+    _request: pb.GenerateRequest
+    retained_bytes: int = 0
+    _choices: dict[int, _Choice] = {}
+    _head: bytes = b""
+    _tail: bytes = b"]}"
+    _response_id: str = ""
+    _usage: pb.Usage | None = None
+    _passed: bool = False  # the provider's own frames were sent: they are the whole response
+    _closed: bool = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
         """Return the chunks for the events of one message, joined, so that one write sends them."""
@@ -77,7 +76,7 @@ class StreamEncoder:
         if self._passed or self._closed:
             return b""
         if not self._head:
-            self._start(pb.GenerationStarted(model=self._model))
+            self._start(pb.GenerationStarted(model=self._request.model))
         frames = list[bytes]()
         for event in message.events:
             if event.HasField("text_delta") and (chunk := self._continue_text(event)):  # by far the most frequent
@@ -92,12 +91,12 @@ class StreamEncoder:
             return b""
         self._closed = True
         if not self._head:
-            self._start(pb.GenerationStarted(model=self._model))
+            self._start(pb.GenerationStarted(model=self._request.model))
         frames = list[bytes]()
         for index in list(self._choices) or [0]:
             if not self._choice(index).finished:
                 frames += self._finish(index, pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP))
-        if self._hints.include_usage and self._usage is not None:
+        if self._request.face_hints.include_usage and self._usage is not None:
             usage = _encode(encode_usage(self._usage))
             frames.append(sse.frame(self._head + b'],"usage":' + usage + b"}"))
         return b"".join([*frames, sse.frame(sse.DONE)])
@@ -123,7 +122,7 @@ class StreamEncoder:
             head["service_tier"] = started.service_tier
         self._response_id = started.response_id
         self._head = _encode(head)[:-1] + b',"choices":['
-        self._tail = b'],"usage":null}' if self._hints.include_usage else b"]}"
+        self._tail = b'],"usage":null}' if self._request.face_hints.include_usage else b"]}"
 
     def _choice(self, index: int) -> _Choice:
         if index not in self._choices:
@@ -207,9 +206,8 @@ class StreamEncoder:
         if kind != "reasoning":
             yield from self._end_reasoning_text(index)
         if kind not in ("server_tool_call", "server_tool_result", "opaque", None):
-            yield from self._begin(
-                index, "" if kind == "text" or (kind == "reasoning" and self._hints.thinking_to_content) else None
-            )
+            is_text = kind == "text" or (kind == "reasoning" and self._request.face_hints.thinking_to_content)
+            yield from self._begin(index, "" if is_text else None)
         match kind:
             case "text":
                 choice.starts[part] = choice.length
@@ -255,7 +253,7 @@ class StreamEncoder:
         choice.piece, choice.has_reasoning = piece, True
         if piece[1] >= 0:
             choice.full_reasoning.add(piece[0])
-        if not self._hints.thinking_to_content:
+        if not self._request.face_hints.thinking_to_content:
             yield from self._begin(index, None)
             yield self._chunk(index, {"reasoning_content": between + text})
             return
@@ -275,7 +273,7 @@ class StreamEncoder:
     def _call(self, index: int, part: int, started: pb.Part) -> Iterator[bytes]:
         choice, call = self._choice(index), started.tool_call
         number = choice.calls[part] = len(choice.calls)
-        if self._hints.legacy_functions:
+        if self._request.face_hints.legacy_functions:
             if number == 0:  # the older form has one call
                 yield self._chunk(index, {"function_call": {"name": call.name, "arguments": ""}})
         else:
@@ -305,7 +303,7 @@ class StreamEncoder:
         if number is None or not text:
             return
         choice.has_input.add(part)
-        if not self._hints.legacy_functions:
+        if not self._request.face_hints.legacy_functions:
             piece = {"custom": {"input": text}} if part in choice.custom else {"function": {"arguments": text}}
             yield self._chunk(index, {"tool_calls": [{"index": number, **piece}]})
         elif number == 0:
@@ -337,7 +335,7 @@ class StreamEncoder:
             return
         if part not in choice.calls:
             choice.state = state
-        elif not self._hints.legacy_functions:
+        elif not self._request.face_hints.legacy_functions:
             piece = {"custom": {"input": ""}} if part in choice.custom else {"function": {"arguments": ""}}
             call = {"index": choice.calls[part], **piece, "extra_content": encode_signature(state)}
             yield self._chunk(index, {"tool_calls": [call]})
@@ -366,6 +364,5 @@ class StreamEncoder:
         if choice.state is not None:
             yield self._chunk(index, {"extra_content": encode_signature(choice.state)})
         reason = pb.FINISH_REASON_CONTENT_FILTER if finished.block_reason else finished.finish_reason
-        yield self._chunk(
-            index, {}, finish_name(reason, bool(choice.calls), bool(choice.refusals), self._hints.legacy_functions)
-        )
+        legacy = self._request.face_hints.legacy_functions
+        yield self._chunk(index, {}, finish_name(reason, bool(choice.calls), bool(choice.refusals), legacy))

@@ -66,12 +66,10 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> bool:
     """
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return False
-    input_tokens, output_tokens, total = (
-        count(usage.prompt_tokens),
-        count(usage.completion_tokens),
-        count(usage.total_tokens),
-    )
-    uncounted = max(0, total - input_tokens - output_tokens)  # some providers count the reasoning in the total only
+    input_tokens, output_tokens = count(usage.prompt_tokens), count(usage.completion_tokens)
+    uncounted = 0
+    if usage.total_tokens != input_tokens + output_tokens:  # some providers count the reasoning in the total only
+        uncounted = max(0, count(usage.total_tokens) - input_tokens - output_tokens)
     target.input_tokens = input_tokens
     target.output_tokens = count(output_tokens + uncounted) if uncounted else output_tokens
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details

@@ -176,15 +176,16 @@ def replace_model_id(
         encoded, position = msgspec.json.encode(provider_id), body.find(b'"', body.index(name) + len(name))
         if position > 0 and body.startswith(encoded, position):
             return body[:position] + replacement + body[position + len(encoded) :]
-    fields = decode(_FIELDS, body)
-    inner = decode(_FIELDS, bytes(fields[parent])) if parent else fields
+    fields = decode(FIELDS, body)
+    inner = decode(FIELDS, bytes(fields[parent])) if parent else fields
     inner[member] = Raw(replacement)
     if parent:
         fields[parent] = Raw(msgspec.json.encode(inner))
     return msgspec.json.encode(fields)
 
 
-_FIELDS = msgspec.json.Decoder(dict[str, Raw])
+FIELDS = msgspec.json.Decoder(dict[str, Raw])
+"""Decoder of the fields of a JSON object, each kept raw."""
 
 
 def invalid(field: str, problem: str) -> UmgError:
