@@ -23,8 +23,8 @@ from http_facade.response_head import SentResponse, begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, overloaded
+from umg_grpc.memory_reservation import MEMORY, CallMemory
 from umg_grpc.request_ids import request_id_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS

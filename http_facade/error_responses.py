@@ -13,7 +13,7 @@ from http_facade.grpc_web import GRPC_WEB
 from http_facade.http_exchange import Exchange
 from http_facade.routes import unknown_action, unserved, without_slash
 from umg_grpc.errors import UmgError, internal
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb
 from umg_grpc.wire import face_of
 from umg_grpc.wire.errors.http_status import HTTP_STATUS

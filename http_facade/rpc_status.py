@@ -4,7 +4,7 @@ import grpc
 from google.rpc.status_pb2 import Status
 
 from umg_grpc.errors import UmgError
-from umg_grpc.status import to_status
+from umg_grpc.grpc_status import to_status
 from umg_grpc.v1 import pb
 
 FACE_CODES = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol, assert_never
 
-from umg_grpc.channel_files import service_account, tls_context
+from umg_grpc.channel_file_checks import service_account, tls_context
 from umg_grpc.config import (
     AccessKeyAuth,
     BearerAuth,

@@ -22,8 +22,8 @@ from umg_grpc.config.values import (
     Retention,
     VideoTaskConfig,
 )
-from umg_grpc.egress import EgressRules
-from umg_grpc.quirks import Quirks
+from umg_grpc.egress_rules import EgressRules
+from umg_grpc.provider_quirks import Quirks
 
 VALUES: Mapping[type[ConfigEntry], type] = {
     file_schema._File: Config,

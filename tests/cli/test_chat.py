@@ -15,8 +15,8 @@ import pytest
 
 from umg_grpc.cli.chat import Answer, Conversation, Piece
 from umg_grpc.errors import UmgError
+from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.routing import model_not_found
-from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb, rpc
 
 RUNNER = Path(__file__).with_name("chat_runner.py")

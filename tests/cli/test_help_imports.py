@@ -37,7 +37,14 @@ for path in paths(get_command(app)):
 print(printed, *sorted(sys.modules))
 """
 SLOW = {
-    *("umg_grpc.wire", "umg_grpc.config", "umg_grpc.service", "umg_grpc.server", "umg_grpc.store", "umg_grpc.v1"),
+    *(
+        "umg_grpc.wire",
+        "umg_grpc.config",
+        "umg_grpc.service",
+        "umg_grpc.service_factory",
+        "umg_grpc.store",
+        "umg_grpc.v1",
+    ),
     *("http_facade", "aiohttp", "grpc", "sqlalchemy", "rich", "uvloop", "yaml", "asyncio", "pydantic", "msgspec"),
 }
 """Modules that take most of the time of a start of the gateway."""
@@ -63,7 +70,15 @@ print("modules", *sorted(sys.modules))
 """
 CODECS = {f"umg_grpc.wire.{name}" for name in ("formats", "chat", "responses", "messages", "native", "video", "images")}
 SERVING = {
-    *("umg_grpc.server", "umg_grpc.channel_factory", "http_facade.app", "aiohttp", "redis", "limits", "opentelemetry"),
+    *(
+        "umg_grpc.service_factory",
+        "umg_grpc.channel_factory",
+        "http_facade.app",
+        "aiohttp",
+        "redis",
+        "limits",
+        "opentelemetry",
+    ),
     *("pydantic", "structlog", "protovalidate", "prometheus_client", "cryptography", "jwt"),
 }
 DATABASE = {"sqlalchemy", "aiosqlite"}

@@ -11,7 +11,7 @@ from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
 from umg_grpc.cli.config import FROM_ENVIRONMENT, flags
 from umg_grpc.config import parse
-from umg_grpc.providers import PROVIDERS
+from umg_grpc.provider_presets import PROVIDERS
 
 NO_KEYS: dict[str, str] = {name: "" for preset in PROVIDERS.values() for name in preset.keys}
 NO_KEYS |= {"OLLAMA_HOST": "", "GOOGLE_APPLICATION_CREDENTIALS": ""}

@@ -34,10 +34,10 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
-from umg_grpc.documented_models import CATALOGUE
-from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
-from umg_grpc.providers import PROVIDERS
-from umg_grpc.quirks import NO_QUIRKS, Quirks
+from umg_grpc.egress_rules import AllowedPlace, EgressRules, parse_place
+from umg_grpc.model_catalogue import CATALOGUE
+from umg_grpc.provider_presets import PROVIDERS
+from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS

@@ -22,7 +22,7 @@ from tests.crash.providers import FAMILIES, Counted, Family, served
 from tests.support.processes import Served, serve
 from tests.support.serving import serving
 from umg_grpc.access.keys import Keys
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budgets import NO_BALANCE, BudgetAccounts
 from umg_grpc.store.database_kinds import SQLITE

@@ -16,8 +16,8 @@ from tests.retrieval.corpus import PASSAGES, QUESTIONS
 from tests.retrieval.test_retrieval import SEARCHES
 from tests.support.callers.api import ApiClient
 from umg_grpc.config import Config, built_in
-from umg_grpc.documented_models import CATALOGUE
 from umg_grpc.errors import UmgError
+from umg_grpc.model_catalogue import CATALOGUE
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.upstream.http.unary import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb

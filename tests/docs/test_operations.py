@@ -20,13 +20,13 @@ from tests.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
 from tests.support.calls import ended_call
 from tests.support.processes import Served, run, serve
-from umg_grpc import egress, errors
+from umg_grpc import egress_rules, errors
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.model_settings import _ModelEntry
 from umg_grpc.config.value_parsers import UNITS
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
-from umg_grpc.grpc_face import STREAMS
+from umg_grpc.grpc_server import STREAMS
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
@@ -173,10 +173,10 @@ def test_the_documented_rules_for_urls_are_those_of_the_code() -> None:
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_egress_total" in cells[0]]
     assert outcomes == set(quoted(cells[2]))
     assert f"at most {guarded_fetch.MAX_REDIRECTS} redirects are followed" in TEXT
-    assert f"the port {egress.PORTS['https']};" in TEXT
+    assert f"the port {egress_rules.PORTS['https']};" in TEXT
     for example in ("files.example.com", "*.example.com", "10.0.0.0/8", "minio:9000", "[fd00::/8]:8080"):
         assert f"`{example}`" in TEXT
-        egress.parse_place(example)
+        egress_rules.parse_place(example)
 
 
 def test_every_kind_of_failure_is_in_the_table_with_an_action() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.tables import DOCS, quoted
 from umg_grpc.config import parse
-from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.provider_presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 PAGE = (DOCS / "providers.md").read_text(encoding="utf-8")
 ROWS = {

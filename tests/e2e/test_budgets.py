@@ -25,8 +25,8 @@ from umg_grpc.access.keys import Keys
 from umg_grpc.access.usage_log import UsageLog
 from umg_grpc.config.values import Retention
 from umg_grpc.errors import UmgError
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.service.pipeline.usage_recording import KILLED
-from umg_grpc.status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budgets import (
     NO_BALANCE,

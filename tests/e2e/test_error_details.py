@@ -7,7 +7,7 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from tests.support.gateways import SANDBOX, channel, running
-from umg_grpc.status import DETAILS_KEY
+from umg_grpc.grpc_status import DETAILS_KEY
 from umg_grpc.v1 import pb, rpc
 
 

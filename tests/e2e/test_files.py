@@ -24,7 +24,7 @@ from umg_grpc.access.file_links import FileLinks
 from umg_grpc.cli.serve import gateway
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, parse
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.store.blobs import Blob, BlobStore
 from umg_grpc.v1 import pb, rpc
 

@@ -15,8 +15,8 @@ from PIL import Image
 
 from tests.support.gateways import KEY, Running, running
 from tests.support.providers.images.files import png
-from umg_grpc.image_families import MODELS
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
+from umg_grpc.image_model_families import MODELS
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

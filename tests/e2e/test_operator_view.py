@@ -19,8 +19,8 @@ from tests.support.gateways import KEY, Running, running
 from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.cli.remote_admin import RemoteAdmin
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.status import from_rpc
 from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.usage_records import AttemptRecord, CallDetails, UsageRecord, UsageRecords, micros_of
 from umg_grpc.v1 import pb, rpc

@@ -5,8 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.image_checks import check
-from umg_grpc.image_families import (
+from umg_grpc.image_model_families import (
     GENERAL,
     MODELS,
     RATIO_PIXELS,
@@ -16,6 +15,7 @@ from umg_grpc.image_families import (
     requested_pixels,
     tier_of,
 )
+from umg_grpc.image_request_checks import check
 from umg_grpc.v1 import pb
 
 G, G3 = "famG-2.5-flash-image", "famG-3-pro-image-preview"

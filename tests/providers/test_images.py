@@ -15,7 +15,7 @@ from tests.support.providers.images import FAKES
 from tests.support.providers.images.dashscope import KEYS, DashscopeImages
 from tests.support.providers.images.files import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
-from umg_grpc.egress import EgressRules, parse_place
+from umg_grpc.egress_rules import EgressRules, parse_place
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.guarded_fetch import Fetcher

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from umg_grpc.quirks import NO_QUIRKS, PROVIDER_QUIRKS, Quirks, Row, known
+from umg_grpc.provider_quirks import NO_QUIRKS, PROVIDER_QUIRKS, Quirks, Row, known
 
 ANYWHERE = "https://provider.example/v1"
 

@@ -17,7 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.gateways import KEY, Running, running
 from umg_grpc.access.keys import Keys
 from umg_grpc.errors import UmgError
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 CONFIG = "channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}]"

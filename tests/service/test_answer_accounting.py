@@ -14,7 +14,7 @@ from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.serving import serving
 from umg_grpc.errors import UmgError
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 

@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 from tests.support.gateways import KEY, channel, running
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.keys import Keys
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.inprocess_channel import Context
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
-from umg_grpc.status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS

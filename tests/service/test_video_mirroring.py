@@ -21,7 +21,7 @@ from tests.support.gateways import Running, running
 from tests.support.serving import serving
 from tests.support.video_upstream import SUCCEEDED, FakeVideos
 from umg_grpc.errors import UmgError
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 

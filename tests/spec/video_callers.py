@@ -16,7 +16,7 @@ from tests.support.gateways import KEY, Running
 from tests.support.images import picture
 from umg_grpc.access.keys import Keys
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.video_families import DOCUMENTED
+from umg_grpc.video_model_families import DOCUMENTED
 
 CHANNEL = f"""
   - name: videos

@@ -13,7 +13,7 @@ from umg_grpc.cli.serve import gateway
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, Config, parse
 from umg_grpc.errors import UmgError
-from umg_grpc.server import Service
+from umg_grpc.service_factory import Service
 from umg_grpc.store.database_kinds import SQLITE
 
 KEY = "sk-umg-end-to-end"

@@ -21,7 +21,7 @@ from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, 
 from tests.support.serving import serving
 from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel
 from umg_grpc.upstream.http.text import HttpText
 from umg_grpc.upstream.http1.client import Client

@@ -17,7 +17,7 @@ import trustme
 
 from tests.support.providers.raw import HELLO, LINE, HandleConnection, Link, Provider, answering, provider, sized, stall
 from tests.support.refused_urls import numeric, resolve
-from umg_grpc.egress import EgressRules, parse_place
+from umg_grpc.egress_rules import EgressRules, parse_place
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.dns_lookups import MAX_LOOKUPS
 from umg_grpc.upstream.guarded_fetch import CHECKED_BYTES, FAILED, FETCHED, REFUSED, Fetcher, Lookup

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from umg_grpc.access.permissions import ADMIN, OPERATIONS, model_operations
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wildcards import matcher
+from umg_grpc.wildcard_patterns import matcher
 
 
 class KeyReference(NamedTuple):

@@ -18,7 +18,7 @@ import grpc
 from rich.console import Console
 
 from umg_grpc.errors import UmgError
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 with suppress(ImportError):  # missing on some platforms

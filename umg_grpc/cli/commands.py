@@ -178,7 +178,7 @@ def check(
     live: Annotated[bool, typer.Option("--live", help="Also call each provider once, and explain failures.")] = False,
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
-    from umg_grpc.channel_files import check_files
+    from umg_grpc.channel_file_checks import check_files
     from umg_grpc.cli.config import FROM_ENVIRONMENT, load
     from umg_grpc.cli.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
     from umg_grpc.cli.local_models import check_local_models
@@ -221,7 +221,7 @@ def _certificate_problem(files: "Tls") -> str:
     """Return the reason why clients would reject the configured certificate; "" if it is valid. Raise UmgError for
     unusable files.
     """
-    from umg_grpc.tls import load as load_certificate
+    from umg_grpc.tls_certificates import load as load_certificate
 
     return load_certificate(files).problem
 

@@ -34,10 +34,10 @@ from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.config.from_environment import unused_providers
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
-from umg_grpc.server import Service
+from umg_grpc.service_factory import Service
 from umg_grpc.store import StoreError, open_store
-from umg_grpc.tls import Certificates
-from umg_grpc.tls import load as load_certificate
+from umg_grpc.tls_certificates import Certificates
+from umg_grpc.tls_certificates import load as load_certificate
 from umg_grpc.upstream.local.supervisor import LocalModel
 from umg_grpc.v1 import pb
 

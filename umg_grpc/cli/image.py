@@ -18,7 +18,7 @@ from rich.console import Console
 from umg_grpc.cli.grpc_target import GrpcTarget
 from umg_grpc.cli.terminal_pictures import MAX_COLUMNS, encoder_of
 from umg_grpc.errors import UmgError
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 STANDARD_OUTPUT = "-"

@@ -3,7 +3,7 @@
 import msgspec
 
 from umg_grpc.config import Auth
-from umg_grpc.providers import PROVIDERS, Provider
+from umg_grpc.provider_presets import PROVIDERS, Provider
 
 
 def table() -> str:

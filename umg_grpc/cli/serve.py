@@ -22,13 +22,13 @@ from umg_grpc.cli.open_files import max_clients, raise_file_limit
 from umg_grpc.cli.ports import check_free, holder, taken
 from umg_grpc.cli.serve_options import GRPC, HTTP, Options
 from umg_grpc.config import Address, Channel, Config
-from umg_grpc.grpc_face import GrpcFace
-from umg_grpc.server import Service, open_service
+from umg_grpc.grpc_server import GrpcFace
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.telemetry.otlp_export import open_telemetry
-from umg_grpc.tls import Certificates
+from umg_grpc.service_factory import Service, open_service
+from umg_grpc.tls_certificates import Certificates
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
 

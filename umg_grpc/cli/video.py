@@ -22,9 +22,9 @@ from umg_grpc.cli.chat import CONTROL_CHARACTERS
 from umg_grpc.cli.grpc_target import GrpcTarget
 from umg_grpc.cli.tables import print_table
 from umg_grpc.errors import UmgError
-from umg_grpc.status import from_rpc
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.video_families import RULES, Rules
+from umg_grpc.video_model_families import RULES, Rules
 
 TERMINAL = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
 RECONNECT_SECONDS = 1.0

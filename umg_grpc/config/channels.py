@@ -23,8 +23,8 @@ from umg_grpc.config.values import (
 )
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
-from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
-from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
+from umg_grpc.provider_presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.provider_quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.provider_call_paths import call_path

@@ -30,7 +30,7 @@ from umg_grpc.config.values import (
 )
 from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import ConfigError, Document
-from umg_grpc.egress import AllowedPlace, EgressRules, parse_place
+from umg_grpc.egress_rules import AllowedPlace, EgressRules, parse_place
 
 BUCKET = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]{1,62}(?:/[^?#\s]*)?")
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")

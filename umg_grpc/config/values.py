@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.address import Address
-from umg_grpc.egress import EgressRules
-from umg_grpc.quirks import NO_QUIRKS, Quirks
+from umg_grpc.egress_rules import EgressRules
+from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]

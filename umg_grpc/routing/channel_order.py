@@ -9,7 +9,7 @@ from math import log2
 from typing import NamedTuple
 
 from umg_grpc.routing.channel_target import Target
-from umg_grpc.wildcards import matcher
+from umg_grpc.wildcard_patterns import matcher
 
 
 def _always_healthy(target: Target) -> bool:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from umg_grpc.config import Channel, ChannelModel
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import FailureKind
-from umg_grpc.providers import PROVIDERS
+from umg_grpc.provider_presets import PROVIDERS
 from umg_grpc.routing import EMBED, GENERATE, RERANK
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_models import fetch_models

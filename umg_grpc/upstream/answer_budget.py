@@ -10,8 +10,8 @@ import math
 from collections import deque
 from typing import NamedTuple
 
-from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import overloaded
+from umg_grpc.memory_reservation import MEMORY, CallMemory
 
 FREE_BYTES = 256 << 10
 """Size of a body up to which nothing is held; nearly all answers are smaller."""

@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 
 from aiohappyeyeballs import AddrInfoType
 
-from umg_grpc.egress import (
+from umg_grpc.egress_rules import (
     AllowedPlace,
     EgressRules,
     IpAddress,

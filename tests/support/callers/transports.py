@@ -22,9 +22,9 @@ from umg_grpc.cli.serve import Gateway, gateway
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.inprocess_channel import InProcessChannel, InProcessStreamMethod, InProcessUnaryCall, InProcessUnaryMethod
-from umg_grpc.server import open_service
-from umg_grpc.status import from_rpc
+from umg_grpc.service_factory import open_service
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 

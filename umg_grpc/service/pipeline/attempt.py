@@ -5,12 +5,12 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from umg_grpc.attempt_progress import UpstreamAnswer
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.service.telemetry.telemetry_interface import AttemptSpan
-from umg_grpc.upstream_answer import UpstreamAnswer
 from umg_grpc.wire.core.gateway_headers import STRICT
 from umg_grpc.wire.dropped_fields_report import Report
 

@@ -12,13 +12,13 @@ from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.permissions import required_scopes
-from umg_grpc.call_memory import MEMORY, CallMemory
 from umg_grpc.errors import UmgError, internal, shutting_down
+from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
+from umg_grpc.memory_reservation import MEMORY, CallMemory
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
 from umg_grpc.service.resilience.load_shedding import LoadShedder, uses_model
-from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import TIMEOUT
 from umg_grpc.wire.text_format import BIG_BYTES

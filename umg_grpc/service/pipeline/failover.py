@@ -8,6 +8,7 @@ from typing import Generic
 import msgspec
 import structlog
 
+from umg_grpc.attempt_progress import ANSWER, UpstreamAnswer
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import FailureKind
 from umg_grpc.routing import PublicModel, model_not_found
@@ -25,7 +26,6 @@ from umg_grpc.service.pipeline.failure_policy import (
     under_public_name,
 )
 from umg_grpc.store.usage_records import AttemptRecord, storable
-from umg_grpc.upstream_answer import ANSWER, UpstreamAnswer
 from umg_grpc.wire.core.gateway_headers import DROPPED, ROUTE
 
 CALLER_LEFT = "left"

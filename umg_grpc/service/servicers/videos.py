@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 
 import msgspec
 
-from umg_grpc import video_checks
+from umg_grpc import video_request_checks
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess_channel import Context
@@ -102,7 +102,7 @@ class VideoServicer(rpc.VideoServiceServicer):
             found = self._channels.router.resolve(request.model).model
             target = self._channels.router.targets(found.id)[0]
             family, upstream_model = found.family, target.model
-        checked = video_checks.check(request, family, upstream_model)
+        checked = video_request_checks.check(request, family, upstream_model)
         decode_data_urls(checked)
         return checked
 

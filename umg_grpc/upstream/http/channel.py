@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import structs
 
+from umg_grpc.attempt_progress import ANSWER
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
@@ -27,7 +28,6 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing, request_to
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS, Headers
-from umg_grpc.upstream_answer import ANSWER
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import UpstreamRequest
 

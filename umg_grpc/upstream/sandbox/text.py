@@ -5,9 +5,9 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from umg_grpc.documented_models import describe
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.model_catalogue import describe
+from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.sandbox import faults, image_drawing, prompt_cache
 from umg_grpc.upstream.sandbox.answer import Draft, make_response
 from umg_grpc.upstream.sandbox.faults import Deadlines

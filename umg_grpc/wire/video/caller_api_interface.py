@@ -28,8 +28,8 @@ class EntryFormat:
     entry: "pb.VideoEntry.ValueType"
     decode_create: Callable[[bytes, Mapping[str, str]], pb.CreateVideoTaskRequest]
     """(JSON body, parameters of the path and the query) -> request. That of a documented model has the documented
-    defaults and is checked against the rules of its model (`umg_grpc.video_checks`); the service checks all others.
-    Raises UmgError with the document's own text and the path of the field in the body.
+    defaults and is checked against the rules of its model (`umg_grpc.video_request_checks`); the service checks all
+    others. Raises UmgError with the document's own text and the path of the field in the body.
     """
     encode_created: TaskEncoder
     """Task -> JSON body of the answer to its submission."""

@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.videos import TASK_ID, VIDEO, image, submission
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.video_checks import check
+from umg_grpc.video_request_checks import check
 from umg_grpc.wire.video import ENTRIES
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission

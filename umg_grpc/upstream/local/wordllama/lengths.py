@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from umg_grpc.documented_models import describe
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.model_catalogue import describe
 from umg_grpc.v1 import pb
 
 DIMENSIONS = 256

@@ -7,7 +7,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from umg_grpc.server import SERVICES, Service
+from umg_grpc.service_factory import SERVICES, Service
 
 LAST_WORDS_SECONDS = 2.0  # time to send its error to each call that outlasts the drain
 CONNECTIONS = 8192

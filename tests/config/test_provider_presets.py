@@ -8,7 +8,7 @@ import pytest
 from umg_grpc.config import AccessKeyAuth, Channel, HeaderAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.value_parsers import PRINTABLE
-from umg_grpc.providers import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.provider_presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 KEY = "access:secret"
 

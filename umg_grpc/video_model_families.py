@@ -1,7 +1,7 @@
 """Rules of the video models: a table of the parameters that each model accepts in each API of the video document.
 
-Sources: "Models by entry" and the tables of the entries; readings, 1 and 17 to 22. `video_checks` applies the rules.
-Pure: no I/O and no clock.
+Sources: "Models by entry" and the tables of the entries; readings, 1 and 17 to 22. `video_request_checks` applies the
+rules. Pure: no I/O and no clock.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model (image
 document).
 
-They are rows of a table, which `family_row` looks up and `image_checks` checks requests by; encoders of requests to
-providers take the default values from it. No wire format depends on a family. Pure: no I/O and no clock.
+They are rows of a table, which `family_row` looks up. `image_request_checks` checks requests by them, and encoders of
+requests to providers take default values from them. No wire format depends on a family. Pure: no I/O and no clock.
 """
 
 import math

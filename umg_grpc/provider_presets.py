@@ -1,7 +1,7 @@
 """Presets of providers: `provider: NAME` in a channel of the config fills in the provider's address, protocols and
 models.
 
-Restrictions of the providers' models are in `umg_grpc.quirks`, found by the host of `base_url`.
+Restrictions of the providers' models are in `umg_grpc.provider_quirks`, found by the host of `base_url`.
 """
 
 from collections.abc import Mapping
