@@ -18,7 +18,7 @@ QUICK = Plan(rounds=1, seconds=0.1, warmup=0.05, held=20)
 
 
 def main() -> int:
-    """Run the benchmark. Return 0, or 1 after a message if anything failed, wrong answers included."""
+    """Run the benchmark. Return the exit status: 0, or 1 after a message if anything failed, wrong answers included."""
     arguments = _arguments()
     plan = QUICK if arguments.quick else Plan(arguments.rounds, arguments.seconds, warmup=0.5, held=500)
     scenarios = [each for each in SCENARIOS if not arguments.scenarios or each.name in arguments.scenarios]

@@ -1,4 +1,4 @@
-"""Open-loop load: calls at fixed intervals, independent of the answers to earlier calls.
+"""Open-loop load generator: sends calls at fixed intervals, independent of the answers to earlier calls.
 
 `python -m bench.arrivals JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the load, and then a `Report`
 as JSON. A call uses an idle connection, or opens a new one if none is idle; at the beginning there is none.
@@ -70,7 +70,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Outcome(Enum):
-    """Kinds of answers."""
+    """Kind of the answer to a call: good, refused for overload, or wrong."""
 
     GOOD = auto()
     REFUSED = auto()
@@ -83,7 +83,7 @@ class _Error(msgspec.Struct):
 
 
 class _Refusal(msgspec.Struct):
-    """Body of an error in the format of the calls."""
+    """Body of an error in the format of the calls, of which the code is read."""
 
     error: _Error
 

@@ -11,7 +11,7 @@ DEFAULT_KEY_HEADER = "authorization"
 
 @dataclass(frozen=True)
 class TextProtocol:
-    """Text format, which is also the name of the protocol of its providers."""
+    """Properties of a text format, which is also the protocol of the providers that use it."""
 
     codec: str
     """Place of the `TextFormat`, as `pkgutil.resolve_name` reads it."""

@@ -1,6 +1,8 @@
-"""Interface of a text format to the rest of the gateway: one face and one upstream, as functions without I/O.
+"""Interface of a text format to the rest of the gateway: the functions that decode and encode the bodies of its callers
+and of its providers.
 
-A format is one module (or package) with these functions and one row in `wire.provider_protocols.TEXT_PROTOCOLS`.
+A format is one module (or package) with these functions, which do no I/O, and one row in
+`wire.provider_protocols.TEXT_PROTOCOLS`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +28,7 @@ the event loop.
 
 
 class FaceRequest(NamedTuple):
-    """Decoded body of a caller's request."""
+    """Canonical request decoded from a caller's body, with the choice of a stream and the notes of the decoding."""
 
     canonical: pb.GenerateRequest  # with its source document
     stream: bool  # whether the body requests a stream
@@ -68,18 +70,18 @@ class RequestEncoder(Protocol):
         notes: RequestNotes = NO_NOTES,
         /,
     ) -> UpstreamRequest:
-        """Encode the request for the provider's `model`. It starts from the source document when that is of the
-        encoder's own format. Raise UmgError for a field that cannot be expressed and must not be dropped.
+        """Encode the request for the provider's `model`. If the source document is of the encoder's own format, the
+        request starts from it. Raise UmgError for a field that cannot be expressed and must not be dropped.
         """
         ...
 
 
 class StreamEncoder(Protocol):
-    """Encoder of the messages of a canonical stream as bytes in the face's format. One instance per stream."""
+    """Encoder of a canonical stream as bytes for a caller of the format. One instance per stream."""
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory in bytes that the encoder holds for text that is sent again at the end of the stream: open
+        """Approximate memory in bytes of the text that the encoder holds because the end of the stream repeats it: open
         parts and final events.
         """
         ...
@@ -89,8 +91,8 @@ class StreamEncoder(Protocol):
         ...
 
     def close(self) -> bytes:
-        """Return the end of a complete stream: the ends of open blocks, and the end marker. b"" when it was sent
-        already.
+        """Return the bytes that end a complete stream: the ends of open blocks, and the end marker. b"" if the end was
+        sent already.
         """
         ...
 
@@ -99,7 +101,7 @@ class StreamEncoder(Protocol):
         ...
 
     def error(self, error: UmgError) -> bytes:
-        """Return the format's error event, which ends a broken stream."""
+        """Return the format's error event, which ends a stream after a failure."""
         ...
 
 
@@ -108,23 +110,27 @@ class StreamDecoder(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the format's end marker was received; bytes after it do not belong to the answer."""
+        """Whether the format's end marker was received, so that later bytes do not belong to the answer."""
         ...
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the message with the events that these bytes complete, None if they complete none. Raise UmgError for
-        an error event, or for one that cannot be decoded.
+        """Decode received bytes. Return a message with the events that are complete now, None if there are none. Raise
+        UmgError for an error event, or for one that cannot be decoded.
         """
         ...
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining events at the end. Raise UmgError(UPSTREAM_CUT) for an incomplete answer."""
+        """Return the remaining events at the end of the stream. Raise UmgError(UPSTREAM_CUT) for an incomplete
+        answer.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """Codec of one text format, as a face and as an upstream."""
+    """Text format: the functions that decode and encode the bodies of its callers and of its providers, and its
+    properties.
+    """
 
     name: str
 
@@ -209,5 +215,7 @@ class TextFormat:
 
     @cached_property
     def key_header(self) -> str:
-        """Header for a provider's key: `authorization` with a Bearer token, or another one with the bare key."""
+        """HTTP header for a provider's key: `authorization` with a Bearer token, or another header with the
+        bare key.
+        """
         return key_header(self.name)

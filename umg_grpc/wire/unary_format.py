@@ -1,4 +1,5 @@
-"""Interface of a format with one request and one response to the rest of the gateway: embeddings, reranking.
+"""Interface of an embedding or rerank format to the rest of the gateway: the functions that decode and encode the
+bodies of its callers and of its providers.
 
 A format is one module (or package) with these functions and one row in `wire.EMBEDDING_FORMATS` or
 `wire.RERANK_FORMATS`.
@@ -21,7 +22,9 @@ Request_contra = TypeVar("Request_contra", contravariant=True)
 
 
 class ClientShape(Enum):
-    """Shape of a response where one body cannot satisfy both the document and the SDKs (design, "Client shapes")."""
+    """Shape of a response, the documented one or that of the SDKs, where one body cannot satisfy both (design, "Client
+    shapes").
+    """
 
     DOCUMENTED = "documented"
     SDK = "sdk"
@@ -31,16 +34,16 @@ class UnaryRequestEncoder(Protocol[Request_contra]):
     """Encoder of a canonical request as a call to a provider."""
 
     def __call__(self, request: Request_contra, model: str, notes: RequestNotes = NO_NOTES, /) -> UpstreamRequest:
-        """Encode the request for the provider's `model`. It starts from the source document when that is of this
-        protocol.
+        """Encode the request for the provider's `model`. If the source document is of this protocol, the request starts
+        from it.
         """
         ...
 
 
 @dataclass(frozen=True)
 class UnaryFormat(Generic[Request, Response]):
-    """Codec of one format of a unary operation, as a face and as an upstream, for example `UnaryFormat[pb.EmbedRequest,
-    pb.EmbedResponse]`.
+    """Format of an operation with one request and one response: the functions that decode and encode the bodies of its
+    callers and of its providers, for example `UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]`.
     """
 
     name: str

@@ -32,8 +32,9 @@ def report_unsupported(
     indispensable: Sequence[str],
     unsupported: Sequence[str],
 ) -> None:
-    """Report the set fields of `unsupported`, the fields that only the source document holds, and unknown fields. Raise
-    UmgError(UNTRANSLATABLE) for a field of `indispensable`, without which the response would be different.
+    """Report the fields of a request that the provider's format lacks: the set fields of `unsupported`, the fields that
+    only the source document contains, and unknown fields. Raise UmgError(UNTRANSLATABLE) for a field of
+    `indispensable`, without which the response would be different.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(field, request.source) for field in notes.indispensable]
@@ -49,7 +50,7 @@ def report_unsupported(
 
 
 def reject_several_candidates(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for several candidates, for formats whose providers return one."""
+    """Raise UmgError(UNTRANSLATABLE) if a request wants several candidates, for formats whose providers return one."""
     if request.candidate_count > 1:
         message = "`candidate_count`: this model's provider makes one answer; ask several times"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")

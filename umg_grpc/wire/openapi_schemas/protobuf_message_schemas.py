@@ -1,5 +1,5 @@
-"""JSON schemas of the messages of the schema: in ProtoJSON, as the Connect protocol has it, and in the JSON of
-`protobuf_json.py`, as administration has it. Descriptions are the comments of the schema.
+"""JSON schemas of the protobuf messages, for the OpenAPI document: in ProtoJSON for the Connect protocol, and in the
+JSON of `protobuf_json.py` for the administration. Descriptions are the comments of the .proto files.
 """
 
 from collections.abc import Mapping

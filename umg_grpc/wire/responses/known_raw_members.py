@@ -1,4 +1,6 @@
-"""Known members of the parts of a responses body that the structs keep as raw JSON."""
+"""Members of a responses body that the gateway recognizes in the objects that its structs keep as raw JSON, by which
+unknown ones are found.
+"""
 
 from collections.abc import Mapping
 

@@ -31,9 +31,10 @@ def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
 
 
 def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typed: Collection[str]) -> None:
-    """Decode `tool_choice`.
+    """Decode a tool choice.
 
-    `searches`: declared types of the provider's search. `typed`: types of the caller's own tools.
+    `searches`: declared types of the provider's web search. `typed`: types of the caller's tools that have a type
+    instead of a schema.
     """
     if decode_choice_mode(raw, choice):
         return
@@ -83,7 +84,7 @@ def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> 
 
 
 def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[object]) -> JsonObject:
-    """Encode `tool_choice`; empty without one. `tools`: the tools that the provider is sent.
+    """Encode the tool choice as `tool_choice`; return {} without one. `tools`: the tools that the provider is sent.
 
     Raises UmgError for a choice that only another format has.
     """
@@ -119,7 +120,7 @@ def _chosen(request: pb.GenerateRequest) -> list[dict[str, str]]:
 
 
 def _chosen_search(request: pb.GenerateRequest) -> str | None:
-    """Return the type of the provider's search if the tool choice forces it and nothing else; None otherwise."""
+    """Return the type of the provider's web search if the tool choice forces it and nothing else; None otherwise."""
     choice = request.tool_choice
     if (
         choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED
@@ -134,7 +135,7 @@ def _chosen_search(request: pb.GenerateRequest) -> str | None:
 
 
 def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> object:
-    """Encode the tool choice in this format; return None without one. `names`: tool names in a provider's spelling."""
+    """Encode the tool choice of a request; return None without one. `names`: tool names as a provider accepts them."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         return json_text(choice.opaque.json, "tool_choice.opaque.json")

@@ -1,4 +1,4 @@
-"""Tools and the tool choice of responses, in both directions, and as a response repeats them."""
+"""Tools of the responses format: decoded from a caller's body, encoded for a provider, and repeated in a response."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -50,7 +50,8 @@ def decode_tools(body: schema.Prompting, request: pb.GenerateRequest, notes: Req
 
 
 def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Add the tools that items of the conversation declare, each with its path, unless they are declared already.
+    """Add the tools that items of the conversation declare to the request, unless they are declared already. `added`:
+    each tool with its path.
 
     Raises UmgError naming the field.
     """
@@ -65,7 +66,9 @@ def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, not
 
 
 def _identity(tool: pb.Tool) -> ToolName | bytes:
-    """Return the key by which equal tools are found: the name or, for a tool without one, the whole tool serialized."""
+    """Return the key by which two declarations of one tool are recognised: its name or, for a tool without a name, the
+    whole tool serialized.
+    """
     name = name_of(tool)
     return name if name.name else tool.SerializeToString(deterministic=True)
 
@@ -152,7 +155,7 @@ def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> list[object]:
-    """Encode `tools`, with the search that an option requests.
+    """Encode the tools of a request, and the web search that an option requests.
 
     Raises UmgError for a tool that only another format has.
     """
@@ -228,7 +231,7 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
 
 
 def _own_name(tool: pb.Tool, names: ToolNames) -> str:
-    """Return the name of a tool as encoded; inside a namespace it has no prefix."""
+    """Return the name of a tool as it is encoded: inside a namespace without prefix."""
     return name_of(tool).name if tool.HasField("namespace") else names.of_tool(tool)
 
 
@@ -253,7 +256,7 @@ def _custom_tool(custom: pb.CustomTool, at: str) -> JsonObject:
 
 
 def _flat_format(format_json: str, at: str) -> object:
-    """Flatten the grammar of a custom tool, which chat nests below `grammar`."""
+    """Return the format of a custom tool with its grammar flat; chat has it nested below `grammar`."""
     members = parse(dict[str, Raw], Raw(msgspec.json.encode(json_text(format_json, at))), at)
     if "grammar" not in members:
         return json_text(format_json, at)
@@ -269,7 +272,7 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def search_tool(search: pb.WebSearchTool) -> JsonObject:
-    """Encode a web search tool, with the caller's type of it if this format has that."""
+    """Encode a web search tool, with the type that the caller used if this format has it."""
     kind = search.declared_type if search.declared_type in SEARCH_TYPES else "web_search"
     encoded: JsonObject = {"type": kind}
     if search.context_size:
@@ -300,8 +303,8 @@ CONTEXT_SIZE = "medium"  # the document's default for a search
 
 
 def repeated_tools(request: pb.GenerateRequest) -> list[object]:
-    """Encode `tools` of a response: function tools flat; options that only another format's request has are
-    left out.
+    """Encode the tools of a request as its response repeats them: function tools flat, without options that only
+    another format's request has.
     """
     repeated = [(tool, _repeated_tool(tool, f"tools[{index}]")) for index, tool in enumerate(request.tools)]
     return _grouped((tool, encoded) for tool, encoded in repeated if encoded is not None)

@@ -1,4 +1,4 @@
-"""Token usage of a response, in both directions."""
+"""Token usage in responses of the responses format: encoded for a caller, and decoded from a provider's response."""
 
 from msgspec import Struct
 
@@ -31,7 +31,9 @@ class ProviderUsage(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether both totals are present. A usage without one is ignored, and the gateway counts the tokens itself."""
+        """Whether both totals are present. If one is missing the usage is ignored, and the gateway counts the tokens
+        itself.
+        """
         return self.input_tokens is not None and self.output_tokens is not None
 
 
@@ -48,7 +50,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
-    """Decode complete token counts (`usage.is_whole`) into `target`; details that the provider leaves out are 0.
+    """Set the token counts of a usage that has both totals. Details that the provider leaves out are 0.
 
     `searches`: number of `web_search_call` items.
     """

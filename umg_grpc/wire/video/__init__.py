@@ -1,4 +1,6 @@
-"""Video tasks: the seven HTTP APIs for callers (the entries of the video document), and the protocols of providers."""
+"""Video tasks: the seven HTTP APIs for callers (called entries in the video document), and the protocols of
+providers.
+"""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
@@ -34,8 +36,8 @@ VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
 
 
 def video_protocol(name: str, base_url: str) -> VideoProtocol:
-    """Return the protocol of a channel. `vidB` has two variants: Vertex AI if the base URL contains `/publishers/`,
-    else the Gemini API.
+    """Return the protocol with this name for a channel. `vidB` has two variants: Vertex AI if the base URL contains
+    `/publishers/`, else the Gemini API.
     """
     protocol = VIDEO_PROTOCOLS[name]
     return VID_B_GEMINI if protocol is VID_B and "/publishers/" not in base_url else protocol

@@ -1,4 +1,6 @@
-"""Interface of one entry of the video document: a view of the canonical task in the entry's vocabulary."""
+"""Interface of an entry, one of the HTTP APIs for callers of video tasks: decodes its requests, and encodes tasks as it
+has them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,18 +12,18 @@ from umg_grpc.wire.core.multipart_forms import FormPart
 
 
 class TaskEncoder(Protocol):
-    """Encoder of a task as a JSON body. Without a request id (notifications), bodies that have one have the task's id
-    in its place.
+    """Encoder of a task as the JSON body of an entry. Without a request id (in notifications), a body that has one
+    contains the task's id instead.
     """
 
     def __call__(self, task: pb.VideoTask, request_id: str = "", /) -> bytes:
-        """Return the body."""
+        """Encode a task as a body."""
         ...
 
 
 @dataclass(frozen=True)
 class EntryFormat:
-    """Codec of one entry. All functions are pure."""
+    """Functions that decode the requests of one entry and encode its answers, without I/O."""
 
     name: str
     """Name of the entry as a face in logs, metrics and errors, e.g. `video_d`."""

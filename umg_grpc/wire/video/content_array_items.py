@@ -1,4 +1,6 @@
-"""Items of `content` arrays: texts, images, videos and audio with roles (Entry D, Entry G, family D 1.x)."""
+"""Decoding of `content` arrays in submissions of video tasks: texts, images, videos and audio with roles (Entry D,
+Entry G, family D 1.x).
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
@@ -46,8 +48,9 @@ def read_content(
     kinds: Mapping[str, "pb.VideoMediaKind.ValueType"] = KINDS,
     read_text: Callable[[str, str], str] = lambda text, _: text,
 ) -> None:
-    """Read the items of the array at a path: its texts become the prompt, its other items media. `read_text` converts
-    each text. Raise UmgError for an item of another type or without its text or URL, and for an unknown role.
+    """Decode the items of a `content` array: its texts become the prompt, its other items media. `at`: path of the
+    array; `read_text`: converts each text. Raise UmgError for an item of another type or without its text or URL, and
+    for an unknown role.
     """
     texts = []
     for position, item in enumerate(parse(list[Raw], raw, at)):

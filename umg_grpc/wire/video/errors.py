@@ -1,5 +1,5 @@
-"""Error bodies of the video entries (readings, 3). The unified and the video-object entry have the error bodies of
-chat.
+"""Error bodies of the entries, the HTTP APIs for callers of video tasks (readings, 3). The unified and the video-object
+entry have the error bodies of the chat format.
 """
 
 from collections.abc import Mapping
@@ -48,24 +48,24 @@ TYPES_G = {
 
 
 def encode_error_d(error: UmgError, status: int) -> bytes:
-    """Return `{error: {code, message}}`."""
+    """Encode an error body of Entry D: `{error: {code, message}}`."""
     default = "InternalServiceError" if status >= 500 else "InvalidParameter"
     code = REASONS_D.get(error.reason) or CODES_D.get(status, default)
     return msgspec.json.encode({"error": {"code": code, "message": error.message}})
 
 
 def encode_error_e(error: UmgError, status: int) -> bytes:
-    """Return `{code, message, request_id, error}`; the code is never 0."""
+    """Encode an error body of Entry E: `{code, message, request_id, error}`; the code is never 0."""
     return _enveloped(error, status, CODES_E, 5000)
 
 
 def encode_error_f(error: UmgError, status: int) -> bytes:
-    """Return `{code, message, request_id, data: null, error}`; the code is never 10000."""
+    """Encode an error body of Entry F: `{code, message, request_id, data: null, error}`; the code is never 10000."""
     return _enveloped(error, status, CODES_F, 50500, data=None)
 
 
 def encode_error_g(error: UmgError, status: int) -> bytes:
-    """Return `{type: error, error: {type, message, http_code}, request_id}`."""
+    """Encode an error body of Entry G: `{type: error, error: {type, message, http_code}, request_id}`."""
     kind = TYPES_G.get(status, "server_error" if status >= 500 else "bad_request_error")
     fields = {"type": kind, "message": error.message, "http_code": str(status)}
     return msgspec.json.encode({"type": "error", "error": fields, "request_id": _request_id(error)})

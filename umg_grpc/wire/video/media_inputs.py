@@ -1,4 +1,4 @@
-"""Media in the bodies of submissions: an address, a data URL or base64."""
+"""Decoding of images, videos and audio in submissions of video tasks: an address, a data URL or base64."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
@@ -17,8 +17,8 @@ _VIDEO_ENDINGS = (".mp4", ".mov", ".webm", ".m4v", ".avi", ".mkv")
 def decode_medium(
     text: str, kind: "pb.VideoMediaKind.ValueType", role: "pb.VideoMediaRole.ValueType", path: str
 ) -> pb.VideoMedia:
-    """Return the medium that a text holds. Raise UmgError(INVALID_FIELD) for a text that is none of the three forms,
-    and for a medium of another kind.
+    """Decode the text of a member into a medium. Raise UmgError(INVALID_FIELD) for a text that is neither an address
+    nor a data URL nor base64, and for a medium of another kind.
     """
     name = _NAMES[kind]
     medium = pb.VideoMedia(kind=kind, role=role)
@@ -61,7 +61,7 @@ def sniff_medium(data: bytes) -> str:
 
 
 def is_video(text: str) -> bool:
-    """Return whether an address or data URL is that of a video, by its ending or its type."""
+    """Return whether an address or a data URL is that of a video, by its ending or its type."""
     if is_data_url(text):
         return text[5:].lower().startswith("video/")
     return text.partition("?")[0].partition("#")[0].lower().endswith(_VIDEO_ENDINGS)

@@ -1,4 +1,6 @@
-"""Markers in the prompts of family D 1.x: `--ratio 16:9 --dur 5` (video document, "Family D 1.x")."""
+"""Options inside the prompts of family D 1.x, called markers: `--ratio 16:9 --dur 5` (video document, "Family D
+1.x").
+"""
 
 import re
 
@@ -24,8 +26,8 @@ _FLAGS = {"true": True, "false": False}
 
 
 def read_markers(body: CreateBody, text: str, path: str) -> str:
-    """Set the parameters of the markers in a text. Return the text without them. Raise UmgError(INVALID_FIELD) for an
-    unknown marker, and for one with a value of another type or none.
+    """Set the parameters of the options in a prompt. Return the prompt without them. Raise UmgError(INVALID_FIELD) for
+    an unknown option, and for one with a value of another type or none.
     """
     for found in _MARKER.finditer(text):
         name, value = found.groups()

@@ -1,4 +1,4 @@
-"""Interface of the protocol of a video provider: pure functions between task objects and HTTP messages."""
+"""Interface of a video provider's protocol: functions without I/O between video tasks and HTTP messages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ Statuses = Mapping[str, StatusOrMore]
 
 @dataclass(frozen=True, kw_only=True)
 class VideoProtocol:
-    """Codec of one provider protocol. All functions are pure.
+    """Protocol of a video provider: the functions that encode its calls and decode its responses, without I/O.
 
     An error of `decode_status` with the reason OBJECT_NOT_FOUND means that the provider does not have the task. A
     `SUCCEEDED` without results means that the provider reports success and no usable file.

@@ -1,4 +1,6 @@
-"""Data types of one task that the service, the channel and the provider's codec exchange."""
+"""Types that describe one video task between service, channel and provider's codec: submission, identity at the
+provider, state, results.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from umg_grpc.v1 import pb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A task to submit."""
+    """Video task that is to be submitted to a provider."""
 
     task_id: str
     """The gateway's id. A provider that stores an external id gets it, so that the task is found again after a
@@ -29,7 +31,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTask:
-    """Facts by which a provider's task is found again, stored with the gateway's task."""
+    """Facts by which a task is found at its provider; they are stored with the gateway's task."""
 
     id: str
     """The provider's id of the task, of any length."""
@@ -63,7 +65,7 @@ class ProviderResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderStatus:
-    """State of a task as its provider reports it. An unknown word of the provider is `RUNNING`."""
+    """State of a task as its provider reports it. A state that the gateway does not recognize is `RUNNING`."""
 
     state: "pb.VideoTaskState.ValueType"
     progress_percent: int | None = None

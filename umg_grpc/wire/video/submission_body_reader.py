@@ -1,5 +1,5 @@
-"""Reader of the bodies of submissions: the members of a JSON object become parameters and media of a canonical request,
-which remember the paths of the body for errors.
+"""Decoding of the JSON body that submits a video task: its members become parameters and media of a canonical request,
+with their paths in the body for errors.
 """
 
 from collections.abc import Mapping
@@ -28,25 +28,27 @@ class Member(NamedTuple):
 
 
 class WholeNumber:
-    """Type of integers, also in the form `5.0`."""
+    """Type of parameters that are integers, also in the form `5.0`."""
 
 
 class Seconds:
-    """Type of integers that may be strings (family A, `seconds`)."""
+    """Type of parameters that are integers or strings of digits (family A, `seconds`)."""
 
 
 class JsonText:
-    """Type of values that are kept byte for byte."""
+    """Type of parameters whose JSON is kept byte for byte."""
 
 
 Fields: TypeAlias = Mapping[str, Member]
 
 
 class CreateBody:
-    """One body of a submission while it is read. Methods raise UmgError with the path of the field in the body."""
+    """Body that submits a video task, from which members are taken one by one. Methods raise UmgError with the path of
+    the field in the body.
+    """
 
     def __init__(self, entry: "pb.VideoEntry.ValueType", body: bytes, *, is_form: bool = False) -> None:
-        """Read the top level of the body. `is_form`: its numbers and booleans are strings."""
+        """Decode the top level of a body. `is_form`: whether its numbers and booleans are strings."""
         self.request = pb.CreateVideoTaskRequest(entry=entry)
         self.given = parse(Members, check_utf8(body))
         """All members, also null ones."""
@@ -58,16 +60,16 @@ class CreateBody:
     # --- members
 
     def take(self, name: str) -> Raw | None:
-        """Remove a member that is present and not null. Return it; None for none."""
+        """Take a member out of the body. Return it; None if it is absent or null."""
         return self._members.pop(name, None)
 
     def text(self, name: str) -> str | None:
-        """Remove a member that is a string. Return it; None for none."""
+        """Take a member that is a string out of the body. Return it; None if it is absent or null."""
         raw = self.take(name)
         return None if raw is None else parse(str, raw, name)
 
     def model(self, name: str = "model") -> str:
-        """Remove the member with the model id, and set the model. Return it."""
+        """Take the member with the model id out of the body, and set the model of the request. Return the id."""
         raw = self.take(name)
         if raw is None:
             raise missing(name)
@@ -76,8 +78,8 @@ class CreateBody:
         return self.request.model
 
     def nested(self, name: str) -> Members:
-        """Remove a member that is an object. Return its members that are not null; none if it is absent. A string of
-        a form is read as JSON.
+        """Take a member that is an object out of the body. Return its members that are not null; none if it is absent.
+        A string of a form is decoded as JSON.
         """
         raw = self.take(name)
         if raw is None:
@@ -90,13 +92,13 @@ class CreateBody:
 
     @property
     def members(self) -> Members:
-        """The members that were not removed yet."""
+        """The members that were not taken out yet."""
         return self._members
 
     # --- parameters
 
     def read(self, fields: Fields, members: Members | None = None, at: str = "") -> None:
-        """Set the parameters of the members that `fields` names, and remove these. `at`: the path of the object."""
+        """Take the members that `fields` names out of an object, and set their parameters. `at`: path of the object."""
         members = self._members if members is None else members
         for name in [name for name in members if name in fields]:
             parameter, kind = fields[name]
@@ -104,14 +106,16 @@ class CreateBody:
             self.set(parameter, self._value(kind, members.pop(name), path), path)
 
     def set(self, parameter: str, value: str | float | None, path: str) -> None:
-        """Set a parameter by the value at a path of the body. Another spelling of it must have the same value."""
+        """Set a parameter to the value at a path of the body. Raise UmgError if another member with the same meaning
+        has another value.
+        """
         parameters, key = self.request.parameters, f"parameters.{parameter}"
         if (before := self._paths.setdefault(key, path)) != path and getattr(parameters, parameter) != value:
             raise invalid(path, f"it contradicts `{before}`; send one of them")
         setattr(parameters, parameter, value)
 
     def callback(self, raw: Raw | None, path: str) -> None:
-        """Set the callback URL."""
+        """Set the URL to which the caller wants notifications."""
         if raw is not None:
             self.request.callback_url, self._paths["callback_url"] = parse(str, raw, path), path
 
@@ -121,7 +125,7 @@ class CreateBody:
             self.request.external_task_id, self._paths["external_task_id"] = parse(str, raw, path), path
 
     def keep(self, members: Members, at: str = "") -> None:
-        """Keep members that have no parameter, for providers that accept further fields."""
+        """Keep members without a parameter, for providers that accept further fields."""
         self._extra |= members if not at else {at: Raw(msgspec.json.encode(members))} if members else {}
 
     def _value(self, kind: type, raw: Raw, path: str) -> str | float | None:
@@ -146,7 +150,7 @@ class CreateBody:
     def images(
         self, raw: Raw, path: str, role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED
     ) -> None:
-        """Add an image, or a list of images."""
+        """Add the image, or the list of images, of a member to the media of the request."""
         many = begins(raw, b"[")
         texts = parse(list[str], raw, path) if many else [parse(str, raw, path)]
         for position, text in enumerate(texts):
@@ -159,7 +163,7 @@ class CreateBody:
         kind: "pb.VideoMediaKind.ValueType",
         role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED,
     ) -> None:
-        """Add a medium: an address, a data URL or base64."""
+        """Add a medium to the media of the request. `text`: its address, a data URL, or base64."""
         media = self.request.parameters.media
         self._paths[f"parameters.media[{len(media)}]"] = path
         self._paths.setdefault("parameters.media", path.partition("[")[0])
@@ -168,8 +172,8 @@ class CreateBody:
     # --- end
 
     def finish(self, required: Mapping[str, str] | None = None) -> pb.CreateVideoTaskRequest:
-        """Return the request, checked if its model is a documented one. Members that were not removed are kept.
-        `required`: paths in the body of parameters that are missing.
+        """Return the request, checked if its model is a documented one. Members that were not taken out are kept for
+        the provider. `required`: parameters that must be set, with their paths in the body.
         """
         self._extra = {**self._members, **self._extra}
         if self._extra:
@@ -189,7 +193,7 @@ class CreateBody:
 
 
 def begins(raw: Raw, character: bytes) -> bool:
-    """Return whether the JSON of a value begins with the character, which decides its type."""
+    """Return whether the JSON of a value begins with a character, by which its type is recognised."""
     return memoryview(raw)[:1] == character
 
 
@@ -198,7 +202,7 @@ def _plain(field: str) -> str:
 
 
 def whole_seconds(given: str | float, path: str) -> int | None:
-    """Return a length that may be a string of digits. Raise UmgError(INVALID_FIELD)."""
+    """Return a length in seconds that may be a string of digits as an integer. Raise UmgError(INVALID_FIELD)."""
     if isinstance(given, str):
         if not (given.isascii() and given.isdecimal() and len(given) < 10):
             raise invalid(path, 'expected whole seconds, such as 4 or "4"; correct its value')

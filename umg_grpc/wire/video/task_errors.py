@@ -1,4 +1,4 @@
-"""Codes of failed tasks (reference, 1), shared by the providers' codecs, the service and the entries."""
+"""Codes of failed video tasks (reference, 1), which service, callers' APIs and providers' codecs share."""
 
 from umg_grpc.v1 import pb
 
@@ -21,5 +21,5 @@ STATUS_CODES = {
 
 
 def task_error(code: str, message: str) -> pb.VideoTaskError:
-    """Return the reason of a failed or cancelled task."""
+    """Return the reason why a task failed or was cancelled, as a message."""
     return pb.VideoTaskError(code=code, status_code=STATUS_CODES[code], message=message)

@@ -1,5 +1,5 @@
-"""Fields of tasks that the answers of several entries share: words of the states, times, addresses of the results, and
-the reason of a failure.
+"""Values of video tasks that the answers of several entries (the HTTP APIs for callers) share: words of the states,
+times, addresses of the results, reasons of failures.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,9 @@ VIDEO_FORMAT = "mp4"
 
 
 def states(queued: str, running: str, succeeded: str, failed: str, cancelled: str = "") -> States:
-    """Return the words of an entry for the states. Without a word of its own, a cancelled task has failed."""
+    """Return the table of an entry's words for the states of a task. Without a word for it, a cancelled task counts as
+    failed.
+    """
     return {
         pb.VIDEO_TASK_STATE_UNSPECIFIED: queued,
         pb.VIDEO_TASK_STATE_SUBMITTING: queued,
@@ -51,12 +53,12 @@ def last_frame_url(task: pb.VideoTask) -> str:
 
 
 def code_and_message(task: pb.VideoTask) -> JsonObject:
-    """Return the reason of a failed task, with its code as a word."""
+    """Return the reason why a task failed, with its code as a word."""
     return {"code": task.error.code or "task_failed", "message": failure_message(task)}
 
 
 def failure_message(task: pb.VideoTask) -> str:
-    """Return the description of a failure, never empty."""
+    """Return the description of a task's failure, never empty."""
     return task.error.message or ("the task was cancelled" if task.state not in FAILED else "the task failed")
 
 
@@ -75,7 +77,7 @@ def task_query(
     parameters: Mapping[str, str],
     kind: "pb.VideoTaskKind.ValueType" = pb.VIDEO_TASK_KIND_UNSPECIFIED,
 ) -> pb.GetVideoTaskRequest:
-    """Return the look-up of the task whose id is in the path."""
+    """Decode a query for the task whose id is in the path."""
     if not (task_id := parameters.get("task_id", "")):
         raise missing("task_id")
     return pb.GetVideoTaskRequest(task_id=task_id, entry=entry, kind=kind)

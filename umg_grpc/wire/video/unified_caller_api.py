@@ -1,4 +1,6 @@
-"""Unified entry: `/v1/video/generations` (video document, "POST /v1/video/generations")."""
+"""Unified entry, one of the HTTP APIs for callers of video tasks: `/v1/video/generations` (video document, "POST
+/v1/video/generations").
+"""
 
 from collections.abc import Mapping
 
@@ -68,12 +70,12 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request of a JSON body."""
+    """Decode the JSON body that submits a task."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_UNIFIED, body))
 
 
 def decode_form(parts: list[FormPart], _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request of a form."""
+    """Decode the form that submits a task."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_UNIFIED, msgspec.json.encode(form_object(parts)), is_form=True))
 
 
@@ -123,12 +125,12 @@ def _read_media(body: CreateBody, members: Members, at: str) -> None:
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return `{task_id, status, format}`."""
+    """Encode the answer to a submission: `{task_id, status, format}`."""
     return msgspec.json.encode({"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT})
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return the unified task."""
+    """Encode the answer to a query: the task with its state and its result."""
     view: JsonObject = {"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT}
     if addresses := urls(task):
         view["url"] = addresses[0]

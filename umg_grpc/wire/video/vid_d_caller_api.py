@@ -1,4 +1,4 @@
-"""Entry D: `/vidD/api/v3/contents/generations/tasks`."""
+"""Entry D, one of the HTTP APIs for callers of video tasks: `/vidD/api/v3/contents/generations/tasks`."""
 
 from collections.abc import Mapping
 
@@ -46,7 +46,7 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request. Raise UmgError with the document's texts."""
+    """Decode the body that submits a task. Raise UmgError with the document's texts."""
     given = CreateBody(pb.VIDEO_ENTRY_D, body)
     model = given.given.get("model")
     if model is None or not is_present(model) or not parse(str, model, "model").strip():
@@ -60,12 +60,12 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return the answer to a submission: an object with the id of the task."""
+    """Encode the answer to a submission: an object with the id of the task."""
     return msgspec.json.encode({"id": task.task_id})
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return the Entry D task."""
+    """Encode a task as Entry D has it, for a query."""
     view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATES[task.state]}
     if addresses := urls(task):
         content: JsonObject = {"video_url": addresses[0]}

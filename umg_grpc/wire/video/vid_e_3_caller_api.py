@@ -1,4 +1,6 @@
-"""Entry E 3.0: `/vidE/text-to-video/{model}` and its siblings, and `/vidE/tasks`."""
+"""Entry E 3.0, one of the HTTP APIs for callers of video tasks: `/vidE/text-to-video/{model}` and its siblings, and
+`/vidE/tasks`.
+"""
 
 from collections.abc import Mapping
 
@@ -42,7 +44,9 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request. Its model and kind are in the path; members without a parameter are kept."""
+    """Decode the body that submits a task. Its model and kind are in the path; members without a parameter are kept for
+    the provider.
+    """
     given = CreateBody(pb.VIDEO_ENTRY_E_3, body)
     given.request.model, given.request.kind = parameters["model"], KINDS[parameters["kind"]]
     if (model := given.text("model")) is not None and model != parameters["model"]:
@@ -62,7 +66,7 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
 
 
 def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
-    """Read one medium or a list of media, each a string or an object with its address."""
+    """Decode a member with one medium or a list of media, each a string or an object with its address."""
     many = begins(raw, b"[")
     for position, item in enumerate(parse(list[Raw], raw, name) if many else [raw]):
         path = f"{name}[{position}]" if many else name
@@ -80,7 +84,7 @@ def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
 
 
 def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
-    """Return the look-up of the one task of a query. Raise UmgError for none, several, and ids of both kinds."""
+    """Decode a query for one task. Raise UmgError for no id, several, and ids of both kinds."""
     ids, external = parameters.get("task_ids"), parameters.get("external_task_ids")
     if ids is not None and external is not None:
         raise invalid("external_task_ids", "send either task_ids or external_task_ids")
@@ -96,7 +100,7 @@ def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return the answer of a query with the task as its one item; that of a submission is the same (not shown;
+    """Encode the answer to a query, with the task as its one item. The answer to a submission is the same (not shown;
     readings, 20).
     """
     return msgspec.json.encode(

@@ -1,4 +1,4 @@
-"""Entry E v1: `/vidE/v1/videos/text2video` and `/image2video`."""
+"""Entry E v1, one of the HTTP APIs for callers of video tasks: `/vidE/v1/videos/text2video` and `/image2video`."""
 
 from collections.abc import Mapping
 
@@ -50,12 +50,12 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request of a JSON body."""
+    """Decode the JSON body that submits a task."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_E_V1, body), parameters)
 
 
 def decode_form(parts: list[FormPart], parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request of a form."""
+    """Decode the form that submits a task."""
     body = CreateBody(pb.VIDEO_ENTRY_E_V1, msgspec.json.encode(form_object(parts)), is_form=True)
     return _decode(body, parameters)
 
@@ -78,13 +78,13 @@ def _decode(body: CreateBody, parameters: Mapping[str, str]) -> pb.CreateVideoTa
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return the shape of a video object."""
+    """Encode the answer to a submission, in the shape of a video object."""
     return msgspec.json.encode(_view(task))
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return the same shape with the result. Not shown beyond the values of `status`; the result is named as in the
-    unified entry.
+    """Encode the answer to a query, in the shape of a video object with the result. Not shown beyond the values of
+    `status`; the result is named as in the unified entry.
     """
     view = _view(task)
     if task.HasField("external_task_id"):

@@ -1,4 +1,6 @@
-"""Entry F: `POST /vidF` for submissions and queries, which the query parameter `Action` selects."""
+"""Entry F, one of the HTTP APIs for callers of video tasks: `POST /vidF` for submissions and queries, which the query
+parameter `Action` selects.
+"""
 
 from collections.abc import Mapping
 
@@ -34,7 +36,9 @@ wire_path = wire_paths(
 
 
 def _action(parameters: Mapping[str, str]) -> str:
-    """Return the action of a call. Raise UmgError for a missing or unknown one, and for another version."""
+    """Return the action that the query parameter `Action` selects. Raise UmgError for a missing or unknown one, and for
+    another version.
+    """
     action = parameters.get("Action", "")
     if not action:
         raise missing("Action")
@@ -46,7 +50,7 @@ def _action(parameters: Mapping[str, str]) -> str:
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request of a submission."""
+    """Decode the body that submits a task."""
     if _action(parameters) != SUBMIT:
         raise invalid("Action", f"expected {SUBMIT}; correct it")
     given = CreateBody(pb.VIDEO_ENTRY_F, body)
@@ -59,7 +63,7 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
 
 
 def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest | None:
-    """Decode a query of a task that has the `Action` of queries but the method POST; None for another action."""
+    """Decode a query for a task that is sent by POST with the `Action` of queries; return None for another action."""
     if _action(parameters) != QUERY:
         return None
     given = CreateBody(pb.VIDEO_ENTRY_F, body)
@@ -70,13 +74,13 @@ def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVid
 
 
 def encode_created(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return the envelope with the id of the task."""
+    """Encode the answer to a submission: the envelope with the id of the task."""
     return _enveloped({"task_id": task.task_id}, "Success", request_id or task.task_id)
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return the envelope with the state of the task. Its code is that of the query, which succeeded; a failed task has
-    its reason in `message` and in `data.error`.
+    """Encode the answer to a query: the envelope with the state of the task. Its code is that of the query, which
+    succeeded; a failed task has its reason in `message` and in `data.error`.
     """
     data: JsonObject = {"status": STATES[task.state]}
     if addresses := urls(task):

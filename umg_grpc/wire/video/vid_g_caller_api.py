@@ -1,4 +1,4 @@
-"""Entry G: `/vidG/v2/video_generation`."""
+"""Entry G, one of the HTTP APIs for callers of video tasks: `/vidG/v2/video_generation`."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request. A `callback_url` of any type, null included, is refused."""
+    """Decode the body that submits a task. A `callback_url` of any type, null included, is refused."""
     given = CreateBody(pb.VIDEO_ENTRY_G, body)
     if "callback_url" in given.given:
         message = "callback_url is not supported by this entry; leave it out and poll"
@@ -51,12 +51,12 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return `{task_id}`."""
+    """Encode the answer to a submission: `{task_id}`."""
     return msgspec.json.encode({"task_id": task.task_id})
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return `{task}`."""
+    """Encode the answer to a query: `{task}`."""
     view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATES[task.state]}
     if addresses := urls(task):
         view["content"] = {"url": addresses[0]}

@@ -1,4 +1,6 @@
-"""Video-object entry: `/v1/videos` (video document, "POST /v1/videos"), as the openai SDK calls it."""
+"""Video-object entry, one of the HTTP APIs for callers of video tasks: `/v1/videos` (video document, "POST
+/v1/videos"), as the openai SDK calls it.
+"""
 
 from collections.abc import Mapping
 
@@ -40,12 +42,12 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request of a JSON body."""
+    """Decode the JSON body that submits a task."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_VIDEO_OBJECT, body))
 
 
 def decode_form(parts: list[FormPart], _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Return the request of a form, as the openai SDK sends it."""
+    """Decode the form that submits a task, as the openai SDK sends it."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_VIDEO_OBJECT, msgspec.json.encode(form_object(parts)), is_form=True))
 
 
@@ -59,7 +61,9 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
 
 
 def decode_remix(body: bytes, parameters: Mapping[str, str]) -> pb.RemixVideoTaskRequest:
-    """Return the remix of the video whose id is in the path. Raise UmgError without a prompt."""
+    """Decode the body that submits a remix (a change) of the video whose id is in the path. Raise UmgError without a
+    prompt.
+    """
     given = CreateBody(pb.VIDEO_ENTRY_VIDEO_OBJECT, body)
     model = given.text("model")
     given.read(REMIX_FIELDS)
@@ -78,12 +82,12 @@ def decode_remix(body: bytes, parameters: Mapping[str, str]) -> pb.RemixVideoTas
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Return the video object."""
+    """Encode a task as a video object, the body of an answer."""
     return msgspec.json.encode(video_object(task))
 
 
 def video_object(task: pb.VideoTask) -> JsonObject:
-    """Return the video object: members that the state does not have are absent."""
+    """Return a task as a video object. Members that its state does not have are absent."""
     done = task.state == SUCCEEDED
     view: JsonObject = {
         "id": task.task_id,
@@ -110,7 +114,7 @@ def video_object(task: pb.VideoTask) -> JsonObject:
 
 
 def encode_deleted(task: pb.VideoTask) -> bytes:
-    """Return the confirmation of a removal."""
+    """Encode the confirmation that a video was deleted."""
     return msgspec.json.encode({"id": task.task_id, "object": "video.deleted", "deleted": True})
 
 
@@ -118,7 +122,7 @@ def encode_deleted(task: pb.VideoTask) -> bytes:
 
 
 def decode_list(query: Mapping[str, str]) -> pb.ListVideoTasksRequest:
-    """Return the page that a query requests (`limit`, `after`, `order`). Raise UmgError(INVALID_FIELD)."""
+    """Decode the query parameters of a list (`limit`, `after`, `order`). Raise UmgError(INVALID_FIELD)."""
     request = pb.ListVideoTasksRequest(entry=pb.VIDEO_ENTRY_VIDEO_OBJECT, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 5 and 1 <= int(limit) <= MAX_LIMIT):
@@ -132,7 +136,7 @@ def decode_list(query: Mapping[str, str]) -> pb.ListVideoTasksRequest:
 
 
 def encode_list(page: pb.ListVideoTasksResponse) -> bytes:
-    """Return a page of video objects."""
+    """Encode a page of tasks as video objects."""
     items = [video_object(task) for task in page.tasks]
     first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
     more = bool(page.next_page_token)

@@ -1,1 +1,1 @@
-"""Protocols of video providers, one module each, and the parts that they share."""
+"""Protocols of video providers, one module each, and the functions that they share."""

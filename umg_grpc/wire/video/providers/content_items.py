@@ -1,4 +1,4 @@
-"""Items of `content`, in which the protocols `vidD` and `vidG` write the prompt and the media."""
+"""Encoding of prompt and media as the `content` array of the protocols `vidD` and `vidG`."""
 
 from collections.abc import Collection, Mapping
 
@@ -36,8 +36,9 @@ def content_items(
     schemes: Collection[str],
     only_urls: Mapping["pb.VideoMediaKind.ValueType", str],
 ) -> list[JsonObject]:
-    """Return the items. `suffix`: text after the prompt; `schemes`: of the addresses that the provider fetches;
-    `only_urls`: kinds that the provider takes by address only, with their names.
+    """Encode prompt and media of a submission as the items of `content`. `suffix`: text after the prompt; `schemes`:
+    URL schemes that the provider fetches; `only_urls`: kinds of media that the provider accepts by address only, with
+    their names.
     """
     prompt = f"{prompt_of(submission)}{suffix}".strip()
     items: list[JsonObject] = [{"type": "text", "text": prompt}] if prompt else []

@@ -1,4 +1,4 @@
-"""Errors of video providers: their classification, and their messages without the provider's name."""
+"""Errors of video providers: their classification, and their messages for callers, without the provider's name."""
 
 import re
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> R
 
 
 def refused(status: int, headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a failed call, classified by the protocol's rows before the common ones."""
+    """Return the error of a failed call, classified by the protocol's own rows, else by the common ones."""
     found = from_provider(status, error, headers, too_long=PROMPT, table=(*table, *DEFAULT))
     found.message = _without_names(found.message)
     return found
@@ -61,8 +61,10 @@ def refused(status: int, headers: Mapping[str, str], error: ProviderError, table
 def refused_submission(
     status: int, headers: Mapping[str, str], body: bytes, error: ProviderError, table: Table = ()
 ) -> UmgError:
-    """Return the error of a submission that failed: AMBIGUOUS unless the provider clearly refused it. A page, which no
-    provider makes, and a failure of the provider leave it open whether the task exists.
+    """Return the error of a submission that failed: AMBIGUOUS unless the provider clearly refused it.
+
+    After an HTML page, which no provider makes, and after a failure of the provider it is unknown whether the task
+    exists.
     """
     found = refused(status, headers, error, table)
     undecided = status in UNDECIDED_STATUSES or (status >= 500 and status not in DECIDED_STATUSES)
@@ -72,8 +74,8 @@ def refused_submission(
 
 
 def is_unknown(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a query's response states that the provider does not have the task. A page does not: a proxy made
-    it.
+    """Return whether the response to a query states that the provider does not have the task. An HTML page does not: a
+    proxy made it.
     """
     return status == 404 and not is_page(headers, body)
 

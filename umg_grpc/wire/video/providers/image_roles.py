@@ -1,4 +1,4 @@
-"""Roles of the images of a submission."""
+"""Assignment of the images in a submission to roles: first frame, last frame, references."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ REFERENCE, MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATI
 
 @dataclass
 class Inputs:
-    """Media of a submission by their use."""
+    """Media of a submission by their roles."""
 
     first: Numbered | None = None
     last: Numbered | None = None
@@ -25,8 +25,8 @@ class Inputs:
 
 
 def inputs_of(submission: Submission, *, pairs: bool = False) -> Inputs:
-    """Return the media by their use. An image without a role is the first frame if it is the only one, else a
-    reference; with `pairs`, two of them are the first and the last frame.
+    """Return the media of a submission by their roles. An image without a role is the first frame if it is the only
+    one, else a reference; with `pairs`, two images are the first and the last frame.
     """
     found = Inputs()
     plain: list[Numbered] = []

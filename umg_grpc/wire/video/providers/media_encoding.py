@@ -1,4 +1,4 @@
-"""Input media of submissions: their addresses, and their bytes in the forms that providers take."""
+"""Encoding of the input media of submissions: as addresses, data URLs or base64, as each provider accepts them."""
 
 from collections.abc import Collection
 
@@ -27,23 +27,23 @@ NAMES = {
 
 
 def at(position: int) -> str:
-    """Return the canonical path of a medium."""
+    """Return the canonical path of the medium at this position, for errors."""
     return f"parameters.media[{position}]"
 
 
 def media_type(media: pb.VideoMedia) -> str:
-    """Return the media type of inline bytes: the detected one, else the caller's, else that of the kind."""
+    """Return the media type of a medium's bytes: the detected one, else the caller's, else that of its kind."""
     return sniff(media.data) or media.mime_type or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
 
 
 def file_name(media: pb.VideoMedia) -> str:
-    """Return a name for an upload."""
+    """Return a file name for the upload of a medium."""
     return NAMES.get(media_type(media), "file")
 
 
 def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP) -> str:
-    """Return the address of a medium that has one. Raise UmgError(UNTRANSLATABLE) for a scheme that the provider does
-    not fetch.
+    """Return the address of a medium that is not inline. Raise UmgError(UNTRANSLATABLE) for a URL scheme that the
+    provider does not fetch.
     """
     scheme, separator, _ = media.url.partition("://")
     if not separator or scheme.lower() not in schemes:
@@ -72,8 +72,8 @@ def base64_of(media: pb.VideoMedia) -> str:
 
 
 def inline(media: pb.VideoMedia, position: int) -> pb.VideoMedia:
-    """Return a medium that has bytes. Raise UmgError(UNTRANSLATABLE) for an address, which only an http or https one
-    can be here: the channel has fetched these.
+    """Return a medium that has its bytes. Raise UmgError(UNTRANSLATABLE) for one with an address, which cannot be an
+    http or https one here: the channel has fetched these before.
     """
     if media.WhichOneof("source") == "url":
         raise untranslatable(at(position), "this model's provider takes only bytes; send an https URL or bytes")

@@ -1,4 +1,4 @@
-"""Bodies of type `multipart/form-data` (RFC 7578)."""
+"""Encoding of `multipart/form-data` bodies (RFC 7578) for video providers."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -15,8 +15,8 @@ class Part(NamedTuple):
 
 
 def encode_form(parts: Iterable[Part]) -> tuple[bytes, str]:
-    """Return the body and its content type. The boundary is derived from the content, so that equal forms have equal
-    bodies.
+    """Encode a form. Return its body and content type. The boundary is derived from the content, so that equal forms
+    have equal bodies.
     """
     parts = tuple(parts)
     digest = sha256()

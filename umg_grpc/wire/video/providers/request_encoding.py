@@ -1,4 +1,4 @@
-"""Encoding of submissions: the parts that the protocols share."""
+"""Steps that several protocols share when they encode the submission of a video task."""
 
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import quote
@@ -39,7 +39,9 @@ def get_request(path: str) -> ProviderRequest:
 
 
 def path_id(task_id: str) -> str:
-    """Return a provider's id for a path. Raise UmgError(UPSTREAM_FAILED) for one that would change the path."""
+    """Return a provider's task id for a URL path. Raise UmgError(UPSTREAM_FAILED) for an id that would change
+    the path.
+    """
     if not task_id or task_id in {".", ".."}:
         message = "the provider's id of the task cannot be used"
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
@@ -52,7 +54,7 @@ def given(parameters: pb.VideoParameters) -> set[str]:
 
 
 def prompt_of(submission: Submission) -> str:
-    """Return the prompt; "" if there are media instead. Raise UmgError(MISSING_FIELD) without both."""
+    """Return the prompt of a submission; "" if it has media instead. Raise UmgError(MISSING_FIELD) without both."""
     parameters = submission.request.parameters
     if not parameters.prompt.strip() and not parameters.media:
         raise missing("parameters.prompt")
@@ -60,8 +62,8 @@ def prompt_of(submission: Submission) -> str:
 
 
 def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str], report: Report) -> None:
-    """Record the parameters that are set and that the provider has no field for. Media are handled by the codecs, which
-    refuse the unsupported ones; an explicit false or a single sample is no loss.
+    """Record the set parameters for which the provider has no field. Media are handled by the codecs, which refuse the
+    unsupported ones; an explicit false or a single sample is no loss.
     """
     for name in sorted(given(parameters) - {*supported, *MEDIA_FIELDS, "extra_json"}):
         value = getattr(parameters, name)
@@ -71,8 +73,8 @@ def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str
 
 
 def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
-    """Return the fields that the caller passes through, without those of the gateway. Raise UmgError(INVALID_FIELD)
-    unless they are a JSON object.
+    """Return the fields that the caller adds for the provider, without the ones that the gateway sets. Raise
+    UmgError(INVALID_FIELD) unless they are a JSON object.
     """
     text = submission.request.parameters.extra_json
     if not text:
@@ -88,13 +90,13 @@ def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
 
 
 def add_missing(body: JsonObject, fields: Mapping[str, Raw]) -> None:
-    """Add the fields that the body does not have yet."""
+    """Add the fields that a body does not have yet."""
     for name, raw in fields.items():
         body.setdefault(name, raw)
 
 
 def members_of(raw: Raw | None) -> dict[str, Raw]:
-    """Return the members of an object that is passed through; none for any other value."""
+    """Return the members of a JSON object that is passed through; none for any other value."""
     try:
         return msgspec.json.decode(raw, type=dict[str, Raw]) if raw is not None else {}
     except (ValueError, RecursionError):
@@ -102,8 +104,8 @@ def members_of(raw: Raw | None) -> dict[str, Raw]:
 
 
 def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for the first of these media, by position; `supported` states the accepted
-    ones.
+    """Raise UmgError(UNTRANSLATABLE) for the first of these media. `media`: each with its position; `supported`:
+    description of the accepted ones.
     """
     for position, _ in media:
         raise untranslatable(f"parameters.media[{position}]", f"this model's provider takes {supported}; leave it out")
@@ -113,7 +115,7 @@ RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4":
 
 
 def pixels(size: str) -> tuple[int, int] | None:
-    """Return width and height of `1280x720` or `1280*720`; None for another form."""
+    """Return width and height of a size like `1280x720` or `1280*720`; None for another form."""
     width, separator, height = size.lower().replace("*", "x").partition("x")
     if not separator or not (width.isdecimal() and height.isdecimal()) or max(len(width), len(height)) > 5:
         return None
@@ -121,7 +123,7 @@ def pixels(size: str) -> tuple[int, int] | None:
 
 
 def ratio_of(size: str) -> str | None:
-    """Return the named ratio that is nearest to the size; None for a size that cannot be read."""
+    """Return the aspect ratio nearest to a size, for example `16:9`; None for a size that cannot be read."""
     if (found := pixels(size)) is None:
         return None
     ratio = found[0] / found[1]

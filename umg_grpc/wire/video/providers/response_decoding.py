@@ -1,4 +1,4 @@
-"""Decoding of providers' responses: the parts that the protocols share."""
+"""Steps that several protocols share when they decode a video provider's response."""
 
 import math
 import re
@@ -48,7 +48,7 @@ MODERATED = re.compile(
 
 
 def read(kind: type[T], body: bytes) -> T:
-    """Decode a response. Raise the error of `unreadable`."""
+    """Decode a response as a `kind`. Raise the error of `unreadable`."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, RecursionError):
@@ -56,7 +56,7 @@ def read(kind: type[T], body: bytes) -> T:
 
 
 def error_of(raw: Raw) -> object:
-    """Return the value of a member `error` that states an error; None for an absent, null or empty one."""
+    """Return the value of a member `error`; None if it states no error, because it is absent, null or empty."""
     if not is_error(raw):
         return None
     value: object = msgspec.json.decode(raw)
@@ -64,12 +64,12 @@ def error_of(raw: Raw) -> object:
 
 
 def text(value: Text) -> str:
-    """Return an id, code or word as text; "" for an absent one."""
+    """Return an id, code or state of a provider as text; "" for an absent one."""
     return "" if value is None else str(value)
 
 
 def number(value: Text) -> float | None:
-    """Return a number that may be written as text; None for anything else."""
+    """Return a number of a provider, which may be written as text; None for anything else."""
     try:
         found = float(value) if value is not None else math.nan
     except ValueError:
@@ -78,7 +78,7 @@ def number(value: Text) -> float | None:
 
 
 def time_of(value: Text) -> datetime | None:
-    """Return the time of Unix seconds or milliseconds; None for anything else."""
+    """Return the time that a provider writes as Unix seconds or milliseconds; None for anything else."""
     if not isinstance(value, int | float) or value <= 0:
         return None
     seconds = value / 1000 if value > LAST_SECOND // 100 else value
@@ -86,14 +86,16 @@ def time_of(value: Text) -> datetime | None:
 
 
 def seconds_used(results: Sequence[ProviderResult]) -> int:
-    """Return the seconds of all videos together, rounded up; 0 if they are not known."""
+    """Return the length of all videos together in seconds, rounded up; 0 if it is not known."""
     lengths = [result.duration_seconds or 0 for result in results if result.variant == pb.VIDEO_VARIANT_VIDEO]
     # a length of 5.041 s is the encoder's rounding to frames, of a video of 5 s
     return math.ceil(round(sum(lengths), 1))
 
 
 def progressing(word: str, words: Mapping[str, State], percent: float | None = None) -> ProviderStatus:
-    """Return the status of a task that has not ended: of its word in the table, else running with the unknown word."""
+    """Return the status of a task that has not ended. `word`: its state in the provider's words, of which `words` is
+    the table; an unknown word counts as running.
+    """
     progress = None if percent is None else int(min(max(percent, 0), 99))
     state = words.get(word, RUNNING)
     if word in words and state in (QUEUED, RUNNING):
@@ -103,8 +105,8 @@ def progressing(word: str, words: Mapping[str, State], percent: float | None = N
 
 
 def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = None) -> ProviderStatus:
-    """Return the status of a task that succeeded, with the usage of its videos. Without a video it has no results and
-    no usage: the file cannot be read yet.
+    """Return the status of a task that succeeded, with its results and usage. Without a video it has neither: the file
+    cannot be read yet.
     """
     videos = [result for result in results if result.variant == pb.VIDEO_VARIANT_VIDEO]
     if not videos:
@@ -116,8 +118,8 @@ def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = N
 
 
 def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
-    """Return the status of a task that failed, by the provider's message and code. `kind`: the code of the failure; by
-    default it is a violation of the content policy if the provider's words state one, else `task_failed`.
+    """Return the status of a task that failed, by the provider's message and code. `kind`: code of the failure; without
+    it a violation of the content policy if the provider's words state one, else `task_failed`.
     """
     if not kind:
         kind = CONTENT_POLICY_VIOLATION if MODERATED.search(f"{code} {message}") else TASK_FAILED
@@ -135,11 +137,11 @@ def cancelled() -> ProviderStatus:
 
 
 def unknown_task() -> UmgError:
-    """Return the error of a task that the provider does not have."""
+    """Return the error for a task that the provider does not have."""
     return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "the provider does not have the task")
 
 
 def _reason(message: str, code: str) -> str:
-    """Return the message of a failure, with the provider's own code."""
+    """Return the message of a failure, followed by the provider's own code."""
     shown = public_message(message) or "the provider reports no reason"
     return f"{shown} ({public_message(code)})" if code and code.lower() not in message.lower() else shown

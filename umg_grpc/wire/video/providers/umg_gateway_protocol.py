@@ -1,4 +1,5 @@
-"""Protocol `umg_video`: a second gateway of this kind, called by the entry by which the caller submitted the task.
+"""Protocol `umg_video` of a provider that is another gateway of this kind. It is called by the entry (HTTP API) by
+which the caller submitted the task.
 
 Each submission has the gateway's id of the task as idempotency key. A result without an address is read by the content
 operation, which needs the key.
@@ -85,7 +86,7 @@ class Output(Struct):
 
 
 class Task(Struct):
-    """Task, with the members of all entries."""
+    """Task as the other gateway returns it, with the members of all entries."""
 
     id: Text = None
     task_id: Text = None
@@ -102,7 +103,7 @@ class Task(Struct):
 
 
 class Enveloped(Struct):
-    """Response of Entries E 3.0, F and G."""
+    """Response of the other gateway by Entries E 3.0, F and G."""
 
     data: Raw = Raw()
     task: Task | None = None
@@ -138,8 +139,9 @@ TASK_OF: Mapping[str, Callable[[bytes], Task]] = {
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission. A failure of the second gateway's providers (502) is definite, since it
-    keeps a task whose outcome it does not know; a timeout, and a page of a proxy, leave the outcome open.
+    """Decode the response to a submission. A failure of the other gateway's providers (502) is definite, since that
+    gateway keeps a task whose outcome it does not know; after a timeout, and after a page of a proxy, the outcome is
+    unknown.
     """
     if status >= 400:
         error = read_error(body)
@@ -159,7 +161,7 @@ def _definite(error: UmgError) -> UmgError:
 
 
 class Facts(Struct):
-    """State that a query of a task needs: the entry of the task, and the path of the query."""
+    """Facts of a task that its query needs: the entry, and the path of the query."""
 
     entry: str
     path: str
@@ -170,7 +172,7 @@ def _facts(task: ProviderTask) -> Facts:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one task by its entry."""
+    """Encode the query of one task, by the entry by which it was submitted."""
     [task] = tasks
     facts = _facts(task)
     if facts.entry == F:
@@ -203,7 +205,7 @@ def _status(found: Task, task: ProviderTask) -> ProviderStatus | UmgError:
 
 
 def _failed(found: Task) -> ProviderStatus:
-    """Return the status of a failed task. The codes of a second gateway are those of this one, in the unified entry as
+    """Return the status of a failed task. The other gateway has the same codes as this one, in the unified entry as
     numbers.
     """
     error = as_error(error_of(found.error))
@@ -256,14 +258,16 @@ def encode_find(submission: Submission) -> ProviderRequest:
 
 
 def decode_found(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask | None:
-    """Decode the response to a look-up; None for a task of another entry, which has no external id."""
+    """Decode the response to a look-up by the gateway's id. Return None for a task of another entry, which does not
+    store this id.
+    """
     if entry_of(submission) != E_3 or is_unknown(status, headers, body):
         return None
     return decode_created(status, headers, body, submission)
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the removal of a task, which the second gateway has for tasks of the video-object entry only."""
+    """Encode the deletion of a task, which the other gateway has for tasks of the video-object entry only."""
     return ProviderRequest(method="DELETE", path=f"/v1/videos/{path_id(task.id)}")
 
 

@@ -1,4 +1,6 @@
-"""Submissions to a provider that is a second gateway, by the entry that the caller used: its path and its body."""
+"""Encoding of submissions to a provider that is another gateway: path and body of the entry (HTTP API) that the caller
+used.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -113,8 +115,8 @@ FURTHER = {
 
 
 def entry_of(submission: Submission) -> str:
-    """Return the name of the entry by which a task is submitted: the caller's, and for a remix that of video
-    objects.
+    """Return the name of the entry by which a task is submitted: the one that the caller used, and for a remix that of
+    video objects.
     """
     if submission.source is not None:
         return VIDEO_OBJECT
@@ -122,7 +124,7 @@ def entry_of(submission: Submission) -> str:
 
 
 def query_path(submission: Submission) -> str:
-    """Return the path below which the task is queried."""
+    """Return the path below which a task is queried."""
     entry = entry_of(submission)
     if entry == E_V1:
         return f"/vidE/v1/videos/{KINDS_E_V1.get(submission.request.kind, 'text2video')}"
@@ -137,7 +139,7 @@ def query_path(submission: Submission) -> str:
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission by the entry of the caller."""
+    """Encode a submission as a call of the entry that the caller used."""
     report = Report()
     entry, parameters = entry_of(submission), submission.request.parameters
     if submission.source is not None:
@@ -154,7 +156,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _request(path: str, body: JsonObject, submission: Submission, report: Report) -> ProviderRequest:
-    """Return the request with the idempotency key, by which a second gateway makes at most one task."""
+    """Return a submission as a POST request, with the idempotency key by which the other gateway makes at most one
+    task.
+    """
     request = json_request(path, body, report)
     headers = {**JSON_HEADERS, "Idempotency-Key": submission.task_id}
     return ProviderRequest(method="POST", path=path, body=request.body, headers=headers, report=report)
@@ -177,7 +181,7 @@ def _unified(submission: Submission, options: JsonObject, extra: Extra) -> Encod
 
 
 def _images(submission: Submission) -> JsonObject:
-    """Return the media of the unified entry."""
+    """Return the members with the media in a body of the unified entry."""
     inputs = inputs_of(submission, pairs=True)
     refuse_media([*inputs.masks, *inputs.videos, *inputs.audio[1:]], "images and one audio file")
     images = [*([inputs.first] if inputs.first is not None else []), *inputs.references]
@@ -208,7 +212,9 @@ def _video_object(submission: Submission, options: JsonObject, extra: Extra) -> 
 
 
 def _content(path: str) -> "Callable[[Submission, JsonObject, Extra], Encoded]":
-    """Return the encoder of an entry whose body has the prompt and the media in `content`."""
+    """Return the encoder for an entry whose body has the prompt and the media in `content`. `path`: path of the
+    entry.
+    """
 
     def encode(submission: Submission, options: JsonObject, extra: Extra) -> Encoded:
         items = content_items(submission, schemes=SCHEMES, only_urls={})

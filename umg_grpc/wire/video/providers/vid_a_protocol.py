@@ -1,4 +1,6 @@
-"""Protocol `vidA`: the video-object API (reference, 2). The file of a result is read with the key of its task."""
+"""Protocol `vidA` of video providers: the video-object API (reference, 2). The file of a result is read with the key
+that submitted its task.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -54,7 +56,7 @@ TABLE = (rows(BLOCKED, Failure.CALLER, "moderation_blocked", "content_policy_vio
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission as a form, as the vendor's SDK does with and without a file; a remix as JSON."""
+    """Encode a submission as a form, as the vendor's SDK does with and without a file; encode a remix as JSON."""
     report = Report()
     if submission.source is not None:
         report_unsupported(submission.request.parameters, {"prompt"}, report)
@@ -87,7 +89,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _size(parameters: pb.VideoParameters, report: Report) -> str:
-    """Return the size: the caller's, else that of the ratio."""
+    """Return the size of the video: the caller's, else one of the requested ratio."""
     named = SIZES.get(parameters.aspect_ratio)
     if parameters.aspect_ratio and (parameters.size or named is None):
         report.drop("parameters.aspect_ratio")
@@ -95,7 +97,9 @@ def _size(parameters: pb.VideoParameters, report: Report) -> str:
 
 
 def _image(submission: Submission) -> Numbered | None:
-    """Return the reference image. Raise UmgError(UNTRANSLATABLE) for any further medium."""
+    """Return the reference image of a submission with its position. Raise UmgError(UNTRANSLATABLE) for any further
+    medium.
+    """
     inputs = inputs_of(submission)
     images = [*([inputs.first] if inputs.first is not None else []), *inputs.references]
     last = [inputs.last] if inputs.last is not None else []
@@ -104,7 +108,7 @@ def _image(submission: Submission) -> Numbered | None:
 
 
 def _form_parts(name: str, raw: Raw) -> Iterator[Part]:
-    """Yield a JSON value as fields of a form, nested ones with brackets as the vendor's SDK writes them."""
+    """Yield a JSON value as the fields of a form, nested members with brackets as the vendor's SDK writes them."""
     if not is_present(raw):
         return
     value = msgspec.json.decode(raw)
@@ -137,7 +141,7 @@ def encode_cancel(task: ProviderTask) -> ProviderRequest:
 
 
 class Video(Struct):
-    """Video object."""
+    """Video object: a task as the provider returns it."""
 
     id: str = ""
     status: str = ""

@@ -1,5 +1,5 @@
-"""Protocol `vidB`: long-running operations on two surfaces (reference, 3): Vertex AI, whose operations are below
-`projects/`, and the Gemini API. Results are inline, or files that only the key can read.
+"""Protocol `vidB` of video providers: long-running operations of two APIs (reference, 3), Vertex AI, whose operations
+are below `projects/`, and the Gemini API. Results are inline, or files that only the key can read.
 """
 
 import re
@@ -63,12 +63,12 @@ TABLE = (rows(BLOCKED, Failure.CALLER, "SAFETY", "BLOCKED"),)
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission to the Vertex surface."""
+    """Encode a submission to the Vertex API."""
     return _encode_create(submission, is_vertex=True)
 
 
 def encode_create_gemini(submission: Submission) -> ProviderRequest:
-    """Encode a submission to the Gemini surface, which has fewer parameters."""
+    """Encode a submission to the Gemini API, which has fewer parameters."""
     return _encode_create(submission, is_vertex=False)
 
 
@@ -118,7 +118,7 @@ def _bytes(numbered: Numbered) -> JsonObject:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one operation; its name shows its surface."""
+    """Encode the query of one operation, whose name shows which API it belongs to."""
     [task] = tasks
     if task.id.startswith(VERTEX_PREFIX):
         path = f"/models/{quote(task.model, safe='')}:fetchPredictOperation"
@@ -157,7 +157,7 @@ class Sample(Struct):
 
 
 class Generated(Struct, rename="camel"):
-    """Member `generateVideoResponse` of the Gemini surface."""
+    """Member `generateVideoResponse` of the Gemini API."""
 
     generated_samples: list[Sample] | None = None
     rai_media_filtered_count: Text = None
@@ -165,7 +165,7 @@ class Generated(Struct, rename="camel"):
 
 
 class Response(Struct, rename="camel"):
-    """Response of an operation that is done, with the members of both surfaces."""
+    """Response of an operation that is done, with the members of both APIs."""
 
     videos: list[Video] | None = None
     rai_media_filtered_count: Text = None
@@ -190,7 +190,7 @@ class Operation(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the name of the operation."""
+    """Decode the response to a submission: the name of the operation."""
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     name = read(Created, body).name
@@ -200,7 +200,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode an operation. Results are inline on the Vertex surface."""
+    """Decode the response to a query: an operation. Its results are inline in the Vertex API."""
     [task] = tasks
     if is_unknown(status, headers, body):
         return {task.id: unknown_task()}
@@ -224,8 +224,8 @@ def _failed(error: OperationError) -> ProviderStatus:
 
 
 def _done(response: Response) -> ProviderStatus:
-    """Return the status of an operation without an error: with no video it has failed by the content filter, whose
-    counter and reasons are at different places on the two surfaces.
+    """Return the status of an operation that ended without an error. Without a video the content filter has stopped it,
+    whose counter and reasons are in different members in the two APIs.
     """
     generated = response.generate_video_response or Generated()
     files = [sample.video for sample in generated.generated_samples or [] if sample.video is not None]

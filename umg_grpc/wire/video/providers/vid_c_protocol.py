@@ -1,4 +1,6 @@
-"""Protocol `vidC`: the DashScope-like task API (reference, 4). Tasks and addresses of results are valid for 24 h."""
+"""Protocol `vidC` of video providers: the DashScope-like task API (reference, 4). Tasks and addresses of results are
+valid for 24 h.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -129,7 +131,9 @@ def _input(submission: Submission, inputs: Inputs) -> JsonObject:
 
 
 def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> JsonObject:
-    """Return the parameters. The provider's defaults that change the prompt, add a mark or cost more are overridden."""
+    """Return the member `parameters` of a submission. The provider's defaults that change the prompt, add a mark or
+    cost more are overridden.
+    """
     options: JsonObject = {"prompt_extend": parameters.prompt_extend, "watermark": parameters.watermark}
     resolution = parameters.resolution.upper()
     if inputs.first is not None or inputs.last is not None:
@@ -152,7 +156,7 @@ def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> 
 
 
 def _size(parameters: pb.VideoParameters, resolution: str) -> str:
-    """Return the size of text-to-video: the caller's, else that of the resolution and the ratio."""
+    """Return the size of a video made of text: the caller's, else one of the requested resolution and ratio."""
     if parameters.size:
         return parameters.size.lower().replace("x", "*")
     sizes = SIZES.get(resolution or "720P", {})
@@ -245,7 +249,7 @@ def _status(output: Output, usage: Usage | None) -> ProviderStatus:
 
 
 def _end(written: str | None) -> datetime | None:
-    """Return the time until which the address of a result is valid, by the time at which the task ended."""
+    """Return the time until which the address of a result is valid, by the provider's time of the end of the task."""
     try:
         ended = datetime.fromisoformat(written or "").replace(tzinfo=LOCAL_TIME)
     except ValueError:

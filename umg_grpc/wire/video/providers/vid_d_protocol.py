@@ -1,4 +1,4 @@
-"""Protocol `vidD`: the Ark-like API of content generation tasks (reference, 5)."""
+"""Protocol `vidD` of video providers: the Ark-like API of content generation tasks (reference, 5)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -131,8 +131,8 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the cancellation of a queued task. The provider deletes the record of a finished one, and refuses for a
-    running one.
+    """Encode the cancellation of a queued task. For a finished task the provider deletes its record; for a running one
+    it refuses.
     """
     return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
 
@@ -156,7 +156,7 @@ class Usage(Struct):
 
 
 class Task(Struct):
-    """Task of a query."""
+    """Task as the provider returns it to a query."""
 
     id: str = ""
     status: str = ""
@@ -231,7 +231,7 @@ def _results(task: Task) -> list[ProviderResult]:
 
 
 def _usage(usage: Usage | None) -> pb.VideoUsage | None:
-    """Return the tokens, by which the provider bills."""
+    """Return the usage of a task in tokens, by which the provider bills."""
     tokens = 0 if usage is None else count(usage.total_tokens) or count(usage.completion_tokens)
     return pb.VideoUsage(total_tokens=tokens) if tokens else None
 

@@ -1,4 +1,5 @@
-"""Protocol `vidE`: the old and the new API of family E (reference, 6), by the model of a task.
+"""Protocol `vidE` of video providers: the old and the new API of family E (reference, 6), of which the model of a task
+selects one.
 
 Both store the gateway's id of a task as external id, so that a task is found again after a submission with an unknown
 outcome. The new API answers queries of several tasks at once.
@@ -27,18 +28,20 @@ RESULT_SECONDS = 30 * 86_400
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission for the API of its model."""
+    """Encode a submission for the API, old or new, that serves its model."""
     return encode_new(submission) if is_new(submission.model) else encode_old(submission)
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission. The facts of a task of the old API are its path."""
+    """Decode the response to a submission. For a task of the old API the stored facts are its path."""
     facts = "" if is_new(submission.model) else old_path(submission)
     return created_task(status, headers, body, submission.model, facts)
 
 
 def batch_of(task: ProviderTask) -> str:
-    """Return the name of the batch: all tasks of the new API are in one, each of the old API is alone."""
+    """Return the name of the batch in which a task is queried: all tasks of the new API are in one, each of the old API
+    is alone.
+    """
     return f"{task.facts}/{task.id}" if task.facts else ""
 
 

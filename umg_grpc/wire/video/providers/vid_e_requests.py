@@ -1,4 +1,4 @@
-"""Requests of the protocol `vidE`: submissions to its old and its new API (reference, 6.2 and 6.3)."""
+"""Encoding of submissions for the protocol `vidE`, to its old and its new API (reference, 6.2 and 6.3)."""
 
 import re
 from urllib.parse import quote
@@ -53,7 +53,7 @@ def is_new(model: str) -> bool:
 
 
 def old_path(submission: Submission) -> str:
-    """Return the path of a task of the old API, which its query must repeat."""
+    """Return the path of a submission to the old API, which the query of the task must repeat."""
     return OLD_PATHS[_has_images(submission)]
 
 
@@ -143,7 +143,9 @@ def encode_new(submission: Submission) -> ProviderRequest:
 
 
 def _kind(submission: Submission) -> "pb.VideoTaskKind.ValueType":
-    """Return the kind, which is in the path: that of the submission, else that of its model and media."""
+    """Return the kind of a task, which is in the path: that of the submission, else one that follows from its model and
+    media.
+    """
     if submission.request.kind in NEW_PATHS:
         return submission.request.kind
     if submission.model.endswith("omni"):
@@ -153,7 +155,7 @@ def _kind(submission: Submission) -> "pb.VideoTaskKind.ValueType":
 
 
 def _contents(submission: Submission, inputs: Inputs, *, is_omni: bool) -> list[JsonObject]:
-    """Return the prompt and the media as contents."""
+    """Return the member `contents` of a submission to the new API: the prompt and the media."""
     contents: list[JsonObject] = []
     if prompt := prompt_of(submission):
         contents.append({"type": "prompt", "text": prompt})
@@ -179,7 +181,9 @@ def _video_url(numbered: Numbered) -> str:
 def _settings(
     parameters: pb.VideoParameters, inputs: Inputs, kind: "pb.VideoTaskKind.ValueType", report: Report
 ) -> JsonObject:
-    """Return the settings. The provider's defaults that cost more are overridden."""
+    """Return the member `settings` of a submission to the new API. The provider's defaults that cost more are
+    overridden.
+    """
     settings: JsonObject = {
         "resolution": parameters.resolution or DEFAULT_RESOLUTION,
         "duration": parameters.duration_seconds or DEFAULT_SECONDS,

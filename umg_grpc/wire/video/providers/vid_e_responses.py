@@ -1,4 +1,6 @@
-"""Responses of the protocol `vidE`: one envelope with a `code` for both APIs (reference, 6.2 to 6.5)."""
+"""Decoding of the responses of the protocol `vidE`: one envelope with a `code` for both APIs (reference, 6.2 to
+6.5).
+"""
 
 import re
 from collections.abc import Mapping
@@ -81,7 +83,7 @@ class Output(Struct):
 
 
 class Task(Struct):
-    """Task, of the old API (`task_*`) or of the new one."""
+    """Task as the provider returns it, of the old API (`task_*`) or of the new one."""
 
     id: Text = None
     task_id: Text = None
@@ -102,7 +104,7 @@ class Envelope(Struct):
 
 
 def created_task(status: int, headers: Mapping[str, str], body: bytes, model: str, facts: str) -> ProviderTask:
-    """Return the task of a submission. Raise UmgError."""
+    """Return the task that a submission created. `facts`: stored with the task for its queries. Raise UmgError."""
     if status >= 400 and is_page(headers, body):
         raise refused_submission(status, headers, body, ProviderError(page=True), TABLE)
     envelope, error = _read(status, body)
@@ -176,7 +178,7 @@ def _videos(task: Task) -> list[Video | Output]:
 
 
 def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
-    """Return the envelope, and the error that it or the status states."""
+    """Decode a response. Return its envelope, and the error that the envelope or the HTTP status states."""
     if status >= 400:
         return Envelope(), read_error(body)
     envelope = read(Envelope, body)
@@ -197,7 +199,7 @@ def _is_unknown(status: int, error: ProviderError) -> bool:
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    """Return the HTTP status of an error: of its code, if the response has status 200."""
+    """Return the HTTP status that an error stands for: by its code if the response has status 200."""
     return status if status >= 400 else STATUSES.get(str(error.code), 500)
 
 

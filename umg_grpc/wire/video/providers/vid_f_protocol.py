@@ -1,4 +1,6 @@
-"""Protocol `vidF`: the signed visual API (reference, 7). Addresses of results are valid for one hour, tasks for 12."""
+"""Protocol `vidF` of video providers: the visual API with signed requests (reference, 7). Addresses of results are
+valid for one hour, tasks for 12.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -63,7 +65,7 @@ REJECTED_CONTENT = re.compile(r"504(?:0[1-9]|1\d)|505(?:1\d|2[0-2])")
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission. The model is the `req_key`, which the query repeats."""
+    """Encode a submission. The model is the member `req_key`, which the query repeats."""
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
@@ -85,8 +87,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _images(parameters: pb.VideoParameters) -> JsonObject:
-    """Return the images, all by address or all in base64. Raise UmgError(UNTRANSLATABLE) for other media and for both
-    forms together.
+    """Return the members with the images, all by address or all in base64. Raise UmgError(UNTRANSLATABLE) for other
+    media and for both forms together.
     """
     media = list(enumerate(parameters.media))
     for position, item in media:
@@ -146,7 +148,7 @@ class Data(Struct):
 
 
 class Envelope(Struct, rename={"metadata": "ResponseMetadata"}):
-    """The envelope of the provider's API gateway."""
+    """Envelope of the provider's API gateway around a response."""
 
     metadata: Metadata | None = None
 
@@ -162,8 +164,8 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query. The outer code is read before the status of the task, which only states that the
-    task has ended: another code is the verdict.
+    """Decode the response to a query. Its outer code is read before the status of the task, since that only states that
+    the task has ended: any code but success means a failure.
     """
     [task] = tasks
     if (error := _error(status, body)) is not None:
@@ -188,7 +190,9 @@ def _status(data: Data) -> ProviderStatus | UmgError:
 
 
 def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Decode the response to a cancellation: a code of its own means that the task was not cancelled."""
+    """Decode the response to a cancellation. Return whether the task was cancelled; an error code of the task's own
+    means that it was not.
+    """
     if (error := _error(status, body)) is None:
         return True
     code = str(error.code or "")
@@ -198,8 +202,8 @@ def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bo
 
 
 def _error(status: int, body: bytes) -> ProviderError | None:
-    """Return the error that the envelope or the status states; None for a success. Raise the error of `unreadable` for
-    a successful response without a code.
+    """Return the error that the envelope or the HTTP status of a response states; None for a success. Raise the error
+    of `unreadable` for a successful response without a code.
     """
     try:
         fault = read(Envelope, body).metadata
@@ -225,7 +229,7 @@ def _data(body: bytes) -> Data:
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    """Return the HTTP status of an error; of one in a response with status 200, the one that its code begins with."""
+    """Return the HTTP status that an error stands for: if the response has status 200, the one that its code means."""
     code = str(error.code or "")
     if status >= 400:
         return status

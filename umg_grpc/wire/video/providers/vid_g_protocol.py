@@ -1,5 +1,5 @@
-"""Protocol `vidG`: video generation v2, and v1 for older models (reference, 8). In v1 the file of a task is looked up
-by a further request.
+"""Protocol `vidG` of video providers: video generation v2, and v1 for older models (reference, 8). In v1 the file of a
+task is looked up by a further request.
 """
 
 import re
@@ -149,7 +149,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the cancellation of a task. Tasks of v1 cannot be cancelled: the provider answers with an error."""
+    """Encode the cancellation of a task. Tasks of v1 cannot be cancelled: the provider returns an error."""
     return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
 
 
@@ -171,7 +171,7 @@ class Usage(Struct):
 
 
 class Task(Struct):
-    """Task of a query."""
+    """Task as the provider returns it to a query."""
 
     status: str = ""
     error: Raw = Raw()
@@ -221,8 +221,8 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query, or that of v1 to the look-up of a file. A provider that does not have the task
-    states so with status 500, or 404.
+    """Decode the response to a query of a task, or of v1 to the look-up of a file. A provider that does not have the
+    task states so with status 500, or 404.
     """
     [task] = tasks
     if status >= 400:
@@ -296,7 +296,7 @@ def _usage(usage: Usage | None) -> pb.VideoUsage | None:
 
 
 def _read_error(body: bytes) -> ProviderError:
-    """Return the error of a body. Its numeric code is at the end of the message."""
+    """Return the error in a body, whose numeric code is at the end of the message."""
     error = read_error(body)
     if (found := _CODE.search(error.message)) is not None:
         error.code = found[1]
@@ -304,7 +304,7 @@ def _read_error(body: bytes) -> ProviderError:
 
 
 def _error_of(answer: Answer) -> ProviderError | None:
-    """Return the error of a response with status 200; None if it has none."""
+    """Return the error that a response with status 200 states; None if it states none."""
     base = answer.base_resp
     if base is not None and text(base.status_code) not in OK:
         return ProviderError(message=base.status_msg or "", code=text(base.status_code))
