@@ -5,13 +5,15 @@ they run where `UMG_CLIENTS` names them (`UMG_CLIENTS=go,java`, or `make clients
 """
 
 import asyncio
+import fcntl
 import json
 import os
 import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,21 +63,31 @@ async def lines(request: pytest.FixtureRequest, gateway: Prepared) -> dict[str, 
 
 async def output_of(language: str, environment: Mapping[str, str], *arguments: str) -> str:
     """Return the output of a language's program with these variables. It is built if needed."""
-    process = await asyncio.create_subprocess_exec(
-        str(CLIENTS / language / "run"),
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **environment, "PYTHON": sys.executable},
-        start_new_session=True,
-    )
-    try:
-        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # a compiler too, when the time is over
+    program = CLIENTS / language / "run"
+    async with locked(program):
+        process = await asyncio.create_subprocess_exec(
+            str(program),
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **environment, "PYTHON": sys.executable},
+            start_new_session=True,
+        )
+        try:
+            out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a compiler too, when the time is over
     assert process.returncode == 0, err.decode(errors="replace")[-3000:]
     return out.decode()
+
+
+@asynccontextmanager
+async def locked(program: Path) -> AsyncIterator[None]:
+    """Exclude other test processes while a program is built and run: two builds in one folder disturb one another."""
+    with program.open() as file:
+        await asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.mark.asyncio(loop_scope="module")

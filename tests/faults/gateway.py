@@ -17,7 +17,7 @@ WAITED_FOR = (
 )
 """Prefixes of the names of faults that only a deadline ends."""
 SHORT = "{connect: 0.5, first_byte: 1, idle: 1, total: 5, images: 5}"
-LONG = "{connect: 20, first_byte: 20, idle: 20, total: 40, images: 40}"  # for a busy machine
+LONG = "{connect: 60, first_byte: 60, idle: 60, total: 120, images: 120}"  # for a busy machine
 CONFIG = """
 log: {level: error}
 retries: {repeats: 1, backoff: 0.01, budget: 1}

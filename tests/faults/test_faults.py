@@ -23,9 +23,9 @@ AT_ONCE = 24
 """Concurrent calls of the faults that end by themselves. Calls of faults that only a deadline ends are all made
 together.
 """
-LIMIT = 15.0
+LIMIT = 45.0
 """Seconds of a call: every channel is called twice at most, for 2 s each, and the rest allows for a busy machine. A
-call that waits without need takes 20 s.
+call that waits without need takes 60 s.
 """
 
 

@@ -19,7 +19,7 @@ from obstore.store import from_url
 
 from tests.support.s3 import ENVIRONMENT, S3Server, s3_server
 from umg_grpc.errors import UmgError
-from umg_grpc.store import StoreError
+from umg_grpc.store import StoreError, blob_bucket
 from umg_grpc.store.blob_places import blob_place
 from umg_grpc.store.blobs import MEDIA_TYPES, PART_BYTES, SERVED, SPOOL_BYTES, STORED, Blob, BlobStore
 from umg_grpc.v1 import pb
@@ -69,6 +69,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     server: S3Server = request.getfixturevalue("s3")
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(blob_bucket, "TIMEOUT_SECONDS", 120)  # the server may be slow on a busy machine
     bucket = server.create_bucket(f"bucket-{os.urandom(6).hex()}")
     return Opened(f"{bucket}/results/of-tests", server.endpoint, tmp_path)
 

@@ -83,7 +83,7 @@ FAULTS = [
     Fault("reset in the body", answering(HELLO[:-2], then="reset"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
     Fault("no HTTP", answering(b"SSH-2.0-OpenSSH_9.6\r\n\r\n", then="close"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
     Fault("gzip that is none", answering(sized(b"hello", LINE + b"Content-Encoding: gzip\r\n")), "UPSTREAM_CUT", Failure.AMBIGUOUS),
-    Fault("too slow", stall, "UPSTREAM_TIMEOUT", Failure.AMBIGUOUS, SHORT),
+    Fault("too slow", stall, "UPSTREAM_TIMEOUT", Failure.AMBIGUOUS, replace(PATIENT, first_byte=0.1, total=2)),
     Fault("too slow for the caller", stall, "DEADLINE_EXCEEDED", None, HURRIED),
     Fault("too slow to connect", Link.left, "UPSTREAM_TIMEOUT", Failure.NOT_SENT, replace(PATIENT, connect=0.1), "https:"),
     Fault("too slow to connect in all", Link.left, "UPSTREAM_TIMEOUT", Failure.NOT_SENT, SHORT, "https:"),
