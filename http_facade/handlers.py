@@ -35,6 +35,7 @@ from http_facade.web_page_handlers import PageHandlers
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES
 from umg_grpc.wire.request_notes import RequestNotes
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse | WholeResponse]]
@@ -134,7 +135,9 @@ class Generate:
         async with aclosing(messages), events:
             try:
                 async for message in messages:
-                    frames = encoded.feed(message)
+                    frames = encoder.feed(message)
+                    if encoder.retained_bytes > FREE_BYTES:
+                        encoded.reserve()
                     if exchange.is_begun:
                         await events.write(frames)
                     else:

@@ -19,7 +19,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo
-from umg_grpc.wire.core.request_body_decoding import decode_body, decode_form_body, is_slow
+from umg_grpc.wire.core.request_body_decoding import SLOW_MARKS, decode_body, decode_form_body, is_slow
 
 Decoded = TypeVar("Decoded")
 
@@ -64,7 +64,7 @@ class BodyReader:
         if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))
         headers = source_headers(self._source_headers, sent)
-        if is_slow(body):
+        if len(body) >= SLOW_MARKS and is_slow(body):  # no shorter body is slow
             return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
         return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
 

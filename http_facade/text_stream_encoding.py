@@ -28,18 +28,15 @@ class EncodedStream(msgspec.Struct, eq=False):
     reservation: Reservation | None = None
     """Memory of the last events, once it is more than is free."""
 
-    def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message of the service.
+    def reserve(self) -> None:
+        """Reserve the memory for the text that the encoder keeps for the last events, which is more than is free.
 
-        Raises UmgError if the text kept for the last events exceeds the memory budget: UPSTREAM_FAILED for the limit of
-        one answer, UNAVAILABLE for that of all answers together.
+        Raises UmgError if the text exceeds the memory budget: UPSTREAM_FAILED for the limit of one answer, UNAVAILABLE
+        for that of all answers together.
         """
-        frames = self.encoder.feed(message)
-        if (retained := self.encoder.retained_bytes) > FREE_BYTES:
-            self.reservation = self.reservation or Reservation(self.budget)
-            if not self.reservation.hold(retained):
-                raise self._too_large()
-        return frames
+        self.reservation = self.reservation or Reservation(self.budget)
+        if not self.reservation.hold(self.encoder.retained_bytes):
+            raise self._too_large()
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send the events that end a complete answer. If they are large, each part is encoded after the previous one

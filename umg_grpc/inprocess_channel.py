@@ -10,6 +10,7 @@ from __future__ import annotations  # grpc's classes are generic in their stubs 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Never, Self, TypeAlias, TypeVar
 
 import grpc
@@ -123,6 +124,7 @@ class InProcessContext(Context):
 
     initial: Pairs = ()
     trailing: Pairs = ()
+    deadline: float = inf  # of the caller, on the monotonic clock
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
         """Create the context of a call with this metadata and timeout; `attachment` is an object passed beside the
@@ -130,7 +132,8 @@ class InProcessContext(Context):
         """
         self.pairs = pairs  # metadata of the request; faster to read than `invocation_metadata`
         self.attachment = attachment
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        if timeout is not None:
+            self.deadline = time.monotonic() + timeout
 
     def invocation_metadata(self) -> grpc.aio.Metadata:
         return _metadata(self.pairs)
@@ -150,7 +153,7 @@ class InProcessContext(Context):
 
     def time_remaining(self) -> float:
         """Return the seconds until the caller's deadline; infinite without one."""
-        return float("inf") if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        return max(0.0, self.deadline - time.monotonic())
 
     def peer(self) -> str:
         return "inprocess"

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.budgets import Budgets
@@ -22,7 +21,7 @@ from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.open_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
-from umg_grpc.store.usage_records import UsageRecord, UsageRecords
+from umg_grpc.store.usage_records import UsageRecord, UsageRecords, encode_record
 from umg_grpc.store.write_ahead_journal import Journal
 
 WRITE_SECONDS = 1.0  # between two writes to the database
@@ -53,7 +52,8 @@ class UsageLog:
         try:
             self._processes = ProcessLocks(data / USAGE_DIRECTORY, self._prefix)
             self._journal = Journal(data / USAGE_DIRECTORY, owner=f"{self._prefix}-", count_lost=count_lost)
-            self._open = OpenRecords(data / USAGE_DIRECTORY, self._prefix)
+            self.open_records = OpenRecords(data / USAGE_DIRECTORY, self._prefix)
+            """Records of the calls in flight, which are charged if this process is killed before `add`."""
         except OSError as error:
             remedy = "let the gateway write there, select another folder by --data, or set `usage: {enabled: false}`"
             raise OSError(
@@ -69,7 +69,6 @@ class UsageLog:
         self.new_ids = map(f"{self._prefix}-{{:012x}}".format, count())
         """Ids for records, unique among all processes, in ascending order."""
         self._completed = list[tuple[bytes, int]]()  # records that are not in the journal yet, with their slots
-        self._encoder = msgspec.json.Encoder()
         self._late = False
         """Whether a write to the database runs, or the last one failed."""
         self._writer: Background | None = None
@@ -91,7 +90,7 @@ class UsageLog:
                 await background.aclose(CLOSE_SECONDS)
         self._append_completed()
         self._journal.close()
-        self._open.close()
+        self.open_records.close()
         with suppress(SQLAlchemyError, OSError, TimeoutError):
             if not self._journal.has_segments_of(self._prefix):
                 async with asyncio.timeout(CLOSE_SECONDS):
@@ -105,27 +104,16 @@ class UsageLog:
         """
         return len(self._completed) + self._journal.waiting_records if self._late else 0
 
-    def open(self, record: UsageRecord) -> int:
-        """Store the record of a call that begins, so that the call is charged if this process is killed.
-
-        Return the slot of the record in the file of calls in flight, for `add` or `discard`.
-        """
-        return self._open.add(self._encoder.encode(record))
-
-    def discard(self, slot: int) -> None:
-        """Delete the stored record of a call that ends without a usage record."""
-        self._open.delete(slot)
-
     def add(self, record: UsageRecord, slot: int) -> None:
         """Store the record of a completed call, which replaces the one in `slot` and is charged to the budget of its
         key.
         """
-        encoded = self._encoder.encode(record)
-        if (completed := self._open.add(encoded)) == NO_SLOT:
+        encoded = encode_record(record)
+        if (completed := self.open_records.add(encoded)) == NO_SLOT:
             self._journal.append(encoded)
         else:
             self._completed.append((encoded, completed))
-        self._open.delete(slot)
+        self.open_records.delete(slot)
         if len(self._completed) >= JOURNAL_RECORDS:
             self._append_completed()
 
@@ -135,7 +123,7 @@ class UsageLog:
             self._completed = []
             self._journal.append(*(record for record, _ in completed))
             for _, slot in completed:
-                self._open.delete(slot)
+                self.open_records.delete(slot)
 
     async def _write(self) -> None:
         self._late = True

@@ -145,6 +145,8 @@ _ABSENT = ("budget_period", "budget_holder")  # from the database
 _COLUMNS = tuple(name for name in UsageRecord.__struct_fields__ if name not in _ABSENT)
 _PLACES = itemgetter(*(UsageRecord.__struct_fields__.index(name) for name in _COLUMNS))
 _DETAILS = _COLUMNS.index("details")
+encode_record = msgspec.json.Encoder().encode
+"""Function that encodes a record for the journal and for the file of the calls in flight."""
 _JOURNAL_DECODER = msgspec.json.Decoder(_JournalRecord)
 _DETAILS_DECODER = msgspec.json.Decoder(CallDetails)
 

@@ -131,14 +131,11 @@ class Call(msgspec.Struct, eq=False):
         """Whether a request is rejected if it would lose a field (strict mode). Raises UmgError(INVALID_FIELD)."""
         return is_strict(self.arrival.metadata.get(STRICT))
 
-    def limit(self, seconds: float | None) -> None:
-        """Set the caller's deadline: `seconds` of the gRPC deadline, or the metadata `x-umg-timeout` if that is
-        shorter. Raise UmgError(INVALID_FIELD).
+    def limit(self) -> None:
+        """Move the caller's deadline forward to that of the metadata `x-umg-timeout`, if that is earlier. Raise
+        UmgError(INVALID_FIELD).
         """
-        if (timeout := self.arrival.metadata.get(TIMEOUT)) is not None:
-            seconds = min(timeout_seconds(timeout), inf if seconds is None else seconds)
-        if seconds is not None and seconds != inf:
-            self.ends_at = time.monotonic() + seconds
+        self.ends_at = min(self.ends_at, time.monotonic() + timeout_seconds(self.arrival.metadata.get(TIMEOUT)))
 
     def seconds_left(self) -> float:
         """Return the seconds until the caller's deadline; infinite if the caller has no deadline."""

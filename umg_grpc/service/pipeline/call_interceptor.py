@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from math import inf
 from typing import Any, Never
 
 import structlog
@@ -69,7 +68,7 @@ class CallInterceptor(Interceptor):
         async def served(request: object, context: Context) -> object:
             call, failure = self._log.open(method, context), None
             try:
-                await self._admit(call, context, load_shedder, scopes)
+                await self._admit(call, load_shedder, scopes)
                 if isinstance(request, bytes):
                     request = await self._decode(method, request, scopes)
                 answer = await inner(request, context)
@@ -98,7 +97,7 @@ class CallInterceptor(Interceptor):
         async def served(request: object, context: Context) -> AsyncGenerator[Any, None]:
             call, failure, sent = self._log.open(method, context), None, False
             try:
-                await self._admit(call, context, load_shedder, scopes)
+                await self._admit(call, load_shedder, scopes)
                 if isinstance(request, bytes):
                     request = await self._decode(method, request, scopes)
                 async with aclosing(inner(request, context)) as messages:
@@ -124,17 +123,15 @@ class CallInterceptor(Interceptor):
 
         return served
 
-    async def _admit(
-        self, call: Call, context: Context, load_shedder: LoadShedder | None, scopes: frozenset[str] | None
-    ) -> None:
+    async def _admit(self, call: Call, load_shedder: LoadShedder | None, scopes: frozenset[str] | None) -> None:
         """Set the deadline of the call, take a slot of the load shedder, and authenticate the caller unless `scopes` is
         None. Raise UmgError for a rejection, an invalid key, and a key that has none of the scopes.
         """
         if not call.arrival.trusted:
             self._socket_tasks[call] = task = asyncio.current_task()
             _hold_memory(task)
-        if (seconds := context.time_remaining()) != inf or TIMEOUT in call.arrival.metadata:
-            call.limit(seconds)
+        if TIMEOUT in call.arrival.metadata:
+            call.limit()
         if load_shedder is not None:
             load_shedder.check()
             await load_shedder.enter(call.seconds_left())

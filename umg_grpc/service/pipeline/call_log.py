@@ -91,13 +91,15 @@ class CallLog:
             arrival = Arrival(method, metadata, trusted=True, request_id=request_id)
             if isinstance(attachment := context.attachment, Attachment):
                 arrival.notes, arrival.known_key = attachment.notes, attachment.known_key
-            call = Call(arrival)
+            call = Call(arrival, ends_at=context.deadline)
         else:
             pairs = context.invocation_metadata() or ()
             metadata = {key: value for key, value in pairs if isinstance(value, str)}
             request_id = request_id_of(metadata.get("x-request-id"))
             arrival = Arrival(method, metadata, trusted=False, request_id=request_id)
             call = Call(arrival, {"x-request-id": request_id})  # the HTTP face chose the request id itself
+            if (seconds := context.time_remaining()) is not None:
+                call.ends_at = time.monotonic() + seconds
         if TRACEPARENT in metadata:
             arrival.trace = read_trace_context([metadata[TRACEPARENT]], [metadata.get(TRACESTATE, "")])
         if self._telemetry is not None:

@@ -16,7 +16,7 @@ from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS, PACKAGE
 from umg_grpc.store.open_records import NO_SLOT
-from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, storable
+from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
 from umg_grpc.v1 import pb
 
 OPERATIONS: Mapping[str, str] = MappingProxyType(
@@ -81,13 +81,13 @@ class UsageInFlight(msgspec.Struct, eq=False):
             if isinstance(request, pb.GenerateImageRequest):
                 quantities = estimated_image_quantities(request, estimate.input_tokens)
             record.micro_credits = charges.prices.cost(quantities)
-        self.slot = self._log.open(record)
+        self.slot = self._log.open_records.add(encode_record(record))
 
     def fail(self) -> None:
         """Record that an attempt has failed, for which the provider does not charge."""
         self._attempts -= 1
         if not self._attempts:
-            self._log.discard(self.slot)
+            self._log.open_records.delete(self.slot)
             self.slot = NO_SLOT
 
 

@@ -22,8 +22,6 @@ MALFORMED = "the body is not what its format says, and no field of it can be nam
 
 def is_slow(body: bytes) -> bool:
     """Return whether the body takes milliseconds to decode, so that callers of `decode_body` do it in a thread."""
-    if len(body) < SLOW_MARKS:
-        return False
     return len(body) >= BIG_BYTES or body.count(b",") + body.count(b":") >= SLOW_MARKS
 
 
