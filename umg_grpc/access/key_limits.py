@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+
+import msgspec
 
 from umg_grpc.access.limit_errors import concurrency_exceeded, request_exceeds_minute
 from umg_grpc.access.limit_subjects import Limited
@@ -15,7 +16,7 @@ from umg_grpc.store.redis import Redis
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus, RateLimits
 
 
-class TokenEstimate(NamedTuple):
+class TokenEstimate(msgspec.Struct, frozen=True):
     """Estimated input and output tokens of a call, before it is made."""
 
     input_tokens: int

@@ -109,11 +109,11 @@ class UsageLog:
         key.
         """
         encoded = encode_record(record)
-        if (completed := self.open_records.add(encoded)) == NO_SLOT:
+        if (completed := self.open_records.add(encoded, slot)) == NO_SLOT:
             self._journal.append(encoded)
+            self.open_records.delete(slot)
         else:
             self._completed.append((encoded, completed))
-        self.open_records.delete(slot)
         if len(self._completed) >= JOURNAL_RECORDS:
             self._append_completed()
 

@@ -42,8 +42,10 @@ class OpenRecords:
             self.close()
             raise
 
-    def add(self, record: bytes) -> int:
-        """Write a record into a free slot. Return the slot; `NO_SLOT` if the record is too long or the disk is full."""
+    def add(self, record: bytes, replaced: int = NO_SLOT) -> int:
+        """Write a record into a free slot, then delete the one in the slot `replaced`. Return the slot of the new
+        record; `NO_SLOT` if it is too long or the disk is full, and nothing is written or deleted.
+        """
         if (size := len(record)) > MAX_RECORD_BYTES:
             return NO_SLOT
         if not self._free:
@@ -57,6 +59,9 @@ class OpenRecords:
         slot = self._free.pop()
         self._map[slot + 2 : slot + 2 + size] = record
         _LENGTH.pack_into(self._map, slot, size)  # after the record: a process may be killed between the two
+        if replaced != NO_SLOT:
+            _LENGTH.pack_into(self._map, replaced, 0)
+            self._free.append(replaced)
         return slot
 
     def delete(self, slot: int) -> None:

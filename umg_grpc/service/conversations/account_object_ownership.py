@@ -40,8 +40,8 @@ def account_objects(
     A body that goes to an upstream of its own format is searched by the rules of that format
     (`wire/core/account_object_detection.py`), since it contains members that have no canonical form.
     """
-    source, source_format = request.source, request.source.format
-    own, body = FORMATS.get(source_format) if source_format in protocols else None, b""
+    source = request.source
+    own = FORMATS.get(source.format) if source.format in protocols else None
     if own is not None:
         body = source.body
         is_plain = not notes.edited and own.objects.is_plain(body)

@@ -91,7 +91,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         elif call.arrival.notes is None:
             request, notes = await self._decode(request, counted=counted)
         self._check_content(request)
-        return request, notes, self._access.resolve(call.caller, request.model)
+        return request, notes, self._access.resolve(call.known_caller, request.model)
 
     async def count_and_reserve(self, call: Call, access: Access, request: RequestT, notes: RequestNotes) -> None:
         """Count the call against the limits of its key and model, and reserve its cost from the budget, both until the
@@ -139,9 +139,10 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                     response = await first_to_answer(
                         attempts, hedge, lambda attempt: attempt.call.send(call.seconds_left())
                     )
-                if attempts.attempt.span is not None:
-                    attempts.attempt.span.read_response(response)
-                return await self._settle(admitted, attempts.attempt, response)
+                attempt = attempts.attempt
+                if attempt.span is not None:
+                    attempt.span.read_response(response)
+                return await self._settle(admitted, attempt, response)
 
     async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
         """Return the loop over the attempts of the call, best channel first."""
@@ -158,7 +159,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         else:
             targets = [*router.channels(model.id, self._operation, preferences)]
         plan = AttemptPlan(targets, encoder, context.shared, context.shared.limiters, len(targets) == 1)
-        return FailoverLoop(call, model, admitted.request.model, plan)
+        return FailoverLoop(call, model, admitted.request.model, plan, access.caller.show_route)
 
     async def _validate(self, message: Message) -> None:
         """Raise UmgError for the first rule of the schema that the message breaks."""

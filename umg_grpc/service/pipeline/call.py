@@ -123,7 +123,7 @@ class Call(msgspec.Struct, eq=False):
     def caller(self) -> Caller:
         """The caller. Raises UmgError(MISSING_KEY) in a call that no interceptor authenticated."""
         if self.known_caller is None:
-            raise UmgError(pb.ERROR_REASON_MISSING_KEY, "this call has no credentials")
+            raise missing_key()
         return self.known_caller
 
     @property
@@ -145,6 +145,11 @@ class Call(msgspec.Struct, eq=False):
         """List the dropped fields in the answer, for a gRPC caller: HTTP callers get them in a header."""
         if (report := self.facts.report) is not None and report.dropped:
             answer.dropped_fields.extend(report.entries())
+
+
+def missing_key() -> UmgError:
+    """Return the error of a call that no interceptor authenticated."""
+    return UmgError(pb.ERROR_REASON_MISSING_KEY, "this call has no credentials")
 
 
 CURRENT: ContextVar[Call] = ContextVar("call")

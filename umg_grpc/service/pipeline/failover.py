@@ -50,6 +50,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     _model: PublicModel
     _requested_model: str  # the id or alias in the request
     _plan: AttemptPlan[AttemptT]
+    _shows_route: bool  # whether the caller gets the header `x-umg-route`
     attempt: AttemptT = None  # type: ignore[assignment]  # set by the first attempt that begins
     """The current attempt; of a hedged call, the one whose answer the caller gets."""
     output_sent: bool = False
@@ -65,7 +66,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             if await self._begin(attempt):
                 self.select(attempt)
                 return
-        if not self.call.facts.attempts and self.call.caller.show_route:
+        if not self.call.facts.attempts and self._shows_route:
             reason = ", ".join(self._failures.route) or "none is free"
             self.call.headers[ROUTE] = f"channel=; attempts=0; reason={reason}"
         error = self._failures.take_most_important() or self._plan.encoding_error
@@ -109,13 +110,13 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         """Make this attempt the one whose answer the caller gets, and set the headers accordingly."""
         self.attempt, call = attempt, self.call
         facts, headers, report = call.facts, call.headers, attempt.call.report
-        facts.model, facts.channel, facts.report = self._model.id, attempt.channel, report
+        facts.channel, facts.report = attempt.channel, report
         facts.usage = facts.quantities = None
         if report.dropped:
             headers[DROPPED] = report.header()
         elif DROPPED in headers:  # of the attempt before
             del headers[DROPPED]
-        if call.caller.show_route:
+        if self._shows_route:
             reason = ", ".join(self._failures.route) or "first choice"
             headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}"
 

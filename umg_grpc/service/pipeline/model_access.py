@@ -15,6 +15,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import FREE
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, Target, letters_of, model_not_found
+from umg_grpc.service.pipeline.call import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 
 MAX_RESOLVED = 4096
@@ -57,11 +58,13 @@ class ModelAccess:
         self._router = channels.router
         self._resolved: dict[tuple[str, str], Access] = {}
 
-    def resolve(self, caller: Caller, name: str) -> Access:
-        """Return the access of a caller to the model that it names. Raise UmgError: MODEL_NOT_FOUND as `find_model`
-        does, UNSUPPORTED_FIELD if no channel serves the model for the operation, PERMISSION_DENIED if the key may use
-        none that does.
+    def resolve(self, caller: Caller | None, name: str) -> Access:
+        """Return the access of a caller to the model that it names. Raise UmgError: MISSING_KEY without a caller,
+        MODEL_NOT_FOUND as `find_model` does, UNSUPPORTED_FIELD if no channel serves the model for the operation,
+        PERMISSION_DENIED if the key may use none that does.
         """
+        if caller is None:
+            raise missing_key()
         router = self._channels.router
         if router is not self._router:
             self._router, self._resolved = router, {}

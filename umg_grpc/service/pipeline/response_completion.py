@@ -78,7 +78,7 @@ class Answer(msgspec.Struct, eq=False):
                 or "container" in notes.indispensable
                 or (bool(tools) and any(tool.HasField("opaque") for tool in tools))
             )
-        if isinstance(continued, Thread):
+        if continued is not None and isinstance(continued, Thread):
             self.thread = continued
         may_store = response or reasoning or ids or self.thread is not None
         self.passthrough = passthrough
@@ -115,15 +115,15 @@ class Answer(msgspec.Struct, eq=False):
             self._report_unsupported(response)
         elif self.reasoning_mark:
             self.find_reasoning(response.source.body)
-        call = self.admitted.call
+        facts = self.admitted.call.facts
         if response.HasField("usage"):
-            call.facts.usage = response.usage
-        if call.facts.usage is None or self.stores_any:
+            facts.usage = response.usage
+        if facts.usage is None or self.stores_any:
             read = await self._read(response)
-            if call.facts.usage is None:
-                call.facts.usage = await self.estimate(read)
+            if facts.usage is None:
+                facts.usage = await self.estimate(read)
                 if not self.passthrough:  # the body of a passthrough stays unchanged
-                    response.usage.CopyFrom(call.facts.usage)
+                    response.usage.CopyFrom(facts.usage)
             await self.retain(read, streamed=False)
         return response
 

@@ -172,8 +172,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         return await read_source(given.source, FORMATS, decode, none="no text format", limit=self._context.body_limit)
 
     async def _plan(self, admitted: GenerationCall, *, stream: bool) -> tuple[RoutePreferences, GenerationEncoder]:
-        reasoning, origin, pins, preferences = self._memory.reasoning, NO_ORIGIN, admitted.access.caller.channels, ANY
-        if admitted.access.has_several or pins:
+        reasoning, access = self._memory.reasoning, admitted.access
+        pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY
+        if access.has_several or pins:
             origin = await find_origin(admitted, reasoning)
             preferences = RoutePreferences(
                 protocol=admitted.request.source.format,

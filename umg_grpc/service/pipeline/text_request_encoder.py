@@ -86,7 +86,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
 
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel, see `RequestEncoder`."""
-        admitted, face, continued = self._admitted, self._admitted.face, self._admitted.continued
+        admitted = self._admitted
+        face, continued = admitted.face, admitted.continued
         request, notes = admitted.request, admitted.notes
         if continued is not None:
             request, notes = continued.request_for(target)
@@ -113,7 +114,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         """Encode the request for the channel. Return the attempt, and the provider's objects in it whose owner has to
         be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
         """
-        admitted, channel, name, quirks = self._admitted, target.channel, target.channel.name, target.quirks
+        admitted, quirks = self._admitted, target.quirks
+        channel, name = target.channel, target.channel.name
         is_as_sent = admitted.face is not None and given is admitted.request and not notes.edited
         request = given
         if self._state_channels or not is_as_sent:  # states in a caller's body name no channel

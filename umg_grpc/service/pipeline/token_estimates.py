@@ -40,7 +40,9 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
             elif part.HasField("tool_result"):
                 media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
     answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
-    answer = min(answer, model.output_token_limit or UNKNOWN_OUTPUT_TOKENS, answer if limit is None else limit)
+    answer = min(answer, model.output_token_limit or UNKNOWN_OUTPUT_TOKENS)
+    if limit is not None:
+        answer = min(answer, limit)
     tokens = text_bytes(request, media) // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
     return TokenEstimate(tokens, answer * max(1, request.candidate_count))
 

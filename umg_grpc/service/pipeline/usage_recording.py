@@ -55,33 +55,26 @@ class UsageInFlight(msgspec.Struct, eq=False):
     _request: Request
     _model: pb.Model
     record: UsageRecord | None = None
-    """Set by the first attempt that is sent."""
+    """Record of the latest attempt that is sent; None before the first one."""
     slot: int = NO_SLOT
     _attempts: int = 0  # that were sent and have not failed
 
     def begin(self) -> None:
-        """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call.
-        Names are cut to the size of a slot in the file.
-        """
+        """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call."""
         self._attempts += 1
         if self.slot != NO_SLOT:
             return
-        request, facts, charges = self._request, self._call.facts, self._call.charges
-        self.record = record = self.record or _new_record(self._log, self._call)
-        record.model, record.channel = facts.model[:MAX_NAME_CHARACTERS], facts.channel[:MAX_NAME_CHARACTERS]
-        record.attempts, record.micro_credits = facts.attempts, 0
-        record.duration_micros = int((time.perf_counter() - facts.began_at) * 1e6)
-        record.status, record.reason, record.estimated, record.details = KILLED, KILLED, True, KILLED_DETAILS
+        request, charges, record = self._request, self._call.charges, _new_record(self._log, self._call)
         estimate = estimate_tokens(request, self._model, charges.output_limit)
-        record.input_tokens, record.output_tokens = estimate
+        record.input_tokens, record.output_tokens = estimate.input_tokens, estimate.output_tokens
         if isinstance(request, pb.GenerateImageRequest):
             record.images = max_images(request)
-        if charges.prices is not None and charges.prices is not FREE:
+        if (prices := charges.prices) is not None and prices is not FREE:
             quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
             if isinstance(request, pb.GenerateImageRequest):
                 quantities = estimated_image_quantities(request, estimate.input_tokens)
-            record.micro_credits = charges.prices.cost(quantities)
-        self.slot = self._log.open_records.add(encode_record(record))
+            record.micro_credits = prices.cost(quantities)
+        self.record, self.slot = record, self._log.open_records.add(encode_record(record))
 
     def fail(self) -> None:
         """Record that an attempt has failed, for which the provider does not charge."""
@@ -105,15 +98,20 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
             charges.micro_credits = charges.prices.cost(quantities)
     if log is None:
         return
-    in_flight, charges.usage_in_flight = charges.usage_in_flight, None  # it refers to the call: a cycle would keep both
-    record, slot = (None, NO_SLOT) if in_flight is None else (in_flight.record, in_flight.slot)
-    record = record or _new_record(log, call)
+    record, slot = None, NO_SLOT
+    if (in_flight := charges.usage_in_flight) is not None:
+        record, slot = in_flight.record, in_flight.slot
+        charges.usage_in_flight = None  # it refers to the call: a cycle would keep both
+    if record is None:
+        record = _new_record(log, call)
     record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
     record.duration_micros = int(seconds * 1e6)
-    record.status, record.reason = ("OK", "") if failure is None else (STATUS[failure.reason].name, failure.name)
+    record.status, record.reason, message = "OK", "", ""
+    if failure is not None:
+        record.status, record.reason, message = STATUS[failure.reason].name, failure.name, storable(failure.message)
     record.details = CallDetails(
         attempts=facts.ended_attempts,
-        message="" if failure is None else storable(failure.message),
+        message=message,
         first_output_micros=None if facts.first_output_seconds is None else int(facts.first_output_seconds * 1e6),
         dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
     )
@@ -128,16 +126,27 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
-    """Return a usage record with the properties of a call that are known at its arrival."""
-    arrival, elapsed = call.arrival, time.perf_counter() - call.facts.began_at
+    """Return the usage record of a call in flight, as it is kept if the process is killed. Names are cut to the size of
+    a slot in the file.
+    """
+    arrival, facts, caller = call.arrival, call.facts, call.known_caller
+    elapsed = time.perf_counter() - facts.began_at
     record = UsageRecord(
         record_id=next(log.new_ids),
         request_id=arrival.request_id,
-        key_id=call.caller.key_id,
+        key_id=caller.key_id if caller is not None else "",
         operation=OPERATIONS.get(arrival.method, ""),
         method=arrival.method.removeprefix(PACKAGE),
         face=arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        model=facts.model[:MAX_NAME_CHARACTERS],
+        channel=facts.channel[:MAX_NAME_CHARACTERS],
         start_micros=int((time.time() - elapsed) * 1e6),
+        duration_micros=int(elapsed * 1e6),
+        status=KILLED,
+        reason=KILLED,
+        attempts=facts.attempts,
+        estimated=True,
+        details=KILLED_DETAILS,
     )
     if call.charges.reservation is not None:
         record.budget_period, record.budget_holder = call.charges.reservation.lease_id[1:]

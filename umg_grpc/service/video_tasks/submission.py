@@ -184,7 +184,7 @@ class Submissions:
         """Send the task to the channels in their order until one accepts it. Raise UmgError if all refuse."""
         call, shared = new.call, self._context.shared
         plan = AttemptPlan([*new.targets], _Encoder(), shared, shared.limiters, len(new.targets) == 1)
-        attempts = _SubmitLoop(call, new.model, new.request.model, plan)
+        attempts = _SubmitLoop(call, new.model, new.request.model, plan, call.caller.show_route)
         try:
             while True:
                 async with attempts:
