@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import grpc
 
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.key_limits import KeyLimits
-from umg_grpc.access.key_uses import KeyUses
-from umg_grpc.access.keys import Keys
-from umg_grpc.access.link_secret import link_secret
-from umg_grpc.access.per_worker_limits import LimitedKeys, check_models
-from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.access.per_worker_limit_checks import LimitedKeys, check_models
+from umg_grpc.access.signing_secret import link_secret
+from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
-from umg_grpc.config.changes import Changes, changes
+from umg_grpc.config.reload_changes import Changes, changes
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.routing import EMBED, RERANK, Router
@@ -66,12 +66,12 @@ from umg_grpc.service.video_tasks.background_work import Tasks
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.availability import Availability
-from umg_grpc.store.blobs import BlobStore
-from umg_grpc.store.channel_failures import ChannelFailures
-from umg_grpc.store.model_lists import ModelListFiles
+from umg_grpc.store.availability_checks import Availability
+from umg_grpc.store.blob_store import BlobStore
+from umg_grpc.store.channel_failure_file import ChannelFailures
+from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.store.process_locks import ProcessLocks
-from umg_grpc.store.redis import Redis
+from umg_grpc.store.redis_client import Redis
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client

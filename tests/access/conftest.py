@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.databases import Database
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.store import Store, open_store
 
 

@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 
 from tests.access.conftest import Clock
 from tests.support.databases import Database, Postgres
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import MAX_REFUSED, PAGE, Authenticator
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.keys import Keys
 from umg_grpc.errors import UmgError
 from umg_grpc.store import open_store
 from umg_grpc.v1 import pb

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from umg_grpc.access.budgets import Budgets, Reservation
+from umg_grpc.access.budget_reservations import Budgets, Reservation
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.store import open_store
-from umg_grpc.store.budgets import BudgetAccounts
+from umg_grpc.store.budget_accounts import BudgetAccounts
 
 BUDGET = 1_000_000
 LEAST, MOST = 1000, 10_000_000

@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.stores import Clock
 from umg_grpc.access.file_links import FileLinks
-from umg_grpc.access.link_secret import FILE, link_secret
+from umg_grpc.access.signing_secret import FILE, link_secret
 from umg_grpc.errors import UmgError
-from umg_grpc.store.blobs import Blob
+from umg_grpc.store.blob_store import Blob
 
 SECRET, DAY = "0123456789abcdef-of-the-tests", 86400
 

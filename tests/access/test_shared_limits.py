@@ -7,10 +7,10 @@ import pytest
 from tests.access.conftest import Clock
 from tests.access.test_limits import caller, refused
 from tests.support.redis import RedisServer, opened
-from umg_grpc.access.rate_limits import RequestLimits
+from umg_grpc.access.request_rate_limits import RequestLimits
 from umg_grpc.access.shared_rate_limits import COARSE_STEP, LEASE_SECONDS, PREFIX
 from umg_grpc.errors import UmgError
-from umg_grpc.store.redis import Redis
+from umg_grpc.store.redis_client import Redis
 
 EARLIER = """
 local counted, passed = redis.call('HGETALL', KEYS[1]), tonumber(ARGV[1])

@@ -12,10 +12,10 @@ from tests.access.conftest import Clock
 from tests.access.test_shared_limits import let_pass
 from tests.support.redis import RedisServer, opened, scripts
 from umg_grpc.access import shared_rate_limits
-from umg_grpc.access.lease_queue import LeaseQueue
+from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.access.shared_rate_limits import LEASE_SECONDS, PREFIX, SharedRequestLimits
-from umg_grpc.store.redis import Redis
+from umg_grpc.store.redis_client import Redis
 
 KEY = "key_1"
 

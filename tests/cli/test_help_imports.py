@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from tests.support.gateways import SANDBOX
 from umg_grpc.access import permissions
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.cli import key_commands
 from umg_grpc.cli.commands import app
 from umg_grpc.store import open_store

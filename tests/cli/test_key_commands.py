@@ -8,7 +8,7 @@ import pytest
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
 from tests.support.processes import run
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.store import open_store
 
 COMMANDS = [

@@ -17,7 +17,7 @@ from umg_client import Client, connect, user, v1
 
 from tests.support.processes import serve
 from tests.support.serving import serving
-from umg_grpc.config.built_in_text import BUILT_IN
+from umg_grpc.config.built_in_config import BUILT_IN
 
 SCENARIOS = Path(__file__).parents[2] / "clients" / "scenarios.json"
 ADMIN_KEY = "sk-umg-administrator-of-scenarios"

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from umg_grpc.store.budgets import Balance
+from umg_grpc.store.budget_accounts import Balance
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import FAILED, SUCCEEDED, TERMINAL
+from umg_grpc.store.video_task_table import FAILED, SUCCEEDED, TERMINAL
 from umg_grpc.v1 import pb
 
 UNCONFIRMED = "submit_unconfirmed"

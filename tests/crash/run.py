@@ -21,10 +21,10 @@ from tests.crash.judge import ENDS, Outcome
 from tests.crash.providers import FAMILIES, Counted, Family, served
 from tests.support.processes import Served, serve
 from tests.support.serving import serving
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.store import open_store
-from umg_grpc.store.budgets import NO_BALANCE, BudgetAccounts
+from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import MediaTask, UsageRow
 from umg_grpc.v1 import pb, rpc

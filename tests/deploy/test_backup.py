@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import Postgres
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.store import open_store
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE
 

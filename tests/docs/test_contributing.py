@@ -19,7 +19,7 @@ TABLES = {
     "RERANK_FORMATS": ("umg_grpc/wire/format_tables.py",),
     "TEXT_PROTOCOLS": ("umg_grpc/wire/provider_protocols.py",),
     "CATALOGUE": ("umg_grpc/model_catalogue.py",),
-    "BUILT_IN": ("umg_grpc/config/built_in_text.py",),
+    "BUILT_IN": ("umg_grpc/config/built_in_config.py",),
     "ROUTES": ("http_facade/routes.py",),
     "OPERATIONS": ("http_facade/openapi/operations.py",),
     "BODY_TYPES": ("umg_grpc/wire/openapi_schemas/body_types.py",),

@@ -34,7 +34,7 @@ from umg_grpc.service.pipeline import failure_policy, text_generation
 from umg_grpc.service.resilience import call_start_queue, circuit_breaker, failure_handling, load_shedding
 from umg_grpc.service.telemetry import content_capture, otlp_export
 from umg_grpc.service.video_tasks import task_metrics
-from umg_grpc.store import blobs, redis
+from umg_grpc.store import blob_store, redis_client
 from umg_grpc.store.write_ahead_journal import FULL
 from umg_grpc.upstream import guarded_fetch
 from umg_grpc.upstream.http import key_rotation
@@ -144,7 +144,7 @@ def counted() -> dict[str, set[str]]:
     made.count_cache_lookup("hit")
     made.count_egress(guarded_fetch.FETCHED)
     made.count_lost_records(1, FULL)
-    made.count_blob_bytes(blobs.STORED, 1)
+    made.count_blob_bytes(blob_store.STORED, 1)
     tasks = task_metrics.TaskMetrics(made)
     for count in (tasks.submitted, tasks.polled, tasks.ended, tasks.called_back, tasks.read):
         count("", "")
@@ -247,7 +247,7 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
     DocumentedNumber("at most `{}d`", MAX_CACHE_SECONDS / 86400),
     DocumentedNumber("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
-    DocumentedNumber("waits {} seconds for an answer", redis.ANSWER_SECONDS),
+    DocumentedNumber("waits {} seconds for an answer", redis_client.ANSWER_SECONDS),
     DocumentedNumber("then with {} callers that leave", LEAVING),
     DocumentedNumber("the process waits at most {} seconds for the last export", otlp_export.SHUTDOWN_SECONDS),
     DocumentedNumber("the newest {} messages, 8192 characters", content_capture.MAX_MESSAGES),
@@ -269,7 +269,7 @@ def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:
     assert "at most sixteen calls in one round of its event loop" in TEXT
     assert call_start_queue.AT_ONCE == 16
     assert "for a second" in TEXT
-    assert redis.PAUSE_SECONDS == 1
+    assert redis_client.PAUSE_SECONDS == 1
     assert "three times the load" in TEXT
     assert THREE_TIMES == 3
     assert "up to the thousandth" in TEXT

@@ -18,7 +18,7 @@ from tests.support.gateways import KEY, SANDBOX, channel
 from tests.support.processes import Served, serve
 from tests.support.secrets import leaked
 from tests.support.serving import serving
-from umg_grpc.access.keys import Keys, shown_prefix
+from umg_grpc.access.api_keys import Keys, shown_prefix
 from umg_grpc.store import open_store
 
 MODEL = "famO-5"

@@ -14,7 +14,7 @@ from tests.service.named_objects import HARMLESS, NAMED, Named
 from tests.support.callers.faces import FACES
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events

@@ -29,7 +29,7 @@ from tests.e2e.authorisation import (
     request_of,
 )
 from tests.support.gateways import Running, revoke, running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.permissions import ADMIN, OPERATIONS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -14,9 +14,9 @@ from aiohttp import web
 
 from tests.support.gateways import Running, channel, running
 from tests.support.serving import serving
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.store import open_store
-from umg_grpc.store.budgets import NO_BALANCE, Balance, BudgetAccounts
+from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000

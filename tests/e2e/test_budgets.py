@@ -20,15 +20,15 @@ from tests.support.databases import Database, Postgres
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.processes import serve
 from tests.support.serving import serving
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.keys import Keys
-from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config.values import Retention
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.service.pipeline.usage_recording import KILLED
 from umg_grpc.store import open_store
-from umg_grpc.store.budgets import (
+from umg_grpc.store.budget_accounts import (
     NO_BALANCE,
     Balance,
     BudgetAccounts,
@@ -38,8 +38,8 @@ from umg_grpc.store.budgets import (
     period_end,
     period_start,
 )
-from umg_grpc.store.open_records import SUFFIX, records_of
-from umg_grpc.store.usage_records import CallFilter, UsageRecord, UsageRecords
+from umg_grpc.store.in_flight_records import SUFFIX, records_of
+from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
 from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000

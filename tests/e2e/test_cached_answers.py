@@ -22,7 +22,7 @@ from tests.support.providers.scripted import (
     status,
     succeed,
 )
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.config import parse
 from umg_grpc.service.caching.response_cache import MAX_BYTES, STREAM_SECONDS
 

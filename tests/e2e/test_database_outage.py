@@ -16,7 +16,7 @@ import psycopg
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
 from tests.support.processes import Served, serve
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.store import open_store
 
 FIRST = "sk-umg-of-the-test-of-an-outage"

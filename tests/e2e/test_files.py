@@ -25,7 +25,7 @@ from umg_grpc.cli.serve import gateway
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, parse
 from umg_grpc.grpc_status import from_rpc
-from umg_grpc.store.blobs import Blob, BlobStore
+from umg_grpc.store.blob_store import Blob, BlobStore
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

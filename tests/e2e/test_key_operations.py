@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from tests.support.gateways import running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 

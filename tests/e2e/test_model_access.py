@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from tests.support.gateways import channel, running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 
 FORMATS = ("chat", "responses", "messages", "native", "embeddings", "rerank", "native_embeddings")
 HIDDEN, MISSING = "m-hidden", "m-absent"  # of equal length

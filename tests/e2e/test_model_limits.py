@@ -15,7 +15,7 @@ from tests.support.gateways import SANDBOX, Running, channel, running
 from tests.support.processes import run
 from tests.support.redis import RedisServer
 from tests.support.serving import serving
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.config import ConfigError, parse
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc

@@ -31,7 +31,7 @@ from tests.e2e.authorisation import (
     request_of,
 )
 from tests.support.gateways import running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.service_factory import SERVICES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video import VIDEO_FACES

@@ -17,7 +17,7 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.providers import messages_wire
 from tests.support.providers.scripted import Scripted, scripted, stall, status, succeed
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.v1 import pb, rpc
 
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -19,7 +19,7 @@ from tests.support.databases import Database, Postgres
 from tests.support.gateways import KEY, Running, running
 from tests.support.processes import serve
 from umg_grpc.store import open_store
-from umg_grpc.store.usage_records import CallFilter, UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
 
 CONFIG = """
 database: {database}

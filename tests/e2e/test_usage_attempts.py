@@ -12,7 +12,7 @@ from aiohttp import web
 from tests.support.gateways import channel, running
 from tests.support.serving import serving
 from umg_grpc.store import open_store
-from umg_grpc.store.usage_records import AttemptRecord, CallDetails, UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 
 ANSWER = {
     "id": "c",

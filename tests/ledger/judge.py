@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from tests.ledger.calls import EMBED, IMAGE, RERANK, Call, Made, Outcome
 from tests.ledger.provider import INPUT_TOKENS, Provider, Sent
 from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS
-from umg_grpc.store.budgets import Balance
-from umg_grpc.store.usage_records import UsageRecord
+from umg_grpc.store.budget_accounts import Balance
+from umg_grpc.store.usage_record_table import UsageRecord
 
 REQUEST_PRICE, INPUT_PRICE, TOKEN_PRICE = 2000, 3, 30
 """Micro-credits of a text call, and of each of its input and output tokens."""

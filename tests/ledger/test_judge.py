@@ -8,8 +8,8 @@ from tests.ledger.calls import CHAT, Call, Made, Outcome
 from tests.ledger.judge import judge, price
 from tests.ledger.provider import INPUT_TOKENS, Provider, Sent
 from umg_grpc.service.pipeline.usage_recording import KILLED_DETAILS
-from umg_grpc.store.budgets import Balance
-from umg_grpc.store.usage_records import UsageRecord
+from umg_grpc.store.budget_accounts import Balance
+from umg_grpc.store.usage_record_table import UsageRecord
 
 CALL = Call("call-0-0", "chat", CHAT, 9, leaves=False)
 RIGHT = {

@@ -2,7 +2,7 @@
 
 import yaml
 
-from umg_grpc.config.built_in_text import BUILT_IN
+from umg_grpc.config.built_in_config import BUILT_IN
 
 _BUILT_IN = yaml.safe_load(BUILT_IN)
 _SANDBOX = next(row for row in _BUILT_IN["channels"] if row["protocols"] == ["sandbox"])

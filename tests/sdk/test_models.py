@@ -13,7 +13,7 @@ from google.genai import errors, types
 from openai import AsyncOpenAI
 
 from tests.support.gateways import Running, running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 
 # google-genai subclasses the session of aiohttp
 pytestmark = [

@@ -12,8 +12,8 @@ import pytest_asyncio
 import structlog
 from google.protobuf.descriptor_pool import Default
 
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import Authenticator
-from umg_grpc.access.keys import Keys
 from umg_grpc.config import Overload
 from umg_grpc.errors import UmgError
 from umg_grpc.service.metrics import Metrics

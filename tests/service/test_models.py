@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.gateways import KEY, Running, running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc

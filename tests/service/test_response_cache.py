@@ -13,7 +13,7 @@ from tests.support.redis import PATIENCE_SECONDS, RedisServer, opened
 from umg_grpc.errors import UmgError
 from umg_grpc.service.caching import response_cache
 from umg_grpc.service.caching.response_cache import HEAD, MAX_BYTES, OVERHEAD_BYTES, PREFIX, CacheFill, ResponseCache
-from umg_grpc.store.redis import Redis
+from umg_grpc.store.redis_client import Redis
 from umg_grpc.v1 import pb
 
 KEY, OTHER_KEY = "a1" * 32, "b2" * 32

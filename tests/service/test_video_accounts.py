@@ -14,10 +14,10 @@ from tests.support.databases import Database
 from tests.support.gateways import Running, running
 from tests.support.video_calls import SECONDS, Stub, eventually, reason, request, stub_of
 from tests.support.video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.store.budgets import NO_BALANCE, Balance, BudgetAccounts
-from umg_grpc.store.usage_records import CallFilter, UsageRecord, UsageRecords
+from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
+from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
 from umg_grpc.v1 import pb
 
 CREDIT = 1_000_000

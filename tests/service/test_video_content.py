@@ -19,9 +19,9 @@ from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.result_download import MAX_CHUNK, TaskContent, range_header
 from umg_grpc.store.blob_folder import BlobFolder
-from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import TaskResult, results_text
+from umg_grpc.store.video_task_table import TaskResult, results_text
 from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb

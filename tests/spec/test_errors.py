@@ -13,7 +13,7 @@ from tests.spec.bodies import BODIES, changed
 from tests.spec.callers import Chat, Face, Messages, Native, Responses
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import SANDBOX, running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

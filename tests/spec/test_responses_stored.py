@@ -13,7 +13,7 @@ import pytest_asyncio
 from tests.spec.callers import WEATHER, Responses, lasting
 from tests.support.callers.api import ApiClient
 from tests.support.gateways import SANDBOX, running
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

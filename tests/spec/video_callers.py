@@ -14,7 +14,7 @@ import grpc
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY, Running
 from tests.support.images import picture
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.video_model_families import DOCUMENTED
 

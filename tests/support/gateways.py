@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.support.databases import create_database
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 from umg_grpc.cli.serve import gateway
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, Config, parse

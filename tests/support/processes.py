@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support import preloaded
 from tests.support.secrets import leaked
-from umg_grpc.access.bootstrap import VARIABLE
+from umg_grpc.access.bootstrap_key import VARIABLE
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 
 START_SECONDS = 60

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.store.redis import Redis
+from umg_grpc.store.redis_client import Redis
 
 PATIENCE_SECONDS = 10.0
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.secrets import leaked
-from umg_grpc.access.keys import new_secret, shown_prefix
+from umg_grpc.access.api_keys import new_secret, shown_prefix
 
 
 @pytest.mark.parametrize("text", ["key=sk-umg-end-to-end", "the key sk-provider-1 is wrong", "sk-umg-operator"])

@@ -23,7 +23,7 @@ from tests.support.callers.vectors import (
 )
 from tests.support.gateways import Running, running
 from tests.support.providers.vector_providers import provider
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

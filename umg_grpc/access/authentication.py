@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from umg_grpc.access.api_keys import Key, Keys, hash_secret
 from umg_grpc.access.caller import Caller, KeyReference
-from umg_grpc.access.keys import Key, Keys, hash_secret
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 

@@ -19,7 +19,7 @@ class CallbackSignatures:
     """
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
-        """Create a signer with the operator's `secret`, see `link_secret`.
+        """Create a signer with the operator's `secret`, see `signing_secret.link_secret`.
 
         `accepted` are further secrets, for a rotation: paths signed with them are valid, and they also sign
         notifications.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import jwt
 
-from umg_grpc.store.blobs import BLOB_ID, Blob, not_found
+from umg_grpc.store.blob_store import BLOB_ID, Blob, not_found
 
 ALGORITHM = "HS256"
 PURPOSE = b"umg result files"

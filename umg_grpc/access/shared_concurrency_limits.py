@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from umg_grpc.access.lease_queue import LeaseQueue
+from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.store.background_tasks import Background
-from umg_grpc.store.redis import Redis, RedisUnavailable
+from umg_grpc.store.redis_client import Redis, RedisUnavailable
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

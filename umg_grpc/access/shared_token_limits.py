@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
 from umg_grpc.store.background_tasks import Background
-from umg_grpc.store.redis import Redis, RedisUnavailable
+from umg_grpc.store.redis_client import Redis, RedisUnavailable
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

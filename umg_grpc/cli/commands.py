@@ -194,7 +194,7 @@ def check(
             check_files(channel)
         expired = _certificate_problem(found.tls) if found.tls is not None else ""
         if found.blobs.url is not None:
-            from umg_grpc.store.blob_places import blob_place  # here, as the next: slow to import
+            from umg_grpc.store.blob_backend_selection import blob_place  # here, as the next: slow to import
 
             blob_place(found.blobs.url, found.blobs.endpoint, DATA)
     except (OSError, StoreError, UmgError) as error:

@@ -24,7 +24,7 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
 
     Raise UmgError(INVALID_FIELD) for a short bootstrap key if an address other than loopback is bound.
     """
-    from umg_grpc.access.bootstrap import VARIABLE  # here: `umg check` needs no database
+    from umg_grpc.access.bootstrap_key import VARIABLE  # here: `umg check` needs no database
 
     for warning in replica_warnings(config) if GRPC in options.faces else ():
         logger.warning(f"the database is for several replicas, but {warning}")
@@ -74,7 +74,7 @@ def replica_warnings(config: Config) -> list[str]:
 
 
 def _check_key(options: Options, variable: str | None, exposed: str) -> None:
-    from umg_grpc.access.bootstrap import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
+    from umg_grpc.access.bootstrap_key import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
 
     secret = configured_secret(options.data, variable)
     if secret is not None and len(secret) < MIN_EXPOSED_CHARACTERS:

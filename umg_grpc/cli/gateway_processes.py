@@ -17,9 +17,9 @@ import structlog
 import uvloop
 
 from umg_grpc import logs
-from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
-from umg_grpc.access.keys import Keys
-from umg_grpc.access.per_worker_limits import check_start
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.access.per_worker_limit_checks import check_start
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.exposure_checks import check_exposure

@@ -55,7 +55,7 @@ def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
     if target.gateway:
         return
     # imported here: slow to import, and needed on a database alone
-    from umg_grpc.access.per_worker_limits import FIELDS, REMEDY
+    from umg_grpc.access.per_worker_limit_checks import FIELDS, REMEDY
     from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
 
     if not any(key.settings.HasField(name) for name in FIELDS) or load_storage(target.config).redis is not None:
@@ -109,7 +109,7 @@ async def show_webhook_secret(target: AdminTarget, reference: str) -> None:
     """Print the secret with which the holder of a key verifies notifications of its video tasks."""
     # imported here: slow to import
     from umg_grpc.access.callback_signatures import CallbackSignatures
-    from umg_grpc.access.link_secret import link_secret
+    from umg_grpc.access.signing_secret import link_secret
 
     async with opened(target) as admin:
         found = await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)

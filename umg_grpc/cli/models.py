@@ -33,8 +33,8 @@ from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.circuit_breaker_states import State
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
-from umg_grpc.store.channel_failures import LastFailure, read_failures
-from umg_grpc.store.model_lists import ModelListFiles
+from umg_grpc.store.channel_failure_file import LastFailure, read_failures
+from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
 
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -138,8 +138,8 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
 async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
     """Return the caller whose key has this id, name or prefix. Raise UmgError or CommandError."""
     # imported here: the database is slow to import, and the other commands on models do not use it
+    from umg_grpc.access.api_keys import Keys
     from umg_grpc.access.authentication import caller_of
-    from umg_grpc.access.keys import Keys
     from umg_grpc.store import StoreError, open_store
 
     try:

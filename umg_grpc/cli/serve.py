@@ -14,7 +14,7 @@ from http_facade.app import App, Runner, make_app, make_runner
 from http_facade.readiness import Readiness
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
 from http_facade.settings import Drain, Settings
-from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
+from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli import ports
 from umg_grpc.cli.local_models import check_local_models

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from umg_grpc.config.address import Address
-    from umg_grpc.config.built_in_text import BUILT_IN
+    from umg_grpc.config.built_in_config import BUILT_IN
     from umg_grpc.config.file_schema import built_in, parse, parse_storage
     from umg_grpc.config.values import (
         AccessKeyAuth,

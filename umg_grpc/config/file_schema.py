@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from umg_grpc.config.built_in_text import BUILT_IN
+from umg_grpc.config.built_in_config import BUILT_IN
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
     BlobStorage,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config import Config
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
@@ -16,8 +16,8 @@ from umg_grpc.service.metric_gauges import BLOB_STORE
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.store import Store
-from umg_grpc.store.blob_places import blob_place
-from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.blob_backend_selection import blob_place
+from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, Budget
 

@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
-from umg_grpc.store.blobs import Entry
+from umg_grpc.store.blob_store import Entry
 
 READ_BYTES = 2 << 20
 """Size of each read. A request of its own for each part holds no connection while the reader waits."""

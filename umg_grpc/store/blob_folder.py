@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from pathlib import Path
 
-from umg_grpc.store.blobs import PART_BYTES, Entry
+from umg_grpc.store.blob_store import PART_BYTES, Entry
 
 SPOOL = "partial"
 

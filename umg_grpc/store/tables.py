@@ -188,7 +188,7 @@ class ReasoningRow(RetainedRow):
 
 
 class UsageRow(Base):
-    """Table of usage records, one for each call; `UsageRecord` in `usage_records.py` describes the columns."""
+    """Table of usage records, one for each call; `UsageRecord` in `usage_record_table.py` describes the columns."""
 
     __tablename__ = "usage_records"
     __table_args__ = (
@@ -231,7 +231,7 @@ class UsageRow(Base):
 
 
 class BudgetAccount(Base):
-    """Table of the amounts that API keys have spent in each budget period; `budgets.py` explains accounts and
+    """Table of the amounts that API keys have spent in each budget period; `budget_accounts.py` explains accounts and
     leases.
     """
 
@@ -266,7 +266,7 @@ _OPEN = "next_poll_micros IS NOT NULL"
 
 
 class MediaTask(Base):
-    """Table of video tasks, which `video_tasks.py` reads and writes. Times are microseconds since 1970 in UTC."""
+    """Table of video tasks, which `video_task_table.py` reads and writes. Times are microseconds since 1970 in UTC."""
 
     __tablename__ = "media_tasks"
     __table_args__ = (

@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar, assert_never
 
 from google.protobuf.message import DecodeError, Message
 
-from umg_grpc.store.redis import Redis, RedisUnavailable, Writes
+from umg_grpc.store.redis_client import Redis, RedisUnavailable, Writes
 from umg_grpc.v1 import pb
 
 MAX_BYTES = 2**20  # maximum size of a response: a larger one would evict too many others

@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.keys import utc_now
+from umg_grpc.access.api_keys import utc_now
 from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
 from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids
 from umg_grpc.store import Store

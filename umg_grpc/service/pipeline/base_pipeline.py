@@ -13,7 +13,7 @@ import msgspec
 from google.protobuf.message import Message
 
 from umg_grpc.access.key_limits import KeyLimits
-from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder

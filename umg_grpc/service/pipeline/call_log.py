@@ -4,8 +4,8 @@ import time
 
 import msgspec
 
-from umg_grpc.access.key_uses import KeyUses
-from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.access.key_last_use import KeyUses
+from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess_channel import Context, InProcessContext
 from umg_grpc.logs import line_logger

@@ -25,7 +25,7 @@ from umg_grpc.service.pipeline.failure_policy import (
     too_slow,
     under_public_name,
 )
-from umg_grpc.store.usage_records import AttemptRecord, storable
+from umg_grpc.store.usage_record_table import AttemptRecord, storable
 from umg_grpc.wire.core.gateway_headers import DROPPED, ROUTE
 
 CALLER_LEFT = "left"

@@ -14,7 +14,7 @@ from umg_grpc.egress_rules import PORTS, AllowedPlace, parse_place
 from umg_grpc.errors import UmgError
 from umg_grpc.image_model_families import ImageRules, placed_images
 from umg_grpc.service.pipeline.image_call import AdmittedImages
-from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.upstream.answer_budget import AnswerBudget
 from umg_grpc.upstream.guarded_fetch import Fetcher, failed
 from umg_grpc.v1 import pb

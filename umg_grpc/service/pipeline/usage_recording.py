@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import STATUS
 from umg_grpc.image_model_families import max_images
@@ -15,8 +15,8 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS, PACKAGE
-from umg_grpc.store.open_records import NO_SLOT
-from umg_grpc.store.usage_records import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
+from umg_grpc.store.in_flight_records import NO_SLOT
+from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
 from umg_grpc.v1 import pb
 
 OPERATIONS: Mapping[str, str] = MappingProxyType(

@@ -11,7 +11,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
-from umg_grpc.store.channel_failures import ChannelFailures
+from umg_grpc.store.channel_failure_file import ChannelFailures
 
 MAX_TOKENS = 50.0
 """Maximum number of retries that a budget holds."""

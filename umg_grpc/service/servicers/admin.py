@@ -12,5 +12,5 @@ class AdminServicer(Administration, rpc.AdminServiceServicer):
     """Servicer of `umg.v1.AdminService`."""
 
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool = False) -> None:
-        """Create a servicer. `refuses_limits`: whether to reject keys with limits, see `per_worker_limits`."""
+        """Create a servicer. `refuses_limits`: whether to reject keys with limits, see `per_worker_limit_checks`."""
         super().__init__(store, channels, check, refuses_limits=refuses_limits)

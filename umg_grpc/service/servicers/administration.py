@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from google.protobuf.message import Message
 from sqlalchemy.exc import SQLAlchemyError
 
-from umg_grpc.access.key_fields import KeyFields
-from umg_grpc.access.keys import DEFAULT_OVERLAP, Key, Keys
-from umg_grpc.access.per_worker_limits import check_key
+from umg_grpc.access.api_keys import DEFAULT_OVERLAP, Key, Keys
+from umg_grpc.access.key_settings import KeyFields
+from umg_grpc.access.per_worker_limit_checks import check_key
 from umg_grpc.access.permissions import ADMIN
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.call import current
@@ -24,8 +24,8 @@ from umg_grpc.service.servicers.api_key_messages import changes_of, fields_of, m
 from umg_grpc.service.servicers.call_record_report import RequestReport
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
-from umg_grpc.store.budgets import NO_BALANCE, BudgetAccounts, period_start
-from umg_grpc.store.usage_records import UsageRecords
+from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts, period_start
+from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
 
@@ -55,7 +55,7 @@ class Administration:
         refuses_limits: bool = False,
     ) -> None:
         """Create the methods. `check` raises UmgError for a request that breaks a rule of the schema. `refuses_limits`:
-        whether keys cannot have limits, see `per_worker_limits`.
+        whether keys cannot have limits, see `per_worker_limit_checks`.
         """
         self._check = check
         self._keys = Keys(store)
@@ -122,7 +122,7 @@ class Administration:
 
     def _check_limits(self, fields: KeyFields) -> None:
         """Raise UmgError(WRONG_STATE) if a key is to get a limit that this gateway cannot count, see
-        `per_worker_limits`.
+        `per_worker_limit_checks`.
         """
         if self._refuses_limits:
             check_key(fields)

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from datetime import UTC
 
-from umg_grpc.access.key_fields import KeyFields, NamedKeyFields
-from umg_grpc.access.keys import Key
+from umg_grpc.access.api_keys import Key
+from umg_grpc.access.key_settings import KeyFields, NamedKeyFields
 from umg_grpc.errors import UmgError
 from umg_grpc.service.servicers.timestamps import timestamp
-from umg_grpc.store.budgets import NO_BALANCE, Balance
+from umg_grpc.store.budget_accounts import NO_BALANCE, Balance
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES, PERIOD_VALUES
 

@@ -14,7 +14,7 @@ from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State
 from umg_grpc.service.servicers.timestamps import timestamp
-from umg_grpc.store.channel_failures import LastFailure
+from umg_grpc.store.channel_failure_file import LastFailure
 from umg_grpc.v1 import pb
 
 CIRCUIT_STATES = MappingProxyType(

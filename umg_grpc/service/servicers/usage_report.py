@@ -5,12 +5,12 @@ messages.
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from umg_grpc.access.keys import Key
+from umg_grpc.access.api_keys import Key
 from umg_grpc.prices import Unit
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
-from umg_grpc.store.usage_records import (
+from umg_grpc.store.usage_record_table import (
     BUCKET_MICROS,
     DIMENSIONS,
     MONTH,

@@ -32,9 +32,9 @@ from umg_grpc.service.video_tasks.task_requests import (
     new_row,
     not_found,
 )
-from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter, results_of
+from umg_grpc.store.video_task_table import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter, results_of
 from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid

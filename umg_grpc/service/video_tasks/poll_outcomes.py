@@ -11,9 +11,9 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import UmgError
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
-from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import (
+from umg_grpc.store.video_task_table import (
     CANCELLED,
     FAILED,
     QUEUED,

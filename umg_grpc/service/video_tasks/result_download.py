@@ -17,9 +17,9 @@ from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poller import provider_task_of
 from umg_grpc.service.video_tasks.task_messages import now_micros
-from umg_grpc.store.blobs import EXTENSIONS, BlobStore
+from umg_grpc.store.blob_store import EXTENSIONS, BlobStore
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import QUEUED, RUNNING, SUBMITTING, SUCCEEDED, TaskResult, results_of
+from umg_grpc.store.video_task_table import QUEUED, RUNNING, SUBMITTING, SUCCEEDED, TaskResult, results_of
 from umg_grpc.upstream.guarded_fetch import Fetcher
 from umg_grpc.upstream.interface import ContentPart
 from umg_grpc.v1 import pb

@@ -8,9 +8,9 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
 from umg_grpc.store.background_tasks import Background
-from umg_grpc.store.blobs import BlobStore
+from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import TaskResult, VideoTasks, results_of
+from umg_grpc.store.video_task_table import TaskResult, VideoTasks, results_of
 from umg_grpc.upstream.guarded_fetch import Fetcher
 
 SHORT_SECONDS = 25 * 3600.0

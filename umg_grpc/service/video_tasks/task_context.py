@@ -12,9 +12,9 @@ from umg_grpc.access.file_links import FileLinks
 from umg_grpc.service.video_tasks.task_messages import TaskView, now_micros
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store
+from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.tables import MediaTask, TaskCallback
-from umg_grpc.store.task_callbacks import TaskCallbacks
-from umg_grpc.store.video_tasks import QUEUED, VideoTasks
+from umg_grpc.store.video_task_table import QUEUED, VideoTasks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.provider_task import ProviderTask

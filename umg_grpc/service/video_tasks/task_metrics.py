@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from umg_grpc.service.metric_gauges import Level
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.store.task_callbacks import Backlog
+from umg_grpc.store.callback_outbox import Backlog
 
 OPEN_TASKS = Level("umg_video_tasks", "Video tasks that are polled.", ("channel",), "livemax")
 LATENESS = Level("umg_video_poll_lateness_seconds", "Time by which the latest poll is overdue.", (), "livemax")

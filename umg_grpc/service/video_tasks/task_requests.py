@@ -13,7 +13,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS
 from umg_grpc.service.video_tasks.task_costs import stored_prices
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import SUBMITTING
+from umg_grpc.store.video_task_table import SUBMITTING
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import is_data_url, parse_data_url
 

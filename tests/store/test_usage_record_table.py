@@ -10,7 +10,7 @@ from sqlalchemy import delete
 from tests.support.databases import Database
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.tables import UsageRow
-from umg_grpc.store.usage_records import (
+from umg_grpc.store.usage_record_table import (
     DAY,
     ROW_BYTES,
     AttemptRecord,

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, String, bindparam, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.access.key_fields import BOOTSTRAP, KeyFields, NamedKeyFields, check_fields
+from umg_grpc.access.key_settings import BOOTSTRAP, KeyFields, NamedKeyFields, check_fields
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey, UtcTime

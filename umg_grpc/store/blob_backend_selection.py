@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from umg_grpc.store.blob_folder import BlobFolder
-from umg_grpc.store.blobs import BlobPlace
+from umg_grpc.store.blob_store import BlobPlace
 from umg_grpc.store.database_kinds import StoreError
 
 FOLDER = "blobs"

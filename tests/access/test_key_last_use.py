@@ -8,8 +8,8 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from tests.access.conftest import Clock
-from umg_grpc.access.key_uses import KeyUses
-from umg_grpc.access.keys import Keys
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.key_last_use import KeyUses
 
 EARLY, LATE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from limits.aio.strategies import MovingWindowRateLimiter
 from umg_grpc.access.limit_errors import requests_exceeded
 from umg_grpc.access.limit_subjects import Limited
 from umg_grpc.access.shared_rate_limits import SharedRequestLimits
-from umg_grpc.store.redis import Redis, RedisUnavailable
+from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 

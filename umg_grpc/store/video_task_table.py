@@ -13,10 +13,10 @@ from sqlalchemy import ColumnElement, delete, func, select, text, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.store.budgets import TASK_PREFIX, LeaseId, end_hold, hold
+from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
 from umg_grpc.store.database import Store
 from umg_grpc.store.tables import MediaTask, TaskCallback
-from umg_grpc.store.usage_records import CallDetails, UsageRecord, insert_record, storable, time_of
+from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, insert_record, storable, time_of
 from umg_grpc.v1 import pb
 
 SUBMITTING, QUEUED, RUNNING = (

@@ -5,7 +5,7 @@ import asyncio
 from tests.support.databases import Database
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_tasks import FAILED, QUEUED, RUNNING, SUBMITTING, SUCCEEDED, Claim, Poll, VideoTasks
+from umg_grpc.store.video_task_table import FAILED, QUEUED, RUNNING, SUBMITTING, SUCCEEDED, Claim, Poll, VideoTasks
 
 SECOND = 10**6
 NOW = 1_800_000_000 * SECOND

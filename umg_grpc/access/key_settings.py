@@ -10,7 +10,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 BOOTSTRAP = "bootstrap"
-"""Name of the key that `bootstrap.py` creates."""
+"""Name of the key that `bootstrap_key.py` creates."""
 
 MAX_NAME_CHARACTERS = 100
 MAX_OWNER_CHARACTERS = 200

@@ -10,7 +10,7 @@ from redis.asyncio import Redis as Client
 from structlog.testing import capture_logs
 
 from tests.support.redis import RedisServer, opened
-from umg_grpc.store.redis import (
+from umg_grpc.store.redis_client import (
     ANSWER_SECONDS,
     CONNECTIONS,
     PAUSE_SECONDS,

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.store.channel_failures import (
+from umg_grpc.store.channel_failure_file import (
     FILE_NAME,
     KEEP_SECONDS,
     MAX_FAILURES,

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.store.open_records import FIRST_SLOTS, MAX_RECORD_BYTES, NO_SLOT, SUFFIX, OpenRecords, forget, records_of
+from umg_grpc.store.in_flight_records import (
+    FIRST_SLOTS,
+    MAX_RECORD_BYTES,
+    NO_SLOT,
+    SUFFIX,
+    OpenRecords,
+    forget,
+    records_of,
+)
 
 
 def test_records_are_those_of_the_calls_in_flight(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.access.key_fields import BOOTSTRAP
-from umg_grpc.access.keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
+from umg_grpc.access.api_keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
+from umg_grpc.access.key_settings import BOOTSTRAP
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE, create_secret_file
 from umg_grpc.errors import UmgError
 from umg_grpc.lazy_logger import LazyLogger

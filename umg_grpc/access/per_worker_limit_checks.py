@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from umg_grpc.access.key_fields import KeyFields
-from umg_grpc.access.keys import Key, utc_now
+from umg_grpc.access.api_keys import Key, utc_now
+from umg_grpc.access.key_settings import KeyFields
 from umg_grpc.config import ModelInfo
 from umg_grpc.errors import UmgError
 from umg_grpc.lazy_logger import LazyLogger

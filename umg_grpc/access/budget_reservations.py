@@ -12,7 +12,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import budget_exceeded
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
-from umg_grpc.store.budgets import BudgetAccounts, Grant, LeaseId, period_end, period_start
+from umg_grpc.store.budget_accounts import BudgetAccounts, Grant, LeaseId, period_end, period_start
 from umg_grpc.v1 import pb
 
 REFUSAL_SECONDS = 0.5
@@ -78,9 +78,7 @@ class Reservation:
         return self._micro_credits or 0
 
     def hand_over(self) -> None:
-        """End the reservation in this process, once `umg_grpc.store.budgets.hold` has moved its amount to a video
-        task.
-        """
+        """End the reservation in this process, once `budget_accounts.hold` has moved its amount to a video task."""
         if self._micro_credits is not None:
             self._lease.open -= 1
             self._micro_credits = None

@@ -20,8 +20,8 @@ from obstore.store import from_url
 from tests.support.s3 import ENVIRONMENT, S3Server, s3_server
 from umg_grpc.errors import UmgError
 from umg_grpc.store import StoreError, blob_bucket
-from umg_grpc.store.blob_places import blob_place
-from umg_grpc.store.blobs import MEDIA_TYPES, PART_BYTES, SERVED, SPOOL_BYTES, STORED, Blob, BlobStore
+from umg_grpc.store.blob_backend_selection import blob_place
+from umg_grpc.store.blob_store import MEDIA_TYPES, PART_BYTES, SERVED, SPOOL_BYTES, STORED, Blob, BlobStore
 from umg_grpc.v1 import pb
 
 DAY, GIB = 86400, 1 << 30
@@ -329,7 +329,7 @@ def test_other_clouds_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_folder_needs_no_package_of_clouds(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['obstore'] = None\n"
-        "from pathlib import Path\nfrom umg_grpc.store.blob_places import blob_place\n"
+        "from pathlib import Path\nfrom umg_grpc.store.blob_backend_selection import blob_place\n"
         "blob_place(None, None, Path('.'))\nassert not [name for name in sys.modules if name.startswith('obstore.')]\n"
         "try: blob_place('s3://b', None, Path('.'))\nexcept Exception as error: print(error)"
     )

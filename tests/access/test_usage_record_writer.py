@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.support.databases import Postgres
-from umg_grpc.access.usage_log import UsageLog
+from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config.values import Retention
 from umg_grpc.store.database import open_store
-from umg_grpc.store.open_records import NO_SLOT
-from umg_grpc.store.usage_records import UsageRecord
+from umg_grpc.store.in_flight_records import NO_SLOT
+from umg_grpc.store.usage_record_table import UsageRecord
 
 
 async def _until_waiting(log: UsageLog, count: int) -> None:
