@@ -99,7 +99,7 @@ class Judge:
         self._right: set[bytes] = set()
 
     def judge(self, head: bytes, body: bytes) -> Outcome:
-        """Return the outcome of a call by its answer. `head`: in lower case."""
+        """Return the outcome of a call by the head, in lower case, and the body of its answer."""
         status = int(head[9:12])
         if status == 200 and body in self._right:
             return Outcome.GOOD
@@ -112,7 +112,7 @@ class Judge:
         return Outcome.GOOD
 
     def wrong(self, reason: str) -> Outcome:
-        """Count a call that failed for the reason. Return its outcome."""
+        """Count a call that failed, with the reason. Return the outcome `WRONG`."""
         self.wrongs += 1
         if len(self.shown) < SHOWN:
             self.shown.append(reason)
@@ -129,7 +129,9 @@ class Judge:
 
 
 class Connection(asyncio.Protocol):
-    """Connection with one call at a time. It reports each answer, or the failure of the call, to its callback."""
+    """Connection to the server under load, with one call at a time. It reports each answer, or the failure of the call,
+    to its callback.
+    """
 
     transport: exchange.Wire
 
@@ -150,7 +152,7 @@ class Connection(asyncio.Protocol):
         self.call()
 
     def call(self) -> None:
-        """Send a call."""
+        """Send a call on the connection."""
         self._is_waiting = True
         self.transport.write(self._request)
 
@@ -185,7 +187,7 @@ class Connection(asyncio.Protocol):
 
 
 class Arrivals:
-    """Load of calls, with its connections and the outcomes of the calls."""
+    """Load of calls at fixed intervals, with its connections and the outcomes of the calls."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -205,13 +207,13 @@ class Arrivals:
         self._all_settled = asyncio.Event()
 
     async def offer(self) -> None:
-        """Start all calls of the job. Some are answered after the return."""
+        """Start all calls of the load at their times. Some are answered after the return."""
         self._begun = time.perf_counter()
         self._tick()
         await self._all_offered.wait()
 
     async def finish(self) -> None:
-        """Wait for the answers to all calls."""
+        """Wait until all calls are answered."""
         try:
             await asyncio.wait_for(self._all_settled.wait(), LAST_ANSWER_SECONDS)
         except TimeoutError:
@@ -279,7 +281,7 @@ class Arrivals:
 
 
 class Probe:
-    """Calls one after another, on a separate connection."""
+    """Calls one after another on a separate connection, which measure the recovery after the load."""
 
     def __init__(self, load: Arrivals) -> None:
         self._load = load
@@ -318,7 +320,7 @@ class Probe:
 
 
 async def measure(job: Job) -> Report:
-    """Run the job. Print `begin` and `end` at the beginning and the end of the load."""
+    """Run a load and return its report. Print `begin` and `end` at the beginning and the end of the load."""
     load = Arrivals(job)
     gc.freeze()
     gc.disable()  # there are no reference cycles worth collecting

@@ -1,4 +1,4 @@
-"""Shared parts of the benchmark's commands: messages, arguments, and termination by a signal."""
+"""Command line of the benchmark's programs: messages, arguments, and termination by a signal."""
 
 import argparse
 import asyncio
@@ -10,7 +10,9 @@ from bench.processes import BenchError
 
 
 def run_to_end(measure: Callable[[], Awaitable[None]]) -> int:
-    """Run the measurement. Return the exit status: 1 after a message if anything failed, 130 after a signal."""
+    """Run a measurement to its end. Return the exit status: 1 after a message if anything failed, 130 after a
+    signal.
+    """
 
     async def measuring() -> None:
         task = asyncio.current_task()

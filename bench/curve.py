@@ -1,4 +1,4 @@
-"""Results of the gateway under overload, as a table and as the page `docs/overload.md`."""
+"""Tables of the results of the gateway under overload, for the terminal and for the page `docs/overload.md`."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ HEADINGS = (
 
 @dataclass(frozen=True)
 class Load:
-    """Result of one load of one round."""
+    """Result of one load in one round of the measurement."""
 
     capacity: float
     """Calls per second in the closed loop just before the load."""
@@ -38,25 +38,25 @@ class Load:
 
     @property
     def share(self) -> float:
-        """Rate of good calls as a share of the capacity."""
+        """Rate of good calls as a share of the gateway's capacity."""
         return self.report.good_rate / self.capacity
 
 
 @dataclass(frozen=True)
 class Level:
-    """Loads of all rounds at one multiple of the capacity."""
+    """Results of all rounds at one load, which is a multiple of the capacity."""
 
     factor: float
     loads: tuple[Load, ...]
 
     def median(self, figure: Callable[[Report], float]) -> float:
-        """Return the median of a figure over the rounds."""
+        """Return the median over the rounds of one figure of their reports."""
         return statistics.median(figure(load.report) for load in self.loads)
 
 
 @dataclass(frozen=True)
 class Run:
-    """All results of a run."""
+    """Results of a measurement under overload."""
 
     seconds: float
     """Length of each measurement."""
@@ -69,17 +69,17 @@ class Run:
 
     @property
     def capacities(self) -> list[float]:
-        """All capacities in ascending order."""
+        """Capacities that were measured in all rounds, in ascending order."""
         return sorted(load.capacity for level in self.levels for load in level.loads)
 
     @property
     def capacity(self) -> float:
-        """Median of the capacities."""
+        """Median of the measured capacities."""
         return statistics.median(self.capacities)
 
 
 def as_table(run: Run) -> str:
-    """Return the results as a Markdown table."""
+    """Return the results of a measurement as a Markdown table."""
     return table(HEADINGS, [_cells(run, level) for level in run.levels], left=0)
 
 

@@ -1,7 +1,6 @@
-"""Requests and answers of chat completions in the benchmark: both the load and the fake upstream build and check their
-bytes here.
+"""Chat completions of the benchmark: requests and answers, which the load and the fake provider build and check here.
 
-The model id selects the kind of the fake upstream's answer.
+The model id selects the kind of the fake provider's answer.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -41,7 +40,9 @@ _CREATED = 1_700_000_000
 
 @runtime_checkable
 class Wire(Protocol):
-    """Transport of a connection. uvloop's transports do not derive from asyncio's."""
+    """Transport of a connection, with the methods that the benchmark uses. uvloop's transports do not derive from
+    asyncio's.
+    """
 
     def write(self, data: bytes, /) -> None: ...
     def close(self) -> None: ...
@@ -92,7 +93,7 @@ def request_body(model: str) -> bytes:
 
 
 def answer(model: str = SMALL) -> bytes:
-    """Return the JSON answer of one of the models of `WHOLE`."""
+    """Return the JSON answer of a model of `WHOLE`, whose answers are not streamed."""
     message = {"role": "assistant", "content": _REPLY}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     head = {"id": _ID, "object": "chat.completion", "created": _CREATED, "model": model}
@@ -110,13 +111,13 @@ def chunk(model: str, position: int) -> bytes:
 
 
 def ending(model: str, *, usage: bool) -> list[bytes]:
-    """Return the last events of a stream. `usage`: whether they have the usage."""
+    """Return the last events of a stream. `usage`: whether the token counts are among them."""
     tokens = [_frame(model, [], Usage())] if usage else []
     return [_event(model, {}, "stop"), *tokens, DONE]
 
 
 def fault(model: str, body: bytes) -> Fault | None:
-    """Return why the body of an answer is wrong, or None if it is right."""
+    """Return why the body of an answer is wrong; None if it is right."""
     return _whole_fault(model, body) if model in WHOLE else _stream_fault(model, body)
 
 

@@ -1,4 +1,4 @@
-"""Targets of the load, and the execution of one measurement."""
+"""Servers under load, and the execution of one measurement on one of them."""
 
 import sys
 import time
@@ -23,7 +23,7 @@ FOREIGN = 0.1
 
 @dataclass(frozen=True)
 class Plan:
-    """Extent of a run."""
+    """Length and size of a run of the benchmark: rounds, seconds, connections."""
 
     rounds: int
     seconds: float
@@ -35,7 +35,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Cores:
-    """CPU cores of the target and of the harness; None for any."""
+    """CPU cores of the server under load and of the benchmark's own programs; None for any core."""
 
     target: int | None
     harness: int | None
@@ -43,7 +43,7 @@ class Cores:
 
 @dataclass(frozen=True)
 class Target:
-    """Server under load: the gateway, the pass-through, or the fake upstream itself."""
+    """Server under load: the gateway, the pass-through, or the fake provider itself."""
 
     name: str
     """Name of the target, which is also its credential at the fake upstream, which counts calls by credential."""
@@ -57,7 +57,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Note:
-    """Possible disturbance of a measurement."""
+    """Possible disturbance of a measurement, which is printed with the results."""
 
     target: str
     cause: str
@@ -66,7 +66,7 @@ class Note:
 
 
 class Measured(NamedTuple):
-    """Result of one measurement."""
+    """Result of one measurement: report of the load, and CPU time of the server."""
 
     report: Report
     cpu_seconds: float
@@ -83,7 +83,7 @@ class _Clock(NamedTuple):
 
 @dataclass
 class Bench:
-    """Shared parts of all measurements of a scenario, and their counts."""
+    """Execution of the measurements of a scenario, with the state that they share."""
 
     plan: Plan
     cores: Cores
@@ -95,14 +95,15 @@ class Bench:
     notes: list[Note] = field(default_factory=list)
 
     async def put(self, target: Target, question: str, connections: int, *, least: int = 1) -> Measured:
-        """Measure a load of `connections` that each repeat the question, until at least `least` answers arrived.
+        """Measure a load of `connections` that each repeat the request `question`, until at least `least` answers
+        arrived.
 
         Raises BenchError on a wrong answer.
         """
         return await self._do(target, self._job(target, question, connections, least=least), None)
 
     async def hold(self, target: Target, question: str, while_open: Callable[[], None]) -> Measured:
-        """Open the planned number of streams, and call `while_open` while all are open."""
+        """Measure a load of as many open streams as the plan has. `while_open` is called while all of them are open."""
 
         async def inspect() -> None:
             while_open()
@@ -112,7 +113,9 @@ class Bench:
         return await self._do(target, self._job(target, question, self.plan.held, hold=True), inspect)
 
     async def offer(self, target: Target, rate: float, seconds: float) -> arrivals.Report:
-        """Offer `rate` calls per second, independent of the answers. Raises BenchError on a wrong answer."""
+        """Measure a load of `rate` calls per second, which do not wait for answers. Raises BenchError on a wrong
+        answer.
+        """
         served = await self._served(target)
         job = arrivals.Job(target.port, target.credential, rate, seconds)
         line, spent = await self._load("bench.arrivals", msgspec.json.encode(job), target, seconds, None)
@@ -165,7 +168,7 @@ class Bench:
             raise BenchError(f"{target.name}, {load}: {wrong} wrong answers\n{some}{target.process.error_output()}")
 
     async def _served(self, target: Target) -> int:
-        """Return the number of calls with this target's credential that the fake upstream has answered."""
+        """Return the number of calls with this server's credential that the fake provider has answered."""
         async with self.session.get(f"http://127.0.0.1:{self.upstream.port}/served") as answer:
             return msgspec.json.decode(await answer.read(), type=dict[str, int]).get(target.name, 0)
 
@@ -180,7 +183,7 @@ class Bench:
         )
 
     def _add_notes(self, target: Target, spent: _Clock) -> None:
-        """Add notes about influences other than the target on the measurement."""
+        """Add notes about disturbances of a measurement by anything but the server itself."""
         if self.cores.target is None:
             return
         shares = [

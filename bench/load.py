@@ -1,4 +1,5 @@
-"""Closed-loop load: each connection sends its next request when the answer has arrived. Every answer is checked.
+"""Closed-loop load generator: each connection sends its next request when the answer has arrived. Every answer is
+checked.
 
 `python -m bench.load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the measurement, and then a
 `Report` as JSON.
@@ -58,7 +59,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """Shared state of the connections."""
+    """State of a load that its connections share: counts of answers and failures."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -77,7 +78,7 @@ class Run:
         self._right: set[bytes] = set()
 
     def settle(self, status: int, body: bytes, seconds: float) -> None:
-        """Count an answer. Bytes that were checked once and found right are not checked again."""
+        """Count an answer, with its check. Bytes that were found right once are not checked again."""
         if status != 200 or body not in self._right:
             if fault := self._question.wrong(status, body):
                 return self.fail(str(fault))
@@ -103,7 +104,7 @@ class Run:
 
 
 class Connection(asyncio.Protocol):
-    """Connection that sends a request, reads the answer, and sends the next request."""
+    """Connection to the server under load: sends a request, reads the answer, and sends the next request."""
 
     transport: exchange.Wire
 
@@ -123,7 +124,7 @@ class Connection(asyncio.Protocol):
         self._run.busy += 1
 
     def send(self) -> None:
-        """Send the request."""
+        """Send the request of the load."""
         self._waiting = True
         self._sent_at = time.perf_counter()
         self.transport.write(self._run.request)
@@ -208,7 +209,7 @@ class Connection(asyncio.Protocol):
 
 
 async def measure(job: Job) -> Report:
-    """Run the job. Print `begin` and `end` at the beginning and the end of the measurement."""
+    """Run a load and return its report. Print `begin` and `end` at the beginning and the end of the measurement."""
     run = Run(job)
     await _connect(run)
     if job.hold:

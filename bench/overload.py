@@ -1,4 +1,5 @@
-"""Command `python -m bench.overload`: good calls per second of the gateway against offered calls per second.
+"""Command `python -m bench.overload`: measures how many good calls per second the gateway answers when more are
+offered.
 
 An open loop offers 0.5 to 3 times the capacity, which a closed loop measures before each load.
 """
@@ -28,7 +29,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 @dataclass(frozen=True)
 class Size:
-    """Extent of a measurement."""
+    """Length and size of a measurement under overload."""
 
     rounds: int
     seconds: float

@@ -1,4 +1,4 @@
-"""Bare pass-through to compare the gateway with: an aiohttp server and client on uvloop, which parse no bodies.
+"""Bare pass-through with which the gateway is compared: an aiohttp server and client on uvloop, which parse no bodies.
 
 `python -m bench.passthrough UPSTREAM CREDENTIAL` prints its address.
 """
@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 
 
 async def main(upstream: str, credential: str) -> None:
-    """Serve until the process is killed."""
+    """Run the pass-through until the process is killed."""
     headers = {hdrs.CONTENT_TYPE: "application/json", hdrs.AUTHORIZATION: f"Bearer {credential}"}
 
     async def forward(request: web.Request) -> web.StreamResponse:

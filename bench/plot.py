@@ -1,4 +1,4 @@
-"""Plot of a run, as SVG. Needs matplotlib, which the dependency group `plot` installs."""
+"""Plot of the results under overload, as SVG. Needs matplotlib, which the dependency group `plot` installs."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Processes of a run: started on a CPU core, measured through /proc, ended as process groups."""
+"""Processes of the benchmark's servers and loads: started on a CPU core, measured through /proc, ended as process
+groups.
+"""
 
 import asyncio
 import contextlib
@@ -21,7 +23,7 @@ class BenchError(Exception):
 
 
 class Process:
-    """Started program with all its child processes, in a session of its own."""
+    """Program that was started, with all its child processes, in a session of its own."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
         self.name = name
@@ -55,11 +57,11 @@ class Process:
         return f":\n{text[-2000:]}" if text else ""
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of all its processes so far."""
+        """Return the CPU time of all processes of the program so far."""
         return sum(int(ticks) for fields in _session(self.session) for ticks in fields[11:15]) / TICKS
 
     def resident_bytes(self) -> int:
-        """Return the memory of all its processes: the sum of their resident sets."""
+        """Return the memory of all processes of the program: the sum of their resident sets."""
         total = 0
         for fields in _session(self.session):
             rollup = Path(f"/proc/{fields[-1]}/smaps_rollup").read_text()
@@ -67,7 +69,7 @@ class Process:
         return total
 
     async def end(self) -> None:
-        """Terminate all its processes, with SIGTERM first and then with SIGKILL."""
+        """Terminate all processes of the program, with SIGTERM first and then with SIGKILL."""
         try:
             _signal(self.session, signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
@@ -88,7 +90,7 @@ class Process:
 async def started(
     name: str, command: Sequence[str], core: int | None, logs: Path, environment: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Process, None]:
-    """Run the program on the core (on any if None) until the block ends."""
+    """Run a program on a core (on any if None) until the block ends."""
     log = logs / f"{name}.log"
     with log.open("ab") as errors, _on(core):
         process = await asyncio.create_subprocess_exec(
@@ -108,7 +110,7 @@ async def started(
 
 @contextlib.contextmanager
 def _on(core: int | None) -> Generator[None, None, None]:
-    """Pin processes that are started in the block to the core from their first instruction, by inheritance."""
+    """Pin the processes that are started in the block to a core from their first instruction, by inheritance."""
     if core is None:
         yield
         return
@@ -136,7 +138,7 @@ def _signal(group: int, number: signal.Signals) -> None:
 
 
 def _session(session: int) -> list[list[str]]:
-    """Return the fields of /proc/PID/stat, from the state on, and the id of every process of the session."""
+    """Return the fields of /proc/PID/stat, from the state on, and the id of every process of a session."""
     found = []
     for path in Path("/proc").iterdir():
         if path.name.isdecimal():

@@ -1,4 +1,6 @@
-"""Table of the load's requests by name. In chat the name is that of the model, which selects the kind of answer."""
+"""Table of the requests of which loads consist, by name. A chat request has the name of its model, which selects the
+kind of answer.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +13,7 @@ from bench.exchange import Fault
 
 
 class Question(NamedTuple):
-    """Request, and the check of its answers."""
+    """Request of a load, with the check of its answers."""
 
     path: str
     body: bytes
@@ -30,7 +32,7 @@ class Question(NamedTuple):
         return head.encode() + self.body
 
     def wrong(self, status: int, body: bytes) -> Fault | None:
-        """Return why an answer is wrong, or None if it is right."""
+        """Return why an answer is wrong; None if it is right."""
         if status != 200:
             return Fault(f"status {status}", body)
         try:

@@ -1,4 +1,4 @@
-"""Report of a run, as tables and as JSON."""
+"""Report of a run of the benchmark, as tables and as JSON."""
 
 import platform
 import statistics
@@ -27,7 +27,9 @@ FORMAT_HEADINGS = (
 
 @dataclass(frozen=True)
 class Row:
-    """Result of one measure: medians over the rounds, and ratios of the gateway's figures to the pass-through's."""
+    """Row of the report: one measure's medians over the rounds, and the ratios of the gateway's figures to the
+    pass-through's.
+    """
 
     scenario: str
     measure: Measure
@@ -42,7 +44,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Translation:
-    """Result of one work of one pair: medians over the rounds, in microseconds per unit."""
+    """Row of the report on codecs: cost of one kind of translation between two formats, median over the rounds in
+    microseconds.
+    """
 
     face: str
     upstream: str
@@ -57,7 +61,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Document:
-    """Content of the file of `--json`."""
+    """Content of the file that `--json` writes."""
 
     setting: dict[str, str]
     plan: Plan
@@ -69,7 +73,7 @@ class Document:
 
 
 def document(plan: Plan, where: Cores, results: Sequence[Result], costs: Sequence[Cost]) -> Document:
-    """Return the document of the results."""
+    """Return the report of the results and of the codecs' costs."""
     scenarios = list(dict.fromkeys(result.scenario for result in results))
     return Document(
         setting=setting(where),
@@ -82,12 +86,12 @@ def document(plan: Plan, where: Cores, results: Sequence[Result], costs: Sequenc
 
 
 def as_json(made: Document) -> bytes:
-    """Return the document as indented JSON with a line end."""
+    """Return a report as indented JSON with a line end."""
     return msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n"
 
 
 def as_table(made: Document) -> str:
-    """Return the document as aligned Markdown tables: the scenarios, then the translation, if they were measured."""
+    """Return a report as aligned Markdown tables: the scenarios, then the translation, if they were measured."""
     length = f", each measurement {made.plan.seconds:g} s" if made.rows else ""
     parts = [f"{', '.join(made.setting.values())}. Rounds: {made.plan.rounds}{length}; the figures are medians."]
     if made.rows:
@@ -126,7 +130,7 @@ def _answers(scenario: Scenario, results: Sequence[Result]) -> dict[str, int]:
 
 
 def _translations(costs: Sequence[Cost]) -> list[Translation]:
-    """Return the translations in the order of the pairs, with all works of each."""
+    """Return the rows of the report on codecs, for each pair of formats all kinds of translation."""
     by_place: dict[tuple[str, str, str], list[Cost]] = {}
     for cost in costs:
         by_place.setdefault((cost.face, cost.upstream, cost.work), []).append(cost)
@@ -149,7 +153,7 @@ def _translations(costs: Sequence[Cost]) -> list[Translation]:
 
 
 def _translation_tables(made: Sequence[Translation]) -> list[str]:
-    """Return the table by pair, a summary for stream events, and the table by format."""
+    """Return the tables about codecs: by pair of formats, a summary for stream events, and by format."""
     known = {(each.face, each.upstream, each.work): each for each in made}
     events = [each for each in made if each.work == EVENT and each.over_the_cheapest is not None]
     most, least = max(events, key=lambda each: each.both), min(events, key=lambda each: each.both)
@@ -191,7 +195,7 @@ def _notes(where: Cores, results: Sequence[Result]) -> Iterator[str]:
 
 
 def setting(where: Cores) -> dict[str, str]:
-    """Return the machine, the versions and the cores of a run."""
+    """Return the circumstances of a run: machine, versions and cores."""
     cpu = "unknown CPU"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""Execution of a run: each round starts new targets and measures them in turn, scenario by scenario."""
+"""Execution of the benchmark: each round starts new servers and measures them in turn, scenario by scenario."""
 
 import os
 import resource
@@ -43,7 +43,7 @@ LOCAL = f"""\
 
 @dataclass(frozen=True)
 class Result:
-    """Result of one scenario in one round with one target."""
+    """Result of one scenario in one round with one server."""
 
     scenario: Scenario
     round: int
@@ -55,7 +55,9 @@ class Result:
 
 
 def cores() -> Cores:
-    """Return the last core for the target and the first for the harness, None for both if there is only one."""
+    """Return the last core for the server under load and the first for the benchmark, None for both if there is only
+    one.
+    """
     allowed = sorted(os.sched_getaffinity(0))
     return Cores(allowed[-1], allowed[0]) if len(allowed) > 1 else Cores(None, None)
 
@@ -85,7 +87,7 @@ async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, progress:
 
 @asynccontextmanager
 async def fake_upstream(where: Cores, folder: Path) -> AsyncGenerator[Target, None]:
-    """Run the fake provider, which is a target itself."""
+    """Run the fake provider, which is also a server under load itself."""
     async with started("upstream", [sys.executable, "-m", "bench.upstream"], where.harness, folder) as process:
         yield Target(DIRECT, process, await process.port(), DIRECT)
 
@@ -104,8 +106,8 @@ async def gateway(upstream: Target, where: Cores, folder: Path, *, local: bool =
 async def _targets(
     upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool]
 ) -> AsyncGenerator[dict[bool, tuple[Target, ...]], None]:
-    """Run the pass-through and the gateways. Yield (pass-through, gateway) by whether the gateway has local models.
-    Targets without calls take no processor time.
+    """Run the pass-through and the gateways. Yield, by whether the gateway has local models, the pair of pass-through
+    and gateway. Servers without calls take no processor time.
     """
     _make(folder)
     bare = [sys.executable, "-m", "bench.passthrough", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
@@ -133,7 +135,7 @@ def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
 
 
 async def first_call(session: aiohttp.ClientSession, target: Target) -> None:
-    """Make one call, so that code and data that the first call loads count as part of the idle server."""
+    """Make one call, so that code and data that the first call loads count as memory of the idle server."""
     question = QUESTIONS[exchange.SMALL]
     url = f"http://127.0.0.1:{target.port}{question.path}"
     headers = {"Authorization": f"Bearer {target.credential}", "Content-Type": "application/json"}
@@ -143,6 +145,6 @@ async def first_call(session: aiohttp.ClientSession, target: Target) -> None:
 
 
 def allow_files() -> None:
-    """Raise the limit on open files to its maximum, since a stream takes two files of the target."""
+    """Raise the limit on open files of this process to its maximum, since a stream takes two files of the server."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -31,7 +31,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class Stream:
-    """Provider's stream of a text."""
+    """Provider's stream of a text, as frames."""
 
     opening: bytes
     deltas: list[bytes]
@@ -41,7 +41,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of one format."""
+    """Sample bodies of one format."""
 
     small: bytes
     """Request with a question, 0.2 KB."""
@@ -54,7 +54,7 @@ class Samples:
 
 
 def words(count: int) -> list[str]:
-    """Return the words of a stream."""
+    """Return `count` words, of which a streamed answer consists."""
     return [f" word{position}" for position in range(count)]
 
 
@@ -70,7 +70,7 @@ def samples() -> dict[str, Samples]:
 
 @dataclass(frozen=True)
 class _Turn:
-    """Turn of an agent: its text, its tool call and the result."""
+    """Turn of an agent in a conversation: its text, its tool call and the result."""
 
     text: str
     call_id: str

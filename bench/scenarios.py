@@ -1,4 +1,4 @@
-"""Table of the scenarios. A scenario puts one kind of load on a target and returns its figures by measure."""
+"""Table of the benchmark's scenarios. A scenario puts one kind of load on a server and returns its figures."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ KIB = 1 << 10
 
 @dataclass(frozen=True)
 class Measure:
-    """Measure of a scenario: one row of the report."""
+    """Measure of a scenario, which is one row of the report."""
 
     name: str
     digits: int
@@ -23,7 +23,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Kind of load."""
+    """Kind of load, with the measures that it results in."""
 
     name: str
     measures: tuple[Measure, ...]
@@ -34,7 +34,7 @@ class Scenario:
 
 
 async def small(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure the throughput of small calls, then the latency that the target adds to a single call."""
+    """Measure the throughput of small calls, then the latency that the server adds to a single call."""
     most = await bench.put(target, exchange.SMALL, 64)
     direct = (await bench.put(bench.upstream, exchange.SMALL, 1)).report
     alone = (await bench.put(target, exchange.SMALL, 1)).report
@@ -44,19 +44,19 @@ async def small(bench: Bench, target: Target) -> tuple[float, ...]:
 
 
 async def stream(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure streams that the upstream sends at once, with many chunks in a read."""
+    """Measure streams that the provider sends at once, with many chunks in a read."""
     most = await bench.put(target, exchange.BURST, 32)
     return most.report.window_chunks / most.report.window_seconds, most.report.window_chunks / most.cpu_seconds
 
 
 async def paced(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure the CPU time per chunk of streams whose chunks arrive individually, below the target's capacity."""
+    """Measure the CPU time per chunk of streams whose chunks arrive individually, below the server's capacity."""
     some = await bench.put(target, exchange.PACED, 32)
     return (some.cpu_seconds / some.report.window_chunks * 1e6,)
 
 
 async def embed(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure calls with one vector from the upstream: 20 KB of numbers, then 8 KB of base64."""
+    """Measure calls with one vector from the provider: 20 KB of numbers, then 8 KB of base64."""
     return *await _rates(bench, target, vectors.FLOAT), *await _rates(bench, target, vectors.BASE64)
 
 
@@ -73,13 +73,13 @@ async def embed_batch(bench: Bench, target: Target) -> tuple[float, ...]:
 
 
 async def _rates(bench: Bench, target: Target, request: vectors.VectorRequest) -> tuple[float, float]:
-    """Return the answers per second, and per second of CPU time."""
+    """Return the answers to a request per second, and per second of CPU time."""
     most = await bench.put(target, request.name, 64)
     return most.report.window_answers / most.report.window_seconds, most.report.window_answers / most.cpu_seconds
 
 
 async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Measure the memory of the target's processes after one call, and with all streams open."""
+    """Measure the memory of the server's processes after one call, and with all streams open."""
     resident: list[int] = []
     idle = target.process.resident_bytes()
     await bench.hold(target, exchange.HELD, lambda: resident.append(target.process.resident_bytes()))

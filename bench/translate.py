@@ -1,4 +1,4 @@
-"""Cost of the codecs themselves, in this process and on one core, for each pair of a face and an upstream format.
+"""Cost of the codecs alone, in this process and on one core, for each pair of a caller's and a provider's format.
 
 A figure is the processor time of this thread, which other programs affect little.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Amount:
-    """Number of translations of each pair in a round."""
+    """Number of translations of each pair of formats in a round."""
 
     requests: int
     agents: int
@@ -41,7 +41,7 @@ QUICK = Amount(requests=2, agents=1, answers=2, events=20)
 
 
 class Cost(NamedTuple):
-    """Cost of one work of one pair in one round, in microseconds per unit."""
+    """Cost of one kind of translation between two formats in one round, in microseconds per unit."""
 
     face: str
     upstream: str
@@ -52,7 +52,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Work(Generic[T]):
-    """Bodies to translate by one pair, and the expected output."""
+    """Bodies to be translated between two formats, and the expected output."""
 
     name: str
     inputs: Sequence[bytes]
@@ -64,7 +64,8 @@ class Work(Generic[T]):
 
 
 def rounds(count: int, amount: Amount, progress: Callable[[str], None]) -> Iterator[list[Cost]]:
-    """Yield the costs of all pairs, pair by pair and round by round, so that a drift of the machine affects all pairs.
+    """Yield the costs of all pairs of formats, pair by pair and round by round, so that a drift of the machine affects
+    all pairs.
 
     Raises BenchError on an output without the expected text.
     """
@@ -81,7 +82,7 @@ def rounds(count: int, amount: Amount, progress: Callable[[str], None]) -> Itera
 
 
 def measured(face: str, upstream: str, work: Work[T]) -> Cost:
-    """Return the cost of the work. Raises BenchError on an output without its expected text."""
+    """Return the cost of a translation. Raises BenchError on an output without its expected text."""
     decode, encode, clock = work.decode, work.encode, time.thread_time_ns
     decoding = encoding = 0
     made = list[bytes]()
@@ -99,7 +100,7 @@ def measured(face: str, upstream: str, work: Work[T]) -> Cost:
 
 
 def canonical(face: str, body: bytes) -> pb.GenerateRequest:
-    """Return a caller's body as the canonical request."""
+    """Return the body of a caller of this format as the canonical request."""
     return FORMATS[face].decode_request(body, {}, OURS).canonical
 
 
@@ -128,7 +129,7 @@ def _answer(face: str, upstream: str, known: dict[str, Samples], count: int) -> 
 
 
 def _stream(face: str, upstream: str, known: dict[str, Samples], count: int) -> Work[pb.StreamGenerateResponse | None]:
-    """Return the work of deltas in the middle of a stream, each in a read of its own."""
+    """Return the translation of the deltas in the middle of a stream, each in a read of its own."""
     request, stream = canonical(face, known[face].small), known[upstream].stream(count + 1)
     codec = FORMATS[upstream]
     decoder = (codec.passthrough_decoder if face == upstream else codec.translating_decoder)(request)

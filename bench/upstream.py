@@ -1,7 +1,8 @@
-"""Fake provider: its answers are encoded before the first request, and its protocol reads only the necessary members.
+"""Fake provider of the benchmark: its answers are encoded before the first request, and it reads only the necessary
+members of requests.
 
-`python -m bench.upstream` prints its port. `GET /served` returns the number of answered calls by credential, `POST
-/release` ends all held streams.
+`python -m bench.upstream` prints its port. `GET /served` returns the number of answered calls by credential,
+`POST /release` ends all held streams.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 @dataclass
 class Shared:
-    """Shared state of all connections."""
+    """State that all connections of the fake provider share."""
 
     served: Counter[str] = field(default_factory=Counter)
     held: set["Connection"] = field(default_factory=set)
@@ -79,7 +80,7 @@ class Connection(asyncio.Protocol):
             self.transport.write(_json(b'{"error":{"message":"no such path"}}', b"404 Not Found"))
 
     def release(self) -> None:
-        """End the held stream of this connection."""
+        """End the stream that this connection holds open."""
         self._shared.held.discard(self)
         self._end(exchange.HELD)
 
@@ -167,7 +168,7 @@ PACED = [_chunked(exchange.chunk(exchange.PACED, i)) for i in range(exchange.CHU
 
 
 async def main() -> None:
-    """Serve until the process is killed."""
+    """Run the fake provider until the process is killed."""
     shared = Shared()
     server = await asyncio.get_running_loop().create_server(lambda: Connection(shared), "127.0.0.1", 0, backlog=1024)
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Embedding requests and answers of the benchmark: both the load and the fake upstream build and check them here."""
+"""Embeddings of the benchmark: requests and answers, which the load and the fake provider build and check here."""
 
 import random
 import struct
@@ -17,7 +17,7 @@ MODEL = "bench-embed"
 
 
 class VectorRequest(NamedTuple):
-    """Request for vectors. The fake upstream answers all of them, also requests that a gateway answers itself."""
+    """Request for vectors, which the fake provider answers, also one that a gateway answers itself."""
 
     name: str
     model: str
@@ -61,7 +61,7 @@ class _Answer(msgspec.Struct):
 
 
 def request_body(request: VectorRequest) -> bytes:
-    """Return the body of a client's request."""
+    """Return the body of a client's request for vectors."""
     texts = _TEXT if request.texts == 1 else [_sentence(position) for position in range(request.texts)]
     return msgspec.json.encode({"model": request.model, "input": texts, "encoding_format": request.encoding})
 
@@ -76,7 +76,7 @@ def answer(request: VectorRequest) -> bytes:
 
 
 def fault(request: VectorRequest, body: bytes) -> Fault | None:
-    """Return why the body of an answer is wrong, or None if it is right. A right answer has the fake upstream's own
+    """Return why the body of an answer is wrong; None if it is right. A right answer has the fake provider's own
     vectors or, for a request that the gateway may answer itself, the requested number of vectors, in order, distinct
     and of norm 1.
     """
@@ -100,7 +100,7 @@ def fault(request: VectorRequest, body: bytes) -> Fault | None:
 
 
 def vector(numbers: int, position: int) -> list[float]:
-    """Return the fake upstream's vector, of norm 1, for the text at this position: it differs from the previous one."""
+    """Return the fake provider's vector, of norm 1, for the text at this position, different from the previous one."""
     first, turn = _first(numbers), position % numbers
     return first[turn:] + first[:turn]
 
@@ -124,6 +124,6 @@ def _length(packed: bytes) -> float:
 
 
 def _sentence(position: int) -> str:
-    """Return a sentence of some 15 words, which differs for each position."""
+    """Return a sentence of about 15 words, different for each position."""
     subject, doing = _SUBJECTS[position % len(_SUBJECTS)], _DOINGS[position % len(_DOINGS)]
     return f"Note {position}: in the town where we lived {subject} {doing}, as everybody there knew well."

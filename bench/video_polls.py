@@ -1,5 +1,6 @@
-"""Command `python -m bench.video_polls [--tasks N] [--seconds N] [--interval N] [--batch N]`: polls open video tasks on
-one process with SQLite, and prints how late the polls are, how many start at once, and the memory of the process.
+"""Benchmark of the polls of video tasks:
+`python -m bench.video_polls [--tasks N] [--seconds N] [--interval N] [--batch N]` polls open tasks on one process with
+SQLite, and prints how late the polls are, how many start at once, and the memory of the process.
 """
 
 import argparse
@@ -82,7 +83,7 @@ class Provider:
 
 
 def row(number: int, now: int, interval: float, count: int) -> MediaTask:
-    """Return an open task. The first polls of all tasks are spread over an interval."""
+    """Return the row of an open task. The first polls of all tasks are spread over an interval."""
     return MediaTask(
         task_id=f"task_{number:032}", owner="key", entry=1, kind=1, model="m", public_model="m", body_hash="",
         request_id="r", face="grpc", prices=b"", micro_credits=0, state=RUNNING, channel=CHANNEL,
@@ -109,7 +110,7 @@ async def insert(store: Store, provider: Provider, count: int, interval: float) 
 
 
 async def measure(tasks: int, seconds: float, interval: float, batch: int, rate: float) -> Provider:
-    """Poll for a time. Return the provider."""
+    """Poll open tasks for a number of seconds. Return the fake provider, which has recorded the polls."""
     provider = Provider(interval, batch)
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -140,7 +141,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def most_in(times: Sequence[float], window: float) -> int:
-    """Return the largest number of sorted times within a window."""
+    """Return the largest number of times within a window; the times are sorted."""
     most = first = 0
     for last, moment in enumerate(times):
         while moment - times[first] > window:

@@ -1,4 +1,4 @@
-"""Look up the known vulnerabilities of all that a lock pins, with pip-audit.
+"""Check the packages of a lock file for known vulnerabilities, with pip-audit.
 
 An audit that could not look up every package has failed: "nothing found" would be untrue of the rest.
 """
@@ -32,7 +32,7 @@ def audit(lock: Path, options: list[str]) -> tuple[int, str]:
 
 
 def judge(report: dict[str, Any]) -> tuple[int, str]:
-    """Return the exit status and the words for a report of pip-audit."""
+    """Return the exit status and the text to print for a report of pip-audit."""
     packages = report["dependencies"]
     skipped = [f"{package['name']}: {package['skip_reason']}" for package in packages if "skip_reason" in package]
     found = [

@@ -17,7 +17,7 @@ CHECKED = ("umg_grpc", "http_facade", "clients/python/src/umg_client", "bench", 
 
 
 def findings(text: str) -> Iterator[int]:
-    """Yield the lines of cases without a reason in a module's text."""
+    """Yield the lines of cases that match all other values without a reason in a comment."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = {
         token.start[0]: token.line.lstrip().startswith("#") for token in tokens if token.type == tokenize.COMMENT

@@ -73,14 +73,14 @@ def sections() -> dict[str, list[str]]:
 
 
 def place(path: str) -> str:
-    """Return the path in the folder of a file of the repository."""
+    """Return the path that a file of the repository has in the folder of the website."""
     if path == CONTENTS:
         return "index.md"
     return path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"
 
 
 def page_of(path: str) -> str:
-    """Return the page that a link to a path of the repository opens: of a folder, its README."""
+    """Return the page that a link to a path of the repository opens; for a folder its README."""
     if (ROOT / path / "README.md").is_file():
         return f"{path}/README.md"
     about = FOLDERS.get(path, path)
@@ -88,7 +88,9 @@ def page_of(path: str) -> str:
 
 
 def linked(text: str, path: str) -> str:
-    """Return the text of a page at a path of the repository, with its links as they are in the folder."""
+    """Return the text of a page, with its links as they are in the folder of the website. `path`: the page's path in
+    the repository.
+    """
     folder = str(PurePosixPath(path).parent)
 
     def link(found: re.Match[str]) -> str:
@@ -109,7 +111,7 @@ def targets(text: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield the text in parts: (whether it is a block of code, part)."""
+    """Yield the parts of a text as (whether the part is a block of code, part)."""
     end = 0
     for fence in FENCE.finditer(text):
         yield False, text[end : fence.start()]
@@ -132,7 +134,7 @@ def index() -> str:
 
 
 def pictures(folder: Path = ROOT / SCREENSHOTS) -> str:
-    """Return a section with the pictures that the folder has; "" without any."""
+    """Return the section with the pictures that a folder has; "" without any."""
     shown = [
         f"**{caption}**\n\n![{caption}](screenshots/{name}.png)\n"
         for name, caption in PICTURES.items()
@@ -157,7 +159,7 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write the pages and everything that they link to into the folder."""
+    """Write the pages, and all files that they link to, into a folder."""
     made = pages()
     shutil.rmtree(folder, ignore_errors=True)
     files = {place(path): linked(text, path).encode() for path, text in made.items()}

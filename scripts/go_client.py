@@ -1,4 +1,4 @@
-"""Generate Go's client code, `clients/go/gen`, which is committed, because `go get` reads the repository.
+"""Generate the Go client's code, `clients/go/gen`, which is committed, because `go get` reads the repository.
 
 `buf.gen.yaml` names the plugins and their versions, which `go run` downloads. `--check` compares instead of writing.
 Without Go the script prints a note and does nothing, unless `UMG_CLIENTS` names `go`.
@@ -23,7 +23,9 @@ COMMITTED = "clients/go/gen"
 
 
 def generate(target: Path) -> str | None:
-    """Write the code into an empty or former directory. Return the reason why it cannot be made here, if so."""
+    """Write the generated code into a directory. Return the reason if it cannot be generated on this machine, else
+    None.
+    """
     if shutil.which("go") is None:
         return "there is no go on PATH"
     template = yaml.safe_load((ROOT / "buf.gen.yaml").read_text(encoding="utf-8"))
@@ -38,7 +40,7 @@ def generate(target: Path) -> str | None:
 
 
 def differences(made: Path, committed: Path) -> Iterator[str]:
-    """Yield the path of each file that only one of the directories has, or that differs."""
+    """Yield the path of each file that only one of two directories has, or that differs."""
     names = {path.relative_to(place) for place in (made, committed) for path in place.rglob("*.go")}
     for name in sorted(names):
         files = (made / name, committed / name)

@@ -1,4 +1,5 @@
-"""Check the names of the schema: no two fields of a message may make the same member in Java, Go or C#.
+"""Check the names of the schema: no two fields of a message may lead to the same member in the generated Java, Go or
+C#.
 
 buf checks the rest (`make check`). The descriptors are those of `buf build`, so that no other toolchain is needed.
 """
@@ -66,7 +67,7 @@ def go_camel(name: str) -> str:
 
 
 def java_members(message: DescriptorProto) -> Iterator[tuple[str, str]]:
-    """Yield (field or oneof, method) of a message and its builder."""
+    """Yield (field or oneof, method) of the Java classes for a message and its builder."""
     maps = {nested.name for nested in message.nested_type if nested.options.map_entry}
     for field in message.field:
         if field.type_name.rpartition(".")[2] in maps:
@@ -81,7 +82,7 @@ def java_members(message: DescriptorProto) -> Iterator[tuple[str, str]]:
 
 
 def go_members(message: DescriptorProto) -> Iterator[tuple[str, str]]:
-    """Yield (field or oneof, member of the struct or method)."""
+    """Yield (field or oneof, member of the struct or method) of the Go code for a message."""
     fields_of_oneofs = {field.name for field in message.field if field.HasField("oneof_index")}
     for name in (*(field.name for field in message.field), *_oneofs(message)):
         yield name, f"Get{go_camel(name)}"
@@ -90,7 +91,7 @@ def go_members(message: DescriptorProto) -> Iterator[tuple[str, str]]:
 
 
 def csharp_members(message: DescriptorProto) -> Iterator[tuple[str, str]]:
-    """Yield (field or oneof, property or method)."""
+    """Yield (field or oneof, property or method) of the C# class for a message."""
     for field in message.field:
         yield from ((field.name, form.format(camel(field.name))) for form in ("{}", "Has{}", "Clear{}"))
     for oneof in _oneofs(message):
@@ -123,13 +124,13 @@ def findings(message: DescriptorProto, path: str) -> Iterator[str]:
 
 
 def findings_of_schema(schema: FileDescriptorSet) -> list[str]:
-    """Return a line for each clash in our files."""
+    """Return a line for each clash in the .proto files of the gateway."""
     ours = [file for file in schema.file if file.package == "umg.v1"]
     return [line for file in ours for message in file.message_type for line in findings(message, message.name)]
 
 
 def _oneofs(message: DescriptorProto) -> list[str]:
-    """Return the names of the oneofs; an optional field has none here."""
+    """Return the names of a message's oneofs, without the ones that protobuf adds for optional fields."""
     synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
     return [oneof.name for index, oneof in enumerate(message.oneof_decl) if index not in synthetic]
 

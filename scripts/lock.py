@@ -1,4 +1,5 @@
-"""Write the locks of Python and npm packages; with `--check`, compare them with their requirements, without network.
+"""Write the lock files of Python and npm packages; with `--check`, compare them with their requirements, without
+network.
 
 A lock pins every package that its requirements lead to, on every platform, by version and hashes. It names no host, so
 that it holds for any registry or mirror.
@@ -52,7 +53,7 @@ class NpmLock:
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a lock."""
+    """Package that a lock pins: name, version and hashes."""
 
     requirement: Requirement
     hashes: int

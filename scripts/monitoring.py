@@ -1,5 +1,5 @@
-"""Write the Prometheus alerts, the Grafana dashboard and the documentation's table of alerts: `python
-scripts/monitoring.py`; with `--check`, compare them.
+"""Write the Prometheus alerts, the Grafana dashboard and the documentation's table of alerts:
+`python scripts/monitoring.py`; with `--check`, compare them with the files.
 """
 
 import argparse
@@ -23,7 +23,7 @@ PAGED, TICKET = "page", "ticket"
 
 @dataclass(frozen=True)
 class Alert:
-    """Condition that an operator has to learn of."""
+    """Prometheus alert: a condition about which an operator is notified."""
 
     name: str
     expression: str
@@ -36,8 +36,8 @@ class Alert:
 
 
 def _grows(selector: str, window: str, labels: str) -> str:
-    """Return a condition for a counter that grew. A series that is new counts: `increase` does not see its first
-    value.
+    """Return the PromQL condition that a counter grew within a window. A new series counts: `increase` does not see its
+    first value.
     """
     new = f"{selector} unless {selector} offset {window}"
     return f"sum by ({labels}) (increase({selector}[{window}]) > 0 or ({new})) > 0"
@@ -462,7 +462,9 @@ def table() -> str:
 
 
 def files(root: Path) -> dict[str, str]:
-    """Return the content of each made file by its path. Raise ValueError if the page has no section for the table."""
+    """Return the content of each generated file by its path. Raise ValueError if the page has no section for
+    the table.
+    """
     page = (root / PAGE).read_text()
     made, count = SECTION.subn(lambda match: match[1] + table(), page)
     if count != 1:

@@ -1,4 +1,5 @@
-"""Write the bill of materials of a release: a CycloneDX document of the gateway and all that `serve.lock` pins.
+"""Write the bill of materials of a release: a CycloneDX document of the gateway and all packages that `serve.lock`
+pins.
 
 The pinned packages are installed into a directory of their own, so that licences and dependencies are those of the
 packages themselves and the tools of the tests are not among them.
@@ -25,7 +26,9 @@ TARGET = ROOT / "dist" / "unified-model-gateway.cdx.json"
 
 
 def write(target: Path) -> None:
-    """Install the pinned packages and write their bill. Raises CalledProcessError where they cannot be installed."""
+    """Install the pinned packages and write their bill of materials. Raises CalledProcessError if they cannot be
+    installed.
+    """
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder)
         python = Path(folder) / "bin" / "python"
@@ -36,7 +39,9 @@ def write(target: Path) -> None:
 
 
 def describe(python: Path, target: Path) -> None:
-    """Write the bill of the packages that `python` has; cyclonedx-py validates it against the schema."""
+    """Write the bill of materials of the packages of a Python installation; cyclonedx-py validates it against the
+    schema.
+    """
     cyclonedx = Path(sysconfig.get_path("scripts")) / "cyclonedx-py"
     command = [str(cyclonedx), "environment", "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application"]
     command += ["--spec-version", "1.6", "--output-format", "JSON", "--output-reproducible", "--validate"]

@@ -66,14 +66,16 @@ class GenerateHook(BuildHookInterface[Any]):
     """Hook that runs before every build of an sdist or wheel, editable or not."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write `src/umg_client/v1`. A .proto that does not compile fails the build."""
+        """Write the generated code to `src/umg_client/v1`. Raises RuntimeError for a .proto file that does not
+        compile.
+        """
         repository = Path(self.root).parents[1]
         if (repository / "proto" / "umg").is_dir():  # absent in an unpacked sdist, which contains the generated code
             generate(repository, Path(self.root) / "src" / "umg_client" / "v1")
 
 
 def generate(repository: Path, package: Path) -> None:
-    """Replace the whole generated package, so that no code of a removed message is left."""
+    """Generate the package again as a whole, so that no code of a removed message is left."""
     made = package.with_name("v1.new")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
@@ -119,7 +121,7 @@ def compile_schema(schema: Path, names: list[str], made: Path) -> None:
 
 
 def blocking_stubs(schema: Path) -> str:
-    """Return the module with the stubs without `async`."""
+    """Return the code of a module with the service stubs without `async`."""
     from google.protobuf import descriptor_pb2
 
     code = [BLOCKING]

@@ -1,4 +1,4 @@
-"""Program that prints a first answer."""
+"""Example: a program that prints a first answer."""
 
 import os
 

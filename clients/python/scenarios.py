@@ -34,12 +34,12 @@ REFERENCE = re.compile(r"\$\{(\w+)\.([\w.]+)\}")
 
 
 def weather(city: str) -> str:
-    """Return the weather in a city: the tool of the scenarios with a tool loop."""
+    """Return the weather in a city: the tool that the scenarios let a model call."""
     return f"sunny in {city}"
 
 
 class Runner:
-    """Runs scenarios, with one client for each key and number of retries."""
+    """Runner of scenarios, with one client for each key and number of retries."""
 
     def __init__(self, connections: ExitStack) -> None:
         self._connections = connections
@@ -140,7 +140,7 @@ class Runner:
 
 
 def call(client: SyncClient, arguments: Json) -> Any:  # noqa: ANN401 - a message, or an iterator of messages
-    """Return the answer of the method that the arguments name."""
+    """Call the client's method that the arguments of a step name. Return its answer."""
     service, name = arguments["method"].split("/")
     method = getattr(getattr(client, STUBS[service]), re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
     request: type[Message] = getattr(v1, f"{name}Request")
@@ -153,7 +153,9 @@ def call(client: SyncClient, arguments: Json) -> Any:  # noqa: ANN401 - a messag
 
 
 def prepared(arguments: Json) -> Json:
-    """Return the request with the text as long as requested, and a mask in the form that betterproto2 reads."""
+    """Return the request of a step: with the text as long as requested, and a mask in the form that
+    betterproto2 reads.
+    """
     request: Json = arguments.get("request", {})
     if "large_text_bytes" in arguments:
         generation = request.get("request", request)
@@ -166,7 +168,7 @@ def prepared(arguments: Json) -> Json:
 
 
 def replaced(value: Any, saved: dict[str, Json]) -> Any:  # noqa: ANN401 - any JSON
-    """Return a value of the file with its references to results of former steps replaced."""
+    """Return a value of the file in which references to results of former steps are replaced by the results."""
     if isinstance(value, dict):
         return {name: replaced(member, saved) for name, member in value.items()}
     if isinstance(value, list):
@@ -179,7 +181,7 @@ def replaced(value: Any, saved: dict[str, Json]) -> Any:  # noqa: ANN401 - any J
 
 
 def found(reference: re.Match[str], saved: dict[str, Json]) -> Any:  # noqa: ANN401 - any JSON
-    """Return the value that a reference names, None where there is none, as after a failed step."""
+    """Return the result to which a reference refers; None if there is none, as after a failed step."""
     value: Any = saved.get(reference[1])
     for name in reference[2].split("."):
         if isinstance(value, list):
@@ -190,7 +192,7 @@ def found(reference: re.Match[str], saved: dict[str, Json]) -> Any:  # noqa: ANN
 
 
 def described(error: UmgError) -> Json:
-    """Return the error of a step."""
+    """Return the error of a failed step as JSON."""
     return {
         "reason": error.reason.name,
         "field": error.field,
@@ -205,7 +207,7 @@ def described(error: UmgError) -> Json:
 
 
 def lines() -> Iterator[Json]:
-    """Yield the line of each scenario, in the order of the file."""
+    """Yield the results of each scenario as JSON, in the order of the file."""
     only = [name for name in os.environ.get("UMG_ONLY", "").split(",") if name]
     scenarios = json.loads(Path(os.environ["UMG_SCENARIOS"]).read_text())["scenarios"]
     with ExitStack() as connections:

@@ -1,4 +1,4 @@
-"""Commands of `umg` with their arguments and options, from the definitions that parse them."""
+"""Reference page of the commands of `umg` with their arguments and options, from the definitions that parse them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ Every command of `umg`, from the definitions that parse it; `--help` behind any 
 
 
 def page() -> str:
-    """Return the page of all commands."""
+    """Return the reference page of all commands, as Markdown."""
     text = HEAD
     for command in commands():
         rows = [[code(option.name), option.default, option.description] for option in command.options]

@@ -1,4 +1,6 @@
-"""Keys of the config file: their values, ranges, defaults and descriptions, from the structs that read the file."""
+"""Reference page of the keys of the config file: values, ranges, defaults and descriptions, from the structs that read
+the file.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -64,7 +66,7 @@ class Key:
 
     @property
     def path(self) -> str:
-        """Path in the file, e.g. `channels[].timeout.idle`."""
+        """Path of the key in the file, for example `channels[].timeout.idle`."""
         return f"{self.section}.{self.name}".lstrip(".")
 
 
@@ -78,7 +80,7 @@ class Section:
 
 
 def sections() -> Iterator[Section]:
-    """Yield the whole file, and every mapping in it, in the order of the definitions."""
+    """Yield the section of the whole file, and of every mapping in it, in the order of the definitions."""
     defaults = parse(SHORTEST, "shortest.yaml", {})
     yield from _sections(file_schema._File, "", "Whole file.", defaults)
 
@@ -89,7 +91,9 @@ def all_keys() -> list[Key]:
 
 
 def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: object) -> Iterator[Section]:
-    """Yield the section of an entry, then those below it. `defaults`: the value without the keys; None if unknown."""
+    """Yield the section of a mapping, then those of the mappings in it. `defaults`: the value without the keys; None if
+    unknown.
+    """
     hints = get_type_hints(entry, include_extras=True)
     fields = msgspec.structs.fields(entry)
     described = _descriptions(entry)
@@ -122,12 +126,12 @@ def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: o
 
 
 def tag_field(entry: type[ConfigEntry]) -> str:
-    """Return the key whose value selects one of several kinds of entries."""
+    """Return the key whose value selects one of several kinds of mappings."""
     return entry.__struct_config__.tag_field or ""
 
 
 def _docstring(entry: type[ConfigEntry]) -> str:
-    """Return the docstring of an entry, or of the value that is made from it; "" without one."""
+    """Return the docstring of a mapping's struct, or of the value that is made from it; "" without one."""
     own = entry.__dict__.get("__doc__") or getattr(VALUES.get(entry), "__doc__", None) or ""
     return _for_readers(own)
 
@@ -145,14 +149,16 @@ def _for_readers(docstring: str) -> str:
 
 
 def _descriptions(entry: type[ConfigEntry]) -> dict[str, str]:
-    """Return the docstrings of the keys: those of the entry before those of the value that is made from it."""
+    """Return the descriptions of the keys of a mapping: docstrings of its struct, before those of the value that is
+    made from it.
+    """
     value = VALUES.get(entry)
     found = {**(attributes(value) if value is not None else {}), **attributes(entry)}
     return {name: _for_readers(text) for name, text in found.items()}
 
 
 def _entries(parent: type[ConfigEntry], name: str, hint: object) -> Iterator[tuple[type[ConfigEntry], str]]:
-    """Yield the entries in a key's value, each with the step of the path that leads to it."""
+    """Yield the structs of the mappings in a key's value, each with the step of the path that leads to it."""
     if (element := ELEMENTS.get((parent, name))) is not None:
         yield element, "[]" if get_origin(_bare(hint)) is list else ".ID"
         return
@@ -184,7 +190,7 @@ def _kinds_or_annotated(member: object) -> list[Any]:
 
 
 def _value(hint: object, default: object, name: str) -> str:
-    """Return the kind of a value with its range."""
+    """Return the description of a key's values: their kind and range."""
     if hint == str | None or hint is str:
         if isinstance(default, int | float):
             return "size, e.g. `64MiB`" if name.rpartition("_")[2] in SIZES else "duration, e.g. `12h`"
@@ -233,7 +239,7 @@ def _number(value: float | None) -> str:
 
 
 def _default(field: msgspec.structs.FieldInfo, effective: object) -> str:
-    """Return the default in the syntax of the file; "" where no value is the default."""
+    """Return the default in the syntax of the file; "" for a key whose default is the absent value."""
     if field.required:
         return "required"
     default = effective if isinstance(effective, bool | int | float | str | tuple) else field.default
@@ -267,7 +273,7 @@ id of a model.
 
 
 def page() -> str:
-    """Return the page of all keys."""
+    """Return the reference page of all keys, as Markdown."""
     text = HEAD
     for section in sections():
         title = code(section.path) if section.path else "The file"

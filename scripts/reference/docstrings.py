@@ -1,4 +1,6 @@
-"""Docstrings of the attributes of classes and modules: strings behind an assignment, which Python does not keep."""
+"""Look-up of the docstrings of attributes of classes and modules: strings behind an assignment, which Python does not
+keep.
+"""
 
 import ast
 import inspect

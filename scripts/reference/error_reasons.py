@@ -1,4 +1,6 @@
-"""Reasons of errors with their statuses and metadata, from the comments of the enum and the tables of statuses."""
+"""Reference page of the reasons of errors with their statuses and metadata, from the comments of the enum and the
+tables of statuses.
+"""
 
 import re
 from dataclasses import dataclass
@@ -46,6 +48,6 @@ Every reason of a failed call, with its statuses and the keys of its metadata. O
 
 
 def page() -> str:
-    """Return the page of the reasons."""
+    """Return the reference page of the reasons, as Markdown."""
     rows = [[code(each.name), str(each.http_status), code(each.grpc_status), each.description] for each in reasons()]
     return f"{HEAD}\n{table(('reason', 'HTTP', 'gRPC', 'meaning'), rows)}"

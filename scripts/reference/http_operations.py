@@ -1,4 +1,4 @@
-"""Operations of HTTP, from the table of paths."""
+"""Reference page of the operations over HTTP, from the table of paths."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from scripts.reference.markdown import code, table
 
 @dataclass(frozen=True)
 class Operation:
-    """Operation at a path."""
+    """HTTP operation: method, path and description."""
 
     method: str
     path: str
@@ -52,7 +52,7 @@ bodies, [Reasons of errors](errors.md) the errors. Most paths are served with a 
 
 
 def page() -> str:
-    """Return the page of the operations."""
+    """Return the reference page of the operations, as Markdown."""
     rows = [
         [f"`{each.method} {each.path}`", code(each.wire_format), each.access, each.description] for each in operations()
     ]

@@ -1,4 +1,4 @@
-"""Fields of the log line of a call, with the meaning of each."""
+"""Reference page of the fields in the log line of a call, with the meaning of each."""
 
 from scripts.reference.markdown import code, table
 from umg_grpc.service.pipeline.call_log import CallLine
@@ -41,7 +41,7 @@ MEANINGS = {
 
 
 def written() -> set[str]:
-    """Return the fields that the program writes."""
+    """Return the names of the fields that the program writes."""
     return {"timestamp", "level", "event", *CallLine.__struct_fields__}
 
 
@@ -53,5 +53,5 @@ standard error is a terminal or `log.format` in the config selects text.
 
 
 def page() -> str:
-    """Return the page of the fields."""
+    """Return the reference page of the fields, as Markdown."""
     return f"{HEAD}\n{table(('field', 'meaning'), [[code(name), meaning] for name, meaning in MEANINGS.items()])}"

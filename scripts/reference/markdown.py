@@ -1,4 +1,4 @@
-"""Markdown of tables and of the names in them."""
+"""Markdown for the reference pages: tables, and names as code."""
 
 import re
 from collections.abc import Iterable, Sequence

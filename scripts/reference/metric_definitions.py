@@ -1,4 +1,4 @@
-"""Metrics of `/metrics`, from their definitions."""
+"""Reference page of the metrics at `/metrics`, from their definitions."""
 
 from dataclasses import dataclass
 
@@ -51,6 +51,6 @@ N}` in the config, the metrics of calls, tokens and cost have the label `key`, t
 
 
 def page() -> str:
-    """Return the page of all metrics."""
+    """Return the reference page of all metrics, as Markdown."""
     rows = [[code(each.name), each.kind, ", ".join(map(code, each.labels)), each.description] for each in definitions()]
     return f"{HEAD}\n{table(('metric', 'kind', 'labels', 'meaning'), rows)}"

@@ -1,4 +1,6 @@
-"""Schema of gRPC: the services, messages and enums of `umg.v1` with their comments, from the .proto files."""
+"""Reference page of the gRPC schema: services, messages and enums of `umg.v1` with their comments, from the .proto
+files.
+"""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -162,7 +164,7 @@ Server reflection serves the same definitions. [The Connect protocol](../connect
 
 
 def page() -> str:
-    """Return the page of the schema."""
+    """Return the reference page of the schema, as Markdown."""
     found, text = schema(), HEAD
     for title, definitions, head in (
         ("Services", found.services, ("method", "request → answer", "meaning")),

@@ -1,4 +1,6 @@
-"""Certificate authorities of the system, which no test needs: each SDK client would load all of them, for 25 ms."""
+"""Faster tests: certificate authorities of the system are not loaded, since each SDK client would load all of them, for
+25 ms.
+"""
 
 import os
 import ssl
@@ -8,8 +10,8 @@ import pytest
 
 
 def pytest_configure() -> None:
-    """Let TLS contexts of this process trust none of the system's authorities. Those of the tests are in other files, and
-    the processes that tests start load their own.
+    """Let TLS contexts of this process trust none of the system's authorities. Those of the tests are in other files,
+    and the processes that tests start load their own.
     """
     paths = ssl.get_default_verify_paths()
     system = {os.environ.get("SSL_CERT_FILE"), paths.cafile, paths.openssl_cafile, certifi.where()} - {None}

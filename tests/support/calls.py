@@ -14,7 +14,7 @@ def ended_call(
     micro_credits: int = 0,
     is_cached: bool = False,
 ) -> Call:
-    """Return a call that ended with these facts."""
+    """Return the state of a call that ended with these facts."""
     call = Call(Arrival(method, {}, trusted=True, request_id="r"))
     call.facts.model, call.facts.channel, call.facts.usage = model, channel, usage
     call.facts.first_output_seconds, call.facts.is_cached = first_output_seconds, is_cached

@@ -1,4 +1,4 @@
-"""Certificate files of a gateway, as certbot and Kubernetes replace them."""
+"""Certificate files of a gateway under test, replaced as certbot and Kubernetes do."""
 
 import ssl
 from dataclasses import dataclass, field
@@ -41,12 +41,12 @@ class CertificateFiles:
 
     @property
     def config(self) -> str:
-        """Config lines without client certificates."""
+        """Config lines that serve TLS without client certificates."""
         return f"tls: {{certificate: {self.certificate}, key: {self.key}}}\n"
 
     @property
     def mutual_config(self) -> str:
-        """Config lines with client certificates."""
+        """Config lines that serve TLS with client certificates."""
         return f"tls: {{certificate: {self.certificate}, key: {self.key}, client_ca: {self.client_ca}}}\n"
 
     def issue(self, expiry_time: datetime | None = None) -> tuple[bytes, bytes]:
@@ -79,7 +79,7 @@ class CertificateFiles:
         return context
 
     def channel_credentials(self, *, certificate: bool = False) -> grpc.ChannelCredentials:
-        """Return the same for gRPC."""
+        """Return the gRPC credentials of a client, which may have a certificate."""
         authorities = self.authority.cert_pem.bytes()
         if not certificate:
             return grpc.ssl_channel_credentials(authorities)

@@ -72,7 +72,7 @@ class Page:
         return received["result"]
 
     async def open(self, url: str) -> None:
-        """Go to a page."""
+        """Open a page at a URL."""
         self.log.clear()
         await self.call("Page.navigate", {"url": url})
 
@@ -84,7 +84,7 @@ class Page:
         return result["result"].get("value")
 
     async def press(self, key: str, *, shift: bool = False) -> None:
-        """Press one of `KEYS`."""
+        """Press a key, one of `KEYS`."""
         code, text = KEYS[key]
         pressed = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
         await self.call("Input.dispatchKeyEvent", {"type": "keyDown", "text": text, **pressed})

@@ -1,4 +1,6 @@
-"""Collector of OpenTelemetry: a real OTLP receiver over gRPC on a free port, which keeps the spans and metrics."""
+"""OpenTelemetry collector for tests: a real OTLP receiver over gRPC on a free port, which keeps the spans and
+metrics.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 @dataclass
 class ReceivedSpan:
-    """A span as it arrived."""
+    """Span that the collector received."""
 
     name: str
     kind: str
@@ -35,7 +37,7 @@ class ReceivedSpan:
 
 @dataclass
 class Collector:
-    """Running collector."""
+    """Running collector, with the spans and metrics that it received."""
 
     url: str = ""
     spans: list[ReceivedSpan] = field(default_factory=list)

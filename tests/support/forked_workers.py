@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass
 class Finished:
-    """All that pytest reported of one test. The next message is of the next test of the file."""
+    """Message of a worker: all that pytest reported of one test. The next message is of the next test of the file."""
 
     reports: list[dict[str, object]] = field(default_factory=list)
     warnings: list[tuple[bytes, str, Location | None]] = field(default_factory=list)
@@ -69,12 +69,12 @@ class Finished:
 
 @dataclass(frozen=True)
 class FileFinished:
-    """The worker waits for the number of its next file, or None."""
+    """Message of a worker that has run a file and waits for the number of its next file, or None."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """An exception outside of the tests, after which the worker ends."""
+    """Message of a worker that ends after an exception outside of the tests."""
 
     text: str
 
@@ -87,7 +87,7 @@ Message = Finished | FileFinished | Failed
 
 @dataclass
 class Worker:
-    """Worker as the main process sees it."""
+    """Worker process as the main process sees it."""
 
     name: str
     process: ForkProcess
@@ -100,7 +100,7 @@ class Worker:
 
 
 class Distribution:
-    """Runs the files in workers, and logs their reports."""
+    """Distribution of the test files to workers, whose reports the main process logs."""
 
     def __init__(self, config: pytest.Config, workers: int) -> None:
         self._config = config
@@ -250,7 +250,7 @@ class EndOfFile(pytest.Item):
 
 
 class Run:
-    """Runs files in a worker. A plugin, that sends the reports of their tests."""
+    """Plugin of a worker: runs files, and sends the reports of their tests to the main process."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Complete gateways of a config, on free ports, for tests that call them as callers do."""
+"""Complete gateways for tests, run in the test's process on free ports, and called as callers do."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -32,7 +32,7 @@ channels:
 
 @dataclass(frozen=True)
 class Running:
-    """Running gateway."""
+    """Gateway that runs in the process of the test."""
 
     url: str  # of its HTTP face
     grpc: str  # host:port
@@ -69,7 +69,7 @@ async def revoke(service: Service, reference: str, secret: str) -> None:
 
 
 def channel(name: str, protocol: str, base_url: str, model: str, upstream: str = "", family: str = "") -> str:
-    """Return the config of one channel, to be joined with others below `channels:`."""
+    """Return the config of one channel as YAML, to be joined with others below `channels:`."""
     entry = f"{{id: {model}, upstream: {upstream or model}{f', family: {family}' if family else ''}}}"
     return (
         f"  - name: {name}\n    protocols: [{protocol}]\n    base_url: {base_url}\n"

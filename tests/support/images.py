@@ -6,7 +6,7 @@ from PIL import Image
 
 
 def picture(kind: str, size: tuple[int, int] = (8, 6), color: tuple[int, int, int] = (200, 30, 30)) -> bytes:
-    """Return a file of one colour; `kind` is a format of Pillow."""
+    """Return an image file of one colour. `kind` is a format of Pillow."""
     file = BytesIO()
     Image.new("RGB", size, color).save(file, kind)
     return file.getvalue()
@@ -16,7 +16,7 @@ PNG, JPEG, GIF, WEBP = (picture(kind) for kind in ("PNG", "JPEG", "GIF", "WEBP")
 
 
 def mask_of(image: bytes) -> bytes:
-    """Return a mask for an image: its left half is redrawn."""
+    """Return a mask for an image, by which its left half is redrawn."""
     with Image.open(BytesIO(image)) as opened:
         width, height = opened.size
     mask = Image.new("RGBA", (width, height), (0, 0, 0, 255))

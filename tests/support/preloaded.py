@@ -1,4 +1,5 @@
-"""Starts of `umg` without its imports, which take most of the time of a short process.
+"""Fast starts of `umg` for tests, forked from a process that has its modules loaded: imports take most of the time of a
+short process.
 
 One process of each pytest worker has the modules of `umg` loaded, and forks for each start: the child is a process with
 its own environment, folder, session and streams, and runs the same `main`. Where a test is about the process itself, it
@@ -41,7 +42,7 @@ STREAMS = 3
 
 
 class Forked:
-    """Process of a start, with the interface of `asyncio.subprocess.Process` that the tests use."""
+    """Process of a started `umg`, with the interface of `asyncio.subprocess.Process` that the tests use."""
 
     def __init__(self, pid: int, connection: socket.socket, stdout: "Output", stderr: "Output") -> None:
         self.pid = pid
@@ -83,7 +84,7 @@ class Forked:
 
 @dataclass(frozen=True)
 class Output:
-    """Output stream of a process."""
+    """Output stream of a started process."""
 
     reader: asyncio.StreamReader
     transport: asyncio.ReadTransport
@@ -119,7 +120,9 @@ async def _output(descriptor: int) -> Output:
 
 @dataclass(frozen=True)
 class Forking:
-    """Process that forks, until the end of this process closes its standard input."""
+    """Process that has the modules loaded and forks for each start, until the end of the tests closes its standard
+    input.
+    """
 
     address: str
     process: "subprocess.Popen[bytes]"
@@ -127,7 +130,7 @@ class Forking:
 
 @cache
 def _forking() -> Forking:
-    """Start the process that forks."""
+    """Start the process that has the modules loaded and forks."""
     address = str(Path(tempfile.mkdtemp(prefix="umg-preloaded-")) / "socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
@@ -176,7 +179,7 @@ def main() -> None:
 
 
 def _report_ended(waiting: dict[int, socket.socket]) -> None:
-    """Send the exit codes of the children that ended."""
+    """Send the exit codes of child processes that ended to the tests that wait for them."""
     while waiting:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:

@@ -1,4 +1,4 @@
-"""Gateways as operators run them: `umg serve` in a process of its own, forked from one with its modules."""
+"""Gateways for tests as operators run them: `umg serve` in a process of its own, forked from one with its modules."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ READ_AT_IMPORT = {"PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 @dataclass
 class Served:
-    """Running gateway that printed its addresses."""
+    """Gateway in a process of its own, which has printed its addresses."""
 
     process: asyncio.subprocess.Process | preloaded.Forked
     data: Path
@@ -34,7 +34,7 @@ class Served:
     logged: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def printed(self, pattern: str) -> str:
-        """Return the first group of the pattern in the printed lines."""
+        """Return the first group of a pattern in the lines that the gateway printed."""
         found = re.search(pattern, "\n".join(self.lines))
         assert found is not None, self.lines
         return found[1]
@@ -57,7 +57,7 @@ class Served:
 
     @property
     def key(self) -> str:
-        """First key: that of the environment, or else the one that a start without it stored."""
+        """First key: the one in the environment, else the one that the gateway's first start stored."""
         return self.environment.get(VARIABLE) or (self.data / BOOTSTRAP_FILE).read_text().strip()
 
     @property
@@ -65,7 +65,7 @@ class Served:
         return self.lines[-1]
 
     async def until_logged(self, text: str, seconds: float = 20) -> str:
-        """Return the first line of the log that contains the text, once it is there."""
+        """Return the first line of the log that contains a text, once it is there."""
         async with self.logged, asyncio.timeout(seconds):
             while True:
                 for line in self.log:
@@ -74,7 +74,7 @@ class Served:
                 await self.logged.wait()
 
     async def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> int:
-        """Send a signal. Return the exit code."""
+        """Send a signal to the gateway. Return its exit code."""
         self.process.send_signal(number)
         return await asyncio.wait_for(self.process.wait(), seconds)
 

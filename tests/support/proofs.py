@@ -1,4 +1,6 @@
-"""Proofs that run as commands: on SQLite with one gateway, and on PostgreSQL with two."""
+"""Commands that check a property of the gateway in two settings: on SQLite with one gateway, and on PostgreSQL with
+two.
+"""
 
 import shutil
 import sys
@@ -13,7 +15,7 @@ from umg_grpc.store.database_kinds import SQLITE
 
 @dataclass(frozen=True)
 class Setting:
-    """Database of one run."""
+    """Setting of one check: the kind of database and the number of gateways."""
 
     title: str
     database: str
@@ -25,7 +27,7 @@ class Setting:
 
 
 def prove(name: str, holds: Callable[[Setting], bool]) -> None:
-    """Run the proof in both settings, and exit with code 0 if it holds in both."""
+    """Check a property in both settings, and exit with code 0 if it holds in both."""
     directory = Path(tempfile.mkdtemp(prefix=f"umg-{name}-"))
     directory.chmod(0o755)  # PostgreSQL runs as another user
     try:

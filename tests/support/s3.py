@@ -1,4 +1,4 @@
-"""S3 server in a process of its own, as object storage that is compatible with S3."""
+"""S3 server for tests, in a process of its own, like object storage that is compatible with S3."""
 
 import re
 import subprocess

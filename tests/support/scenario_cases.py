@@ -1,5 +1,5 @@
-"""The scenarios as callers use them: the request, and the answer that callers of each format receive from a provider of
-each format.
+"""Scenarios of the fake providers as test cases: the request, and the answer that callers of each format receive from a
+provider of each format.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ Pair = tuple[str, str]  # face, upstream
 
 @dataclass(frozen=True)
 class Case:
-    """A request, and a provider's answer to it."""
+    """Test case: a request, and a provider's answer to it."""
 
     id: str
     request: Request
@@ -62,7 +62,9 @@ class Case:
         return EXPRESSED[face](answer)
 
     def expected_by_sdk(self, face: str, upstream: str = "", *, stream: bool = False) -> Answer:
-        """Return the answer as the SDK of the face shows it; without an upstream that of the format's own provider."""
+        """Return the answer as the SDK of the caller's format shows it; without an upstream that of the format's own
+        provider.
+        """
         answer = self.expected(face, upstream or face, stream=stream)
         finish = FINISH_WORDS[face][answer.finish]
         if self.id == "blocked" and face == "native" and upstream in ("", "native"):

@@ -1,4 +1,4 @@
-"""Secrets of the tests, none of which may be in a log of the gateway."""
+"""Secrets of the tests, and the check that no log of the gateway contains one."""
 
 import re
 from collections.abc import Iterable

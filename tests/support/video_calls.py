@@ -58,7 +58,7 @@ async def reason(call: Awaitable[object]) -> str:
 
 
 async def eventually(read: Callable[[], Awaitable[Found]], wanted: Callable[[Found], bool]) -> Found:
-    """Read until the result is the wanted one. Return it."""
+    """Read again and again until the result is the wanted one. Return it."""
     async with asyncio.timeout(SECONDS):
         while True:
             if wanted(found := await read()):

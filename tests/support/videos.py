@@ -1,4 +1,4 @@
-"""Submissions and channels of videos, for tests."""
+"""Submissions of video tasks, and channels to their providers, for tests."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.V
 
 
 def image(role: str = "", *, url: str = "", data: bytes = PNG) -> pb.VideoMedia:
-    """Return an image; `role`: in lower case, e.g. `first_frame`."""
+    """Return an image as the media of a submission. `role`: in lower case, e.g. `first_frame`."""
     value = pb.VideoMediaRole.Value(f"VIDEO_MEDIA_ROLE_{role.upper()}") if role else 0
     return pb.VideoMedia(kind=IMAGE, role=value, url=url) if url else pb.VideoMedia(kind=IMAGE, role=value, data=data)
 

@@ -1,4 +1,4 @@
-"""Answers as callers receive them, with the same fields for every format."""
+"""Answers as test callers receive them, in one form for all formats."""
 
 import json
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 
 @dataclass(frozen=True)
 class Answer:
-    """The parts of an answer that every format can express."""
+    """Parts of an answer that every format can express."""
 
     text: str = ""
     reasoning: str = ""
@@ -25,8 +25,8 @@ class Answer:
 
 
 def canonical_answer(response: pb.GenerateResponse) -> Answer:
-    """Return the answer of a canonical response. A blocked prompt, which has no candidates, gets the message that the
-    other faces have.
+    """Convert a canonical response to an answer. A blocked prompt, which has no candidates, gets the message that
+    callers of other formats get.
     """
     blocked = pb.Candidate(
         finish_reason=pb.FINISH_REASON_CONTENT_FILTER,

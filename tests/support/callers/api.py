@@ -1,4 +1,4 @@
-"""Client of any path of a gateway, over plain HTTP."""
+"""HTTP client of a gateway for tests, for any path."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -12,7 +12,7 @@ from multidict import CIMultiDictProxy
 
 
 class Server(Protocol):
-    """A running gateway: in this process (`Running`), or in one of its own (`Served`)."""
+    """Gateway that a test runs: in this process (`Running`), or in one of its own (`Served`)."""
 
     @property
     def url(self) -> str: ...
@@ -25,7 +25,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class Reply:
-    """A response of the gateway."""
+    """Response of the gateway to a request of a test."""
 
     status: int
     headers: CIMultiDictProxy[str]
@@ -39,7 +39,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class ApiClient:
-    """A gateway, and a connection to it."""
+    """HTTP client of one gateway, with a connection to it."""
 
     server: Server
     session: aiohttp.ClientSession
@@ -69,7 +69,7 @@ class ApiClient:
         return await self.send("GET", path, headers=headers)
 
     async def __call__(self, path: str, body: object = None, **headers: str) -> Reply:
-        """Send a POST with a body, a GET without. Underscores in the names of headers become hyphens."""
+        """Send a request: a POST if there is a body, else a GET. Underscores in the names of headers become hyphens."""
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.send("GET" if body is None else "POST", path, body, headers=self.server.headers | more)
 

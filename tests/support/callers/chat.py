@@ -1,4 +1,4 @@
-"""Chat completions as a plain HTTP client encodes and decodes them."""
+"""Plain HTTP client of chat completions: encodes requests and decodes answers of the format."""
 
 from typing import Any
 

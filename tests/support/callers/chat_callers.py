@@ -1,4 +1,4 @@
-"""Callers of chat completions over every transport, with one form of results."""
+"""Test callers of chat completions over every transport (HTTP, gRPC), with one form of results."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -30,7 +30,7 @@ from umg_grpc.wire import FORMATS
 
 @dataclass
 class ChatResult(CallResult):
-    """ChatResult or error that a caller received."""
+    """Result of a chat call: the answer or the error that the caller received."""
 
     code: str | None = None  # of the body of an HTTP error
     text: str = ""
@@ -49,10 +49,10 @@ class ChatResult(CallResult):
 
 
 class ChatCaller(Protocol):
-    """Caller over one transport."""
+    """Caller of chat completions over one transport."""
 
     async def call(self, body: bytes, key: str | None = KEY, **headers: str) -> ChatResult:
-        """Call the model. Return the answer, or the error."""
+        """Call the model. Return its answer, or the error."""
         ...
 
     def deltas(self, body: bytes, key: str | None = KEY) -> AsyncGenerator[str, None]:
@@ -69,7 +69,7 @@ class ChatCaller(Protocol):
 
 
 class HttpChatCaller:
-    """Chat completions over HTTP, without an SDK."""
+    """Caller of chat completions over HTTP, without an SDK."""
 
     def __init__(self, transport: HttpTransport) -> None:
         self.name = transport.name
@@ -121,7 +121,7 @@ class HttpChatCaller:
 
 
 class GrpcChatCaller:
-    """Chat completions over the generated stubs, as source documents."""
+    """Caller of chat completions over gRPC: bodies are sent as source documents."""
 
     def __init__(self, transport: GrpcTransport) -> None:
         self.name = transport.name
@@ -190,7 +190,7 @@ def _accumulate(answer: ChatResult, message: pb.StreamGenerateResponse) -> None:
 
 
 def _chunks(message: pb.StreamGenerateResponse) -> Iterator[Json]:
-    """Yield the chunks of a provider's stream that is passed through."""
+    """Yield the chunks in a message of a passed-through stream."""
     for line in message.source_frames.split(b"\n"):
         if line.startswith(b"data: {"):
             yield json.loads(line[6:])
@@ -246,5 +246,5 @@ def _grpc_error(
 def chat_caller(
     name: str, config: str | Config, data: Path
 ) -> AbstractAsyncContextManager[HttpChatCaller | GrpcChatCaller]:
-    """Run the gateway of a config. Yield its caller over the transport of this name."""
+    """Run a gateway with this config. Yield a chat caller of it over the transport `name`."""
     return open_caller(name, config, data, HttpChatCaller, GrpcChatCaller)

@@ -1,4 +1,4 @@
-"""The four text formats as their plain HTTP clients use them."""
+"""Table of the four text formats with the functions of their plain HTTP clients."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.support.callers.requests import Json, Request, Turn
 
 @dataclass(frozen=True)
 class Face:
-    """A format as its clients use it."""
+    """Text format as a plain HTTP client uses it: paths, and functions for its bodies."""
 
     name: str
     path: Callable[[str, bool], str]  # (model, whether the answer is streamed) -> path
@@ -22,11 +22,11 @@ class Face:
     error_fields: tuple[set[str], set[str]]  # members of the body, members of its error, that every error has
 
     def body(self, request: Request, model: str, previous: Turn | None = None, *, stream: bool = False) -> Json:
-        """Return the body of a request; `previous`: the answer whose calls were run."""
+        """Return the body of a request. `previous`: the answer whose tool calls the caller has run."""
         return self.encode(request, model, previous) | (self.streaming if stream else {})
 
     def is_error(self, body: bytes) -> bool:
-        """Return whether an error has the form of the format's errors."""
+        """Return whether an error body has the form of the format's errors."""
         value, (outer, inner) = json.loads(body), self.error_fields
         return set(value) == outer and inner <= set(value["error"]) <= inner | {"details"}
 

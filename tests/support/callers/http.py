@@ -1,4 +1,4 @@
-"""Caller over plain HTTP, without an SDK."""
+"""Test caller of all text formats over plain HTTP, without an SDK."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An answer as it came over HTTP."""
+    """Answer to a test call as it came over HTTP."""
 
     face: str
     status: int
@@ -28,7 +28,7 @@ class HttpAnswer:
 
     @property
     def json(self) -> Json:
-        """The answer as one JSON body; a streamed one is aggregated by the face's client."""
+        """The answer as one JSON body, aggregated if it was streamed."""
         return FACES[self.face].aggregate(events(self.body)) if self.stream else json.loads(self.body)
 
     @property
@@ -37,7 +37,7 @@ class HttpAnswer:
 
     @property
     def canonical(self) -> pb.GenerateResponse:
-        """The answer as decoded by a client of this format. Raises UmgError for a stream that failed."""
+        """The answer as the gateway's own decoder of this format reads it. Raises UmgError for a stream that failed."""
         request = pb.GenerateRequest(model="m")
         if not self.stream:
             return FORMATS[self.face].decode_response(self.body, request, False)
@@ -48,7 +48,7 @@ class HttpAnswer:
 
     @property
     def error(self) -> UmgError:
-        """The error of a refusal, as decoded by a client of this format."""
+        """The error of a rejected call, as the gateway's own decoder of this format reads it."""
         return FORMATS[self.face].decode_error(self.status, self.headers, self.body)
 
     @property
@@ -58,7 +58,7 @@ class HttpAnswer:
 
 
 def events(stream: bytes) -> list[Json]:
-    """Return the JSON of a stream's data lines, without its end marker."""
+    """Return the JSON of the data lines of a stream, without its end marker."""
     return [
         json.loads(line[5:])
         for line in stream.decode().split("\n")
@@ -67,7 +67,7 @@ def events(stream: bytes) -> list[Json]:
 
 
 def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -> list[pb.StreamGenerateResponse]:
-    """Return the canonical messages of a stream. Raise UmgError for a failed one."""
+    """Return the canonical messages of a stream. `face`: name of its format. Raise UmgError for a failed stream."""
     decoder = FORMATS[face].translating_decoder(request)
     messages = [message for data in frames if (message := decoder.feed(data)) is not None]
     last = decoder.close()
@@ -75,7 +75,7 @@ def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -
 
 
 def events_before_error(face: str, stream: bytes) -> Iterator[pb.GenerateEvent]:
-    """Yield the events of a stream before its error."""
+    """Yield the canonical events of a stream before its error. `face`: name of its format."""
     decoder = FORMATS[face].translating_decoder(pb.GenerateRequest(model="m"))
     with suppress(UmgError):
         for byte in stream:
@@ -85,7 +85,7 @@ def events_before_error(face: str, stream: bytes) -> Iterator[pb.GenerateEvent]:
 
 @dataclass(frozen=True)
 class HttpCaller:
-    """A caller of one gateway."""
+    """Caller of one gateway, in any text format."""
 
     session: aiohttp.ClientSession
     url: str
@@ -94,7 +94,7 @@ class HttpCaller:
     async def send(
         self, face: str, model: str, body: Json | bytes, *, stream: bool = False, **headers: str
     ) -> HttpAnswer:
-        """Send the body unchanged and return the answer."""
+        """Send a body unchanged, and return the answer. `face`: name of its format."""
         data = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
         sent = {"content-type": "application/json", **FACES[face].credentials(self.key), **headers}
         url = self.url + FACES[face].path(model, stream)
@@ -106,7 +106,9 @@ class HttpCaller:
     async def call(
         self, face: str, model: str, request: Request, *, stream: bool, previous: Turn | None = None, **headers: str
     ) -> HttpAnswer:
-        """Send the request in the face's format and return the answer."""
+        """Send a request in a format (`face`), and return the answer. `previous`: the answer whose tool calls the
+        caller has run.
+        """
         body = FACES[face].body(request, model, previous, stream=stream)
         answer = await self.send(face, model, body, stream=stream, **headers)
         assert answer.status != 200 or answer.stream == stream

@@ -1,4 +1,4 @@
-"""Messages as a plain HTTP client encodes and decodes them."""
+"""Plain HTTP client of the messages format: encodes requests and decodes answers."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Native generate as a plain HTTP client encodes and decodes it."""
+"""Plain HTTP client of the native format: encodes requests and decodes answers."""
 
 import base64
 from collections.abc import Iterator
@@ -49,7 +49,9 @@ def encode_request(request: Request, model: str, previous: Turn | None = None) -
 
 
 def aggregate(chunks: list[Json]) -> Json:
-    """Aggregate the chunks as users of the SDK do: the parts of all chunks, and the other fields of the last."""
+    """Aggregate the chunks of a stream as users of the SDK do: the parts of all chunks, and the other fields of the
+    last.
+    """
     parts = [part for chunk in chunks for part in _parts(chunk)]
     answer = chunks[-1]
     if answer.get("candidates"):

@@ -1,4 +1,4 @@
-"""Requests of the callers, independent of the format."""
+"""Requests of test callers, independent of the format in which they are sent."""
 
 import base64
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ RESULTS = {"get_weather": "21 degrees", "get_time": "noon", "refresh": "done"}
 
 @dataclass(frozen=True)
 class Request:
-    """A caller's request, independent of the format."""
+    """Request of a test caller, independent of the format."""
 
     text: str
     system: str = ""
@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Turn:
-    """An answer for the history, and its tool calls."""
+    """Earlier answer of a conversation, with its tool calls."""
 
     content: Any  # in the format's own form
     calls: tuple[tuple[str, str], ...]  # (id, name of the tool)

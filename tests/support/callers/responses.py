@@ -1,4 +1,4 @@
-"""Responses as a plain HTTP client encodes and decodes them."""
+"""Plain HTTP client of the responses format: encodes requests and decodes answers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Callers with the official SDKs, with one interface for the four formats: the answer is read back from the objects and
+"""Test callers with the official SDKs, with one interface for the four formats. Answers are read from the objects and
 accumulators of the SDK.
 """
 
@@ -20,20 +20,20 @@ from tests.support.callers.requests import Json, Request, Turn
 
 
 class SdkCaller(Protocol):
-    """One SDK, made for one address and model."""
+    """Caller with one SDK, for one address and model."""
 
     async def call(self, request: Request, previous: Turn | None = None) -> Answer:
-        """Return the answer. `previous`: the answer whose calls were run."""
+        """Call the model and return its answer. `previous`: the answer whose tool calls the caller has run."""
         ...
 
     async def stream(self, request: Request, previous: Turn | None = None) -> Answer:
-        """Return the answer, aggregated from its stream."""
+        """Call the model with streaming, and return the aggregated answer."""
         ...
 
 
 @asynccontextmanager
 async def sdk_caller(name: str, root_url: str, key: str, model: str = "m") -> AsyncGenerator[SdkCaller, None]:
-    """Yield the SDK client of a format, for the server at `root_url` (without a path), without retries."""
+    """Yield the SDK caller of a format, without retries. `root_url`: address of the server, without a path."""
     match name:
         case "chat" | "responses":
             async with openai.AsyncOpenAI(base_url=f"{root_url}/v1", api_key=key, max_retries=0) as sdk:
@@ -52,7 +52,7 @@ async def sdk_caller(name: str, root_url: str, key: str, model: str = "m") -> As
 
 
 def sendable(value: Any, *more: str) -> Any:
-    """Return the value without the fields that the stream helpers add and the API refuses."""
+    """Return a value without the fields that the SDK's stream helpers add and the API refuses."""
     if isinstance(value, list):
         return [sendable(each, *more) for each in value]
     if isinstance(value, dict):
@@ -223,7 +223,7 @@ class NativeCaller:
         return self._answer([chunk async for chunk in stream])
 
     def _options(self, request: Request, previous: Turn | None) -> Json:
-        """Return the contents and the config, which has the other fields of the body beside those of its own."""
+        """Return contents and config of a request. The config has the body's other fields beside its own."""
         body = FACES["native"].body(request, self.model, previous)
         contents = [types.Content.model_validate_json(json.dumps(content)) for content in body.pop("contents")]
         config = body.pop("generationConfig") | body

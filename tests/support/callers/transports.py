@@ -1,4 +1,4 @@
-"""Ways to reach a gateway: over HTTP and gRPC, each with and without a socket to the service."""
+"""Transports over which tests call a gateway: HTTP and gRPC, each with and without a socket to the service."""
 
 import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -30,7 +30,7 @@ from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 @dataclass
 class CallResult:
-    """A caller's result, with the same fields for HTTP and gRPC."""
+    """Result of a test call, with the same fields for HTTP and gRPC."""
 
     status: int = 200  # of HTTP; for gRPC that of its reason
     reason: str = ""  # "" where the transport does not return it
@@ -41,7 +41,7 @@ class CallResult:
 
 
 def error_fields(error: grpc.aio.AioRpcError | UmgError) -> dict[str, Any]:
-    """Return the fields of `CallResult` for an error over gRPC."""
+    """Return the fields of a `CallResult` for an error over gRPC."""
     known = error if isinstance(error, UmgError) else from_rpc(error)
     headers = {} if isinstance(error, UmgError) else dict(error.trailing_metadata() or ())
     if "retry_after_seconds" in known.metadata:
@@ -65,7 +65,7 @@ def metadata(key: str | None, headers: Mapping[str, str]) -> grpc.aio.Metadata:
 
 @dataclass
 class HttpTransport:
-    """HTTP face of a gateway."""
+    """Transport over the gateway's HTTP server."""
 
     name: str
     url: str
@@ -74,8 +74,8 @@ class HttpTransport:
 
 @dataclass
 class GrpcTransport:
-    """Generated stubs. A body is sent as the source document; on the channel without a socket it is decoded before, as
-    in our own facade: only that channel is trusted with both.
+    """Transport over generated gRPC stubs. A body is sent as the source document; on the channel without a socket it is
+    decoded before, as in our own HTTP server: only that channel is trusted with both.
     """
 
     name: str
@@ -100,7 +100,7 @@ class CopyingChannel(InProcessChannel):
 
 @dataclass
 class CopyingMethod:
-    """Method of the channel."""
+    """Method of a `CopyingChannel`, which copies requests and responses."""
 
     inner: InProcessUnaryMethod | InProcessStreamMethod
 
@@ -142,7 +142,7 @@ TRANSPORTS = ("http, in process", "http, in process, copied", "http, apart", "gr
 async def open_transport(
     name: str, config: str | Config, data: Path
 ) -> AsyncGenerator[HttpTransport | GrpcTransport, None]:
-    """Run the gateway of a config. Yield the transport of this name to it."""
+    """Run a gateway with this config. Yield the transport `name` to it."""
     config = parse(config, "test.yaml", {}) if isinstance(config, str) else config
     await create_database(data)
     async with AsyncExitStack() as stack:
@@ -184,6 +184,6 @@ async def open_caller(
     http_caller: Callable[[HttpTransport], HttpCallerT],
     grpc_caller: Callable[[GrpcTransport], GrpcCallerT],
 ) -> AsyncGenerator[HttpCallerT | GrpcCallerT, None]:
-    """Run the gateway of a config. Yield its caller over the transport of this name."""
+    """Run a gateway with this config. Yield a caller of it over the transport `name`."""
     async with open_transport(name, config, data) as transport:
         yield http_caller(transport) if isinstance(transport, HttpTransport) else grpc_caller(transport)

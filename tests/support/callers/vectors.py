@@ -1,4 +1,4 @@
-"""Callers of every face that embeds or reranks, over every transport, with one form of results."""
+"""Test callers of all embedding and rerank formats over every transport, with one form of results."""
 
 import base64
 import dataclasses
@@ -41,7 +41,7 @@ FIELDS = "fields"
 
 @dataclass(frozen=True)
 class Embed:
-    """A request to embed texts."""
+    """Request of a test to embed texts, independent of the format."""
 
     model: str = "m"
     inputs: Sequence[str | Sequence[int]] = ("one", "two words", "thrée 🌍")
@@ -54,7 +54,7 @@ class Embed:
 
 @dataclass(frozen=True)
 class Rerank:
-    """A request to rank documents."""
+    """Request of a test to rank documents, independent of the format."""
 
     model: str = "m"
     query: str = "where is the cat"
@@ -64,7 +64,7 @@ class Rerank:
 
 @dataclass
 class VectorResult(CallResult):
-    """Vectors or a ranking that a caller received, or its error."""
+    """Result of an embedding or rerank call: the vectors or ranking, or the error, that the caller received."""
 
     body: bytes = b""  # over HTTP, or of the source document of an answer
     vectors: list[bytes] = dataclasses.field(default_factory=list)
@@ -83,7 +83,7 @@ class VectorResult(CallResult):
 
 
 def embed_body(request: Embed, by: str) -> Json:
-    """Return the body of a face."""
+    """Return the body of an embedding request. `by`: name of the format."""
     if by.startswith("embeddings"):
         fields = {"dimensions": request.dimensions, "user": request.user}
         fields |= {"encoding_format": "base64" if by.endswith("base64") else None}
@@ -106,7 +106,7 @@ def given(fields: Mapping[str, object]) -> Json:
 
 
 def path_of(by: str, model: str) -> str:
-    """Return the HTTP path of the face."""
+    """Return the HTTP path for a format and a model."""
     match by:
         case "native_embedding":
             return f"/v1beta/models/{model}:embedContent"
@@ -119,7 +119,7 @@ def path_of(by: str, model: str) -> str:
 
 
 def fields_of(request: Embed) -> pb.EmbedRequest:
-    """Return the request in the schema's own fields."""
+    """Return an embedding request in the schema's own fields, without a body."""
     message = pb.EmbedRequest(
         model=request.model, dimensions=request.dimensions, task_type=request.task, user=request.user
     )
@@ -145,7 +145,7 @@ def rerank_fields_of(request: Rerank) -> pb.RerankRequest:
 
 
 def read_embed(body: Any, by: str, result: VectorResult) -> None:
-    """Fill in the fields of an answer of the face."""
+    """Read the body of an embedding answer into a result. `by`: name of the format."""
     if by.startswith("embeddings"):
         assert body["object"] == "list"
         assert all(item["object"] == "embedding" for item in body["data"])
@@ -183,7 +183,7 @@ def read_rerank(body: Any, result: VectorResult) -> None:
 
 @dataclass
 class HttpVectorCaller:
-    """Caller over the HTTP face."""
+    """Caller over the gateway's HTTP server."""
 
     transport: HttpTransport
 
@@ -229,7 +229,7 @@ class HttpVectorCaller:
 
 @dataclass
 class GrpcVectorCaller:
-    """Caller over the generated stubs: a face is sent as a source document."""
+    """Caller over generated gRPC stubs, which sends a body as a source document."""
 
     transport: GrpcTransport
 
@@ -309,7 +309,7 @@ class GrpcVectorCaller:
 def vector_caller(
     name: str, config: str | Config, data: Path
 ) -> AbstractAsyncContextManager[HttpVectorCaller | GrpcVectorCaller]:
-    """Run the gateway of a config. Yield its caller over the transport of this name."""
+    """Run a gateway with this config. Yield an embedding and rerank caller of it over the transport `name`."""
     return open_caller(name, config, data, HttpVectorCaller, GrpcVectorCaller)
 
 
@@ -320,7 +320,7 @@ VectorCallers = dict[str, HttpVectorCaller | GrpcVectorCaller]
 async def vector_callers(
     names: Sequence[str], config: str | Config, directories: pytest.TempPathFactory
 ) -> AsyncGenerator[VectorCallers, None]:
-    """Yield a caller of one gateway of the config for each transport, to be shared by the cases of a module.
+    """Yield a caller of one gateway with the config for each transport, to be shared by the cases of a module.
 
     pytest would make an indirect fixture of module scope anew for each case that has direct parameters too.
     """
@@ -332,12 +332,12 @@ async def vector_callers(
 
 
 def channel(name: str, protocol: str, base_url: str, *models: str, **options: object) -> str:
-    """Return one channel of a config, to be joined with others below `channels:`."""
+    """Return one channel of a config as YAML, to be joined with others below `channels:`."""
     lines = {"protocols": f"[{protocol}]", "base_url": base_url, "api_key": "sk-provider", **options}
     keys = "".join(f"    {key}: {value}\n" for key, value in lines.items())
     return f"  - name: {name}\n{keys}    models: [{', '.join(models or ('m',))}]\n"
 
 
 def faces_of(transport: str, faces: Sequence[str]) -> tuple[str, ...]:
-    """Return the faces of a transport: over gRPC the schema's own fields too."""
+    """Return the formats that are tested over a transport: over gRPC also the schema's own fields, without a body."""
     return (*faces, FIELDS) if transport.startswith("grpc") else tuple(faces)

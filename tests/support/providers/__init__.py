@@ -1,5 +1,5 @@
-"""Strict fake providers: a real server per text format, which refuses requests that the provider's own SDK types do not
-allow, answers by scenario, and verifies the reasoning state that comes back.
+"""Strict fake providers of the text formats: real servers that refuse requests that the provider's own SDK types do not
+allow, answer by scenario, and verify the reasoning state that comes back.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ FORMATS: dict[str, Callable[[], TextFormat]] = {
 
 
 def provider(name: str, cut: int = 0) -> AbstractAsyncContextManager[Provider]:
-    """Return the provider of a format; `cut` is the size in bytes of the pieces of its streams."""
+    """Return a running fake provider of a format. `cut`: size in bytes of the pieces of its streams."""
     return text_provider(FORMATS[name](), cut)
 
 

@@ -1,6 +1,6 @@
-"""A strict provider of chat completions (reference, section 1).
+"""Strict fake provider of chat completions (reference, section 1).
 
-Takes the fields of `openai.types.chat.completion_create_params`, and beyond them only EXTENSIONS.
+Accepts the fields of `openai.types.chat.completion_create_params`, and beyond them only EXTENSIONS.
 """
 
 import re
@@ -49,7 +49,7 @@ FINISH |= {"filter": "content_filter", "blocked": "content_filter"}
 
 
 class Chat:
-    """Strict provider of chat completions (see the module)."""
+    """Strict fake provider of chat completions (see the module)."""
 
     name = "chat"
     base_path = "/v1"
@@ -134,7 +134,7 @@ def frame(event: Json) -> bytes:
 
 
 def _judge(body: Json, streamed: bool) -> None:
-    """Check the rules of the API. Raise RefusedError."""
+    """Check a request by the rules of the API that the types do not express. Raise RefusedError."""
     for name, (low, high) in RANGES.items():
         if (value := body.get(name)) is not None and not low <= value <= high:
             raise RefusedError(f"Invalid '{name}': {value} is not between {low} and {high}.", name, "invalid_value")
@@ -185,7 +185,9 @@ def _judge_tools(body: Json) -> None:
 
 
 def judge_strict(schema: Any, at: str) -> None:
-    """Check a strict schema: every object is closed and all its properties are required. Raise RefusedError."""
+    """Check the schema of a strict tool: every object is closed and all its properties are required. Raise
+    RefusedError.
+    """
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "object" or "properties" in schema:
@@ -318,7 +320,7 @@ def _media(content: Any, at: str) -> Iterator[Media]:
 
 
 def _last_calls(messages: list[Json]) -> Json:
-    """Return the last message of the assistant, if only results and instructions follow it."""
+    """Return the last message of the assistant, if only tool results and instructions follow it."""
     for message in reversed(messages):
         if message["role"] not in ("tool", "system", "developer"):
             return message
@@ -332,7 +334,9 @@ def _results(messages: list[Json]) -> tuple[Result, ...]:
 
 
 def _thought_back(messages: list[Json]) -> bool:
-    """Return whether the reasoning before the calls came back. Raise RefusedError where it is missing or changed."""
+    """Return whether the client sent back the reasoning before the tool calls. Raise RefusedError if it is missing or
+    changed.
+    """
     last = _last_calls(messages)
     signed = [call["id"] for call in last.get("tool_calls") or () if call["id"].startswith("call_t")]
     if not signed:

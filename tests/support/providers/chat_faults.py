@@ -1,4 +1,4 @@
-"""Provider of chat completions that takes all requests. Model ids select its behaviour."""
+"""Fake provider of chat completions that accepts all requests. Its model ids select its faults."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
@@ -23,7 +23,7 @@ START_FRAMES = 3
 
 @dataclass
 class Provider(FakeProvider):
-    """Provider of chat completions that takes all requests (see the module)."""
+    """Fake provider of chat completions that accepts all requests (see the module)."""
 
     streaming: asyncio.Event = field(default_factory=asyncio.Event)  # a stream sent its first words and waits
     resume: asyncio.Event = field(default_factory=asyncio.Event)  # resumes the waiting stream
@@ -103,7 +103,7 @@ class Provider(FakeProvider):
             await response.write(data)
 
     async def _watch(self, sending: Awaitable[object]) -> None:
-        """Wait for a part of an answer, and record when its caller leaves."""
+        """Send a part of an answer, and record if the caller disconnects meanwhile."""
         try:
             await sending
         except (ConnectionError, asyncio.CancelledError):
@@ -113,7 +113,7 @@ class Provider(FakeProvider):
 
 
 def complete(model: str) -> Json:
-    """Return an answer that is not streamed."""
+    """Return an answer that is not streamed, for a model id."""
     written = Chat().whole(ScenarioRequest(model=model), ANSWER, ReceivedRequest("POST", "", {}, {}, b"{}"))
     return written | {"x_unknown": {"kept": [1, 2.0, "three"]}}
 

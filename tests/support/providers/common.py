@@ -28,12 +28,12 @@ def compact(value: Any) -> str:
 
 
 def dotted(path: Path) -> str:
-    """Return the path in the style of messages: `messages.0.content`."""
+    """Return a path in a body in the style of messages: `messages.0.content`."""
     return ".".join(str(step) for step in path)
 
 
 def bracketed(path: Path) -> str:
-    """Return the path in the style of chat and responses: `messages[0].content`."""
+    """Return a path in a body in the style of chat and responses: `messages[0].content`."""
     path_text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return path_text.removeprefix(".")
 
@@ -47,7 +47,7 @@ def decoded(data: str, at: str) -> bytes:
 
 
 def media_of(kind: str, data: bytes, allowed: tuple[str, ...], at: str) -> Media:
-    """Return the medium, whose bytes must be of the declared type. Raise RefusedError."""
+    """Return the media of a request. Raise RefusedError if the bytes are not of the declared type."""
     if kind not in allowed:
         raise RefusedError(f"{at}: unsupported media type {kind}; supported are {', '.join(allowed)}", at)
     if kind in MAGIC and not data.startswith(MAGIC[kind]):
@@ -56,7 +56,7 @@ def media_of(kind: str, data: bytes, allowed: tuple[str, ...], at: str) -> Media
 
 
 def media_at(url: str, allowed: tuple[str, ...], at: str) -> Media:
-    """Return the content of a data URL, or the address of an http URL. Raise RefusedError."""
+    """Return the media at a URL: the content of a data URL, or the address of an http URL. Raise RefusedError."""
     if url.startswith(("https://", "http://")):
         return Media(address=url)
     found = DATA_URL.fullmatch(url)
@@ -72,7 +72,7 @@ def sign(text: str) -> str:
 
 
 def arguments(text: str, at: str) -> None:
-    """Raise RefusedError for arguments that are no JSON object: the templates of real providers need an object."""
+    """Raise RefusedError for arguments that are no JSON object, which the templates of real providers require."""
     try:
         value = json.loads(text)
     except ValueError as error:

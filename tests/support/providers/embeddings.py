@@ -1,4 +1,4 @@
-"""A strict provider of the embeddings format (text formats, 5.1): it takes only requests of the SDK's own type."""
+"""Strict fake provider of the embeddings format (text formats, 5.1): accepts only requests of the SDK's own type."""
 
 import base64
 from typing import Any
@@ -26,7 +26,7 @@ VERBATIM = (
 
 
 class Embeddings:
-    """Strict provider of the embeddings format (see the module)."""
+    """Strict fake provider of the embeddings format (see the module)."""
 
     base_path = "/v1"
 

@@ -1,4 +1,6 @@
-"""Provider of all operations of the chat family: text, streams, embeddings, rankings; its first requests may fail or stall."""
+"""Fake provider of all operations of the chat family: text, streams, embeddings, rankings. Its first requests may fail
+or stall.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -33,7 +35,7 @@ STREAM = b"".join(
 
 @dataclass
 class EveryOperation(FakeProvider):
-    """Provider that answers each request by its path."""
+    """Fake provider that answers each request by its path."""
 
     failures: list[int] = field(default_factory=list)  # statuses of the next answers
     silent: int = 0  # number of next requests that get no answer

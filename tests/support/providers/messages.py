@@ -1,7 +1,7 @@
-"""A strict provider of messages (reference, section 3): the rules. `messages_wire` has the answers.
+"""Strict fake provider of messages (reference, section 3): the rules for requests. `messages_wire` has the answers.
 
-Takes the fields of `anthropic.types.message_create_params`, or of its beta where the header `anthropic-beta` is there,
-and beyond them only EXTENSIONS.
+Accepts the fields of `anthropic.types.message_create_params`, or of its beta where the header `anthropic-beta` is
+there, and beyond them only EXTENSIONS.
 """
 
 import re
@@ -30,7 +30,7 @@ LEAST_BUDGET = 1024
 
 
 class Messages:
-    """Strict provider of messages (see the module)."""
+    """Strict fake provider of messages (see the module)."""
 
     name = "messages"
     base_path = "/v1"
@@ -145,7 +145,7 @@ def _blocks(content: Any) -> list[Json]:
 
 
 def _merged(messages: list[Json]) -> list[tuple[str, list[Json]]]:
-    """Return the turns: adjacent messages of one role are one turn."""
+    """Return the turns of a conversation: adjacent messages of one role are one turn."""
     merged: list[tuple[str, list[Json]]] = []
     for message in messages:
         if merged and merged[-1][0] == message["role"]:
@@ -249,14 +249,14 @@ def _judge_thinking(body: Json, merged: list[tuple[str, list[Json]]]) -> None:
 
 
 def _turn_of_calls(merged: list[tuple[str, list[Json]]]) -> list[Json]:
-    """Return the blocks of the assistant's turn whose calls the last turn answers; none where it answers none."""
+    """Return the blocks of the assistant's turn whose tool calls the last turn answers; none if it answers none."""
     if len(merged) > 1 and any(block["type"] == "tool_result" for block in merged[-1][1]):
         return merged[-2][1]
     return []
 
 
 def _marks(value: Any) -> int:
-    """Return the number of cache marks in the body, with the body's own."""
+    """Return the number of cache marks in a body."""
     if isinstance(value, list):
         return sum(_marks(each) for each in value)
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Answers of the fake provider of messages: the forms and orders of reference 3.3 to 3.5."""
+"""Answers of the strict fake provider of messages, in the forms and orders of reference 3.3 to 3.5."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ def omitted(body: Json) -> bool:
 
 
 def _blocks(request: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json]:
-    """Return the content, each text block with its pieces under `words`, which is not sent."""
+    """Return the content blocks of an answer, each text block with its pieces under `words`, which is not sent."""
     blocks: list[Json] = []
     if answer.thoughts:
         shown = () if hidden else answer.thoughts
@@ -51,7 +51,9 @@ def _blocks(request: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json
 
 
 def _search(answer: Answer) -> list[Json]:
-    """Return the search and the cited answer: one text block for each cited span and each span between."""
+    """Return the blocks of a web search and of the cited answer: one text block for each cited span and each span
+    between.
+    """
     pages = [
         {
             "type": "web_search_result",

@@ -1,6 +1,7 @@
-"""A strict provider of native generate (reference, section 4): the rules. `native_wire` has the answers.
+"""Strict fake provider of native generate (reference, section 4): the rules for requests. `native_wire` has the
+answers.
 
-Takes the fields of `google.genai.types` for the vendor's own API (not for its cloud's), camelCase or snake_case.
+Accepts the fields of `google.genai.types` for the vendor's own API (not for its cloud's), camelCase or snake_case.
 """
 
 import base64
@@ -40,8 +41,8 @@ PLACEHOLDERS = frozenset(
 
 @dataclass
 class Native:
-    """Strict provider of native generate (see the module). `call_ids`: whether calls have ids, as those of the newest
-    models do. `alternates`: whether two turns of one role in a row are refused, which the newest models take.
+    """Strict fake provider of native generate (see the module). `call_ids`: whether calls have ids, as those of the
+    newest models do. `alternates`: whether two turns of one role in a row are refused, which the newest models accept.
     """
 
     call_ids: bool = True

@@ -1,4 +1,4 @@
-"""A strict provider of native embeddings (text formats, 4.4). Vectors differ by task type and title."""
+"""Strict fake provider of native embeddings (text formats, 4.4). Vectors differ by task type and title."""
 
 import re
 from typing import Any
@@ -110,7 +110,7 @@ class NativeEmbeddings:
 
 
 def _item(item: Any, at: str, model: str, *, lenient: bool, batch: bool = False) -> tuple[str, Json]:
-    """Return the text to embed, and the known fields."""
+    """Return the text of an item to embed, and its known fields."""
     if not isinstance(item, dict):
         raise RefusedError(f"Invalid value at '{at}': expected an object")
     known = _known(item)

@@ -1,4 +1,6 @@
-"""The body of native generate by the vendor's types, and the rules of the API beyond the types."""
+"""Rules of the strict fake provider of native generate: the body by the vendor's types, and the rules beyond
+the types.
+"""
 
 import re
 import warnings
@@ -51,7 +53,7 @@ class Request(_Base):
 
 
 def parsed(received: ReceivedRequest) -> Request:
-    """Return the body by its types. Raise RefusedError with the API's own message."""
+    """Return the body of a request, checked by its types. Raise RefusedError with the API's own message."""
     assert received.json is not None  # the property raises for a body that is no JSON
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Answers of the fake provider of native generate: the forms of reference 4.2, 4.3 and 4.5."""
+"""Answers of the strict fake provider of native generate, in the forms of reference 4.2, 4.3 and 4.5."""
 
 import base64
 from collections.abc import Iterator

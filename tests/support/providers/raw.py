@@ -1,4 +1,4 @@
-"""Provider that sends given bytes, and reads as commanded."""
+"""Fake provider that sends given bytes, and reads as commanded: a server on bare connections."""
 
 import asyncio
 import socket
@@ -35,7 +35,7 @@ def sized(body: bytes, head: bytes = LINE) -> bytes:
 
 @dataclass
 class Link:
-    """Connection on the provider's side."""
+    """Server's side of a connection to the provider."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -112,7 +112,9 @@ async def provider(
 
 
 def answering(*pieces: bytes, then: str = "") -> HandleConnection:
-    """Return a `handle` that reads a request and sends the pieces, for each request; `then` closes or resets."""
+    """Return a handler of connections that reads a request and sends the pieces, for each request; `then` closes or
+    resets.
+    """
 
     async def handle(link: Link) -> None:
         while True:

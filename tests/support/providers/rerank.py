@@ -1,4 +1,6 @@
-"""Strict providers that rerank (text formats, 5.2): Cohere-like in the first and the second version, and Jina-like."""
+"""Strict fake providers that rerank (text formats, 5.2): Cohere-like in the first and the second version, and
+Jina-like.
+"""
 
 from typing import Any, ClassVar
 
@@ -161,7 +163,7 @@ def _odd(request: VectorRequest, body: Json, ranked: list[Json]) -> Json:
 
 
 def _all(request: VectorRequest) -> list[Json]:
-    """Return a result for every document, ignoring `top_n`."""
+    """Return a ranking of all documents, which ignores `top_n`."""
     return [
         {"index": at, "relevance_score": score(request.body["query"], text)} for at, text in enumerate(request.texts)
     ]

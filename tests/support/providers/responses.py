@@ -1,6 +1,6 @@
-"""A strict provider of responses (reference, section 2): the rules. `responses_wire` has the answers.
+"""Strict fake provider of responses (reference, section 2): the rules for requests. `responses_wire` has the answers.
 
-Takes the fields of `openai.types.responses.response_create_params`, and beyond them only LENIENCY.
+Accepts the fields of `openai.types.responses.response_create_params`, and beyond them only LENIENCY.
 """
 
 import re
@@ -56,7 +56,7 @@ DOCUMENTS = ("application/pdf",)
 
 @dataclass
 class Responses:
-    """Strict provider of responses (see the module). It stores its responses, unless the request disables that."""
+    """Strict fake provider of responses (see the module). It stores its responses, unless the request disables that."""
 
     name = "responses"
     base_path = "/v1"
@@ -112,7 +112,7 @@ class Responses:
         return _scenario_request(body, items, streamed)
 
     def _items(self, body: Json) -> list[Json]:
-        """Return the whole context: that of the previous response, and the input. Raise RefusedError."""
+        """Return all items of a conversation: those of the previous response, and the input. Raise RefusedError."""
         before: list[Json] = []
         if previous := body.get("previous_response_id"):
             if previous not in self.contexts:
@@ -341,7 +341,7 @@ def _scenario_request(body: Json, items: list[Json], streamed: bool) -> Scenario
 
 
 def _tools(tools: Iterable[Json], namespace: str = "") -> Json:
-    """Return the tools that the caller runs, those in namespaces by `namespace.name`."""
+    """Return the tools that the caller runs; the key of a tool in a namespace is `namespace.name`."""
     found: Json = {}
     for tool in tools:
         match tool["type"]:
@@ -355,7 +355,9 @@ def _tools(tools: Iterable[Json], namespace: str = "") -> Json:
 
 
 def _last_calls(items: list[Json]) -> tuple[list[Json], int]:
-    """Return the calls that the end of the input answers, and the index of the first. Instructions may follow."""
+    """Return the calls that the end of the input answers, and the index of the first of them. Instructions may
+    follow.
+    """
     end = len(items)
     while end and (items[end - 1].get("type") in PAIRS or items[end - 1].get("role") in ("system", "developer")):
         end -= 1

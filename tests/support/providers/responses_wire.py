@@ -1,4 +1,4 @@
-"""Answers of the fake provider of responses: the objects and the orders of events of reference 2.4 and 2.5."""
+"""Answers of the strict fake provider of responses: the objects and the orders of events of reference 2.4 and 2.5."""
 
 import json
 from collections.abc import Iterator
@@ -109,7 +109,7 @@ def _usage(usage: Usage) -> Json:
 
 
 def frames(response: Json, answer: Answer) -> Iterator[bytes]:
-    """Yield the events, numbered."""
+    """Yield the events of a streamed response, numbered."""
     for number, event in enumerate(_events(response, answer)):
         yield _frame(event | {"sequence_number": number})
 

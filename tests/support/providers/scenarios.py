@@ -1,5 +1,5 @@
-"""Answers of the fake providers, independent of the format: a scenario, named in the last user text that names one
-(`scenario: parallel`), gives the same texts, calls and counts in each.
+"""Answers of the fake providers, independent of the format. A scenario, named in the last user text that names one
+(`scenario: parallel`), gives the same texts, calls and counts in each format.
 """
 
 import base64
@@ -113,7 +113,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, in the pieces in which it is streamed."""
+    """Answer of a scenario, in the pieces in which it is streamed."""
 
     words: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """A refusal before the first byte."""
+    """Refusal of a request before the first byte of an answer."""
 
     status: int
     message: str
@@ -203,7 +203,9 @@ class ScenarioRequest:
 
 
 def turns(conversation: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return the turns, adjacent ones of one role joined: some formats require that and others do not."""
+    """Return the turns of a conversation, adjacent ones of one role joined: some formats require that and others do
+    not.
+    """
     joined: list[tuple[str, str]] = []
     for role, text in conversation:
         if joined and joined[-1][0] == role:
@@ -224,7 +226,7 @@ def answer_to(request: ScenarioRequest) -> Answer | Failure:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Split into pieces of a few characters, like tokens."""
+    """Split a text into pieces of a few characters, like tokens."""
     return tuple(text[start : start + 7] for start in range(0, len(text), 7))
 
 
@@ -233,7 +235,9 @@ def text_answer(text: str) -> Answer:
 
 
 def _calls(request: ScenarioRequest, *calls: Call, before: str = "") -> Answer:
-    """Return the calls; the tools' results, once they were run; the name of a tool that was not declared as expected."""
+    """Return tool calls; the tools' results, once they were run; the name of a tool that was not declared as
+    expected.
+    """
     if request.results:
         return text_answer(f"The tools said: {'; '.join(result.seen for result in request.results)}.")
     for call in calls:
@@ -274,7 +278,9 @@ def _thinking_tools(request: ScenarioRequest) -> Answer:
 
 
 def _structured(request: ScenarioRequest) -> Answer:
-    """Return JSON; as a call where the caller forces a tool of that schema, as SDKs do for models without JSON output."""
+    """Return an answer in JSON: as a call if the caller forces a tool of that schema, as SDKs do for models without
+    JSON output, else as text.
+    """
     wanted = list(request.tools) if request.choice == "required" else [request.choice]
     for name in wanted:
         if set(request.tools.get(name, {}).get("properties", {})) == set(CITY_SCHEMA["properties"]):

@@ -1,4 +1,4 @@
-"""Provider of chat and embeddings whose answers each test scripts, call by call."""
+"""Fake provider of chat and embeddings whose answers each test scripts, call by call."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ Script = Callable[[web.Request, "Scripted"], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Call:
-    """One call as the provider received it."""
+    """Call as the scripted provider received it."""
 
     key: str
     body: Json
@@ -24,7 +24,9 @@ class Call:
 
 @dataclass
 class Scripted(FakeProvider):
-    """Scripted provider. Each call takes the next of `scripts`; the last of them serves all further calls."""
+    """Fake provider with scripted answers. Each call uses the next of `scripts`; the last of them serves all further
+    calls.
+    """
 
     name: str
     scripts: list[Script]
@@ -54,7 +56,7 @@ def chunk(delta: Mapping[str, object], finish: str | None = None) -> bytes:
 
 
 async def succeed(request: web.Request, provider: Scripted) -> web.StreamResponse:
-    """Answer with the provider's name."""
+    """Script of a right answer, which contains the provider's name."""
     body = provider.calls[-1].body
     if "input" in body:
         data = [{"object": "embedding", "index": 0, "embedding": [1.0, 2.0]}]
@@ -80,7 +82,7 @@ async def start_stream(request: web.Request) -> web.StreamResponse:
 
 
 def status(code: int, error: Mapping[str, object] | None = None, **headers: str) -> Script:
-    """Return the script of an error with the status."""
+    """Return the script that answers with an error of this status."""
 
     async def script(request: web.Request, provider: Scripted) -> web.StreamResponse:
         body = {"error": {"message": f"{provider.name} says {code}", **(error or {})}}
@@ -91,13 +93,13 @@ def status(code: int, error: Mapping[str, object] | None = None, **headers: str)
 
 
 async def stall(request: web.Request, provider: Scripted) -> web.StreamResponse:
-    """Send no answer."""
+    """Script of a call that gets no answer."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
 def _reset_after(delta: Mapping[str, object]) -> Script:
-    """Return the script of a stream that is reset after its first chunk."""
+    """Return the script of a stream whose connection is reset after its first chunk."""
 
     async def script(request: web.Request, provider: Scripted) -> web.StreamResponse:
         response = await start_stream(request)

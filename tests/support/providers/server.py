@@ -1,4 +1,4 @@
-"""Fake providers: real aiohttp applications on free ports, which record their requests."""
+"""Base of the fake providers: real aiohttp applications on free ports, which record their requests."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -16,7 +16,7 @@ RETRY_SECONDS = "7"
 
 
 class RefusedError(Exception):
-    """A request that this provider does not take; `at` is the path in it, as the provider writes paths."""
+    """Request that a fake provider refuses. `at` is the path of the field in it, as the provider writes paths."""
 
     def __init__(self, message: str, at: str | None = None, code: str | None = None, status: int = 400) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A request as it arrived."""
+    """Request as a fake provider received it."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class ReceivedRequest:
 
     @property
     def json(self) -> Json:
-        """The body. Raises RefusedError where it is no JSON object or has a key twice."""
+        """The body. Raises RefusedError if it is no JSON object or has a key twice."""
         try:
             value = json.loads(self.body, object_pairs_hook=_once, parse_constant=_no_constant)
         except ValueError as error:
@@ -63,7 +63,7 @@ def _no_constant(name: str) -> float:
 
 @dataclass(kw_only=True)
 class FakeProvider:
-    """Running provider: its address, and the requests that it received."""
+    """Running fake provider: its address, and the requests that it received."""
 
     url: str = ""  # without a path
     received: list[ReceivedRequest] = field(default_factory=list)
@@ -75,7 +75,7 @@ class FakeProvider:
 
     @property
     def last(self) -> Json:
-        """The last body."""
+        """The body of the last request."""
         return self.received[-1].json
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -92,7 +92,7 @@ class FakeProvider:
         raise NotImplementedError
 
     def refuse(self, refused: RefusedError) -> web.StreamResponse:
-        """Return the response to a request that the provider does not take."""
+        """Return the response to a request that the provider refuses."""
         raise refused
 
 
@@ -101,7 +101,7 @@ ProviderT = TypeVar("ProviderT", bound=FakeProvider)
 
 @asynccontextmanager
 async def serve_provider(provider: ProviderT) -> AsyncGenerator[ProviderT, None]:
-    """Serve all paths by the provider, on a free port. Callers that leave cancel their requests."""
+    """Serve all paths by a fake provider, on a free port. Callers that disconnect cancel their requests."""
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{path:.*}", provider.handle)
     async with serving(app, handler_cancellation=True, shutdown_timeout=0.1) as provider.url:
@@ -113,7 +113,7 @@ Written = Json | bytes | web.StreamResponse
 
 @dataclass
 class RecordingProvider(FakeProvider):
-    """Provider that takes all requests, and answers each as the test commands."""
+    """Fake provider that accepts all requests, and answers each as the test commands."""
 
     respond: Callable[[ReceivedRequest], Written] = lambda _: {}
 

@@ -1,4 +1,4 @@
-"""Provider of chat that checks path, key and model as the vendor of the format does, with its errors."""
+"""Fake provider of chat that checks path, key and model as the vendor of the format does, with its errors."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ KEY = "sk-live-check-0123456789"
 
 @dataclass
 class StrictVendor(Scripted):
-    """Provider with a list of two models at `/v1`, and one key."""
+    """Fake provider with a list of two models at `/v1`, and one key."""
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         if not received.path.startswith("/v1/") or received.path.startswith("/v1/v1/"):

@@ -1,4 +1,4 @@
-"""The strict fake providers of the text formats: one format, and the scenarios as its model."""
+"""Server of the strict fake providers of the text formats: one format, and the scenarios as its model."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ UNKNOWN = "nope"  # the id of a model that no provider has
 
 
 class TextFormat(Protocol):
-    """Text format of a provider."""
+    """Text format of a strict fake provider: the functions that check requests and encode answers."""
 
     name: str
     base_path: str  # path of a channel's base URL
@@ -43,7 +43,7 @@ class TextFormat(Protocol):
     def frames(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]: ...
 
     def other(self, received: ReceivedRequest) -> Json | None:
-        """Return the answer to a request that is no generation, None for an unknown path. Raise RefusedError."""
+        """Return the answer to a request other than a generation; None for an unknown path. Raise RefusedError."""
         ...
 
     def generates(self, received: ReceivedRequest) -> bool: ...
@@ -51,13 +51,15 @@ class TextFormat(Protocol):
     def error(self, status: int, message: str, at: str | None, code: str | None) -> Json: ...
 
     def error_frame(self, message: str, sent: list[bytes], *, bare: bool) -> bytes:
-        """Return the frame of a failure, after the frames sent; `bare`: in the second form, where a format has two."""
+        """Return the frame that reports a failure, after the frames sent. `bare`: whether in the second form, if the
+        format has two.
+        """
         ...
 
 
 @dataclass
 class Provider(FakeProvider):
-    """Provider of a text format that is as strict as a real one."""
+    """Fake provider of a text format that is as strict as a real one."""
 
     format: TextFormat
     cut: int = 0  # size in bytes of the pieces of streams; 0: whole events

@@ -1,4 +1,4 @@
-"""Validation that JSON has exactly the keys and types of a `TypedDict` of an official package."""
+"""Validation of JSON by a `TypedDict` of an official package: exactly its keys and types."""
 
 import types
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """A difference of JSON from a type."""
+    """Difference of JSON from a type."""
 
     kind: Literal["unknown", "missing", "type", "value"]
     path: Path
@@ -36,14 +36,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Leniency:
-    """Exceptions where a real provider takes more than its package allows, by the name of the `TypedDict`."""
+    """Exceptions where a real provider accepts more than its package allows, by the name of the `TypedDict`."""
 
     optional: Mapping[str, frozenset[str]]
     extra: Mapping[str, Mapping[str, Any]]  # keys that the package does not have, or has with a narrower type
 
 
 def check(value: Any, of: Any, leniency: Leniency, path: Path = ()) -> Problem | None:
-    """Return the deepest problem of the value, None where it is of the type."""
+    """Return the deepest problem of a value; None if it is of the type."""
     origin, name = get_origin(of), getattr(of, "__name__", "")
     if of is Any or of is object:
         return None
@@ -129,7 +129,7 @@ def _check_union(value: Any, members: tuple[Any, ...], leniency: Leniency, path:
 
 
 def _flat(members: tuple[Any, ...]) -> list[Any]:
-    """Return the members, with those of nested unions."""
+    """Return the members of a union, with those of nested unions."""
     flat: list[Any] = []
     for member in members:
         inner = member
@@ -141,7 +141,7 @@ def _flat(members: tuple[Any, ...]) -> list[Any]:
 
 
 def _tagged(value: dict[str, Any], members: list[Any], leniency: Leniency, path: Path) -> tuple[Any, Problem | None]:
-    """Return the members whose tags the object carries, or the problem of its tag."""
+    """Return the members of a union whose tag an object has, or the problem of its tag."""
     objects = [member for member in members if is_typeddict(member)]
     mappings = [member for member in members if get_origin(member) is dict]
     for tag in TAGS:

@@ -1,4 +1,4 @@
-"""The strict fake providers that embed and rerank. The model's id selects their behaviour."""
+"""Server of the strict fake providers that embed and rerank. The model's id selects their behaviour."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ class VectorFormat(Protocol):
 
 @dataclass
 class Provider(FakeProvider):
-    """Provider of vectors or rankings that is as strict as a real one."""
+    """Fake provider of vectors or rankings that is as strict as a real one."""
 
     format: VectorFormat
     waiting: int = 0  # requests to the models `gated` and `partly` that have no answer yet
@@ -106,7 +106,7 @@ class Provider(FakeProvider):
         return web.Response(body=mark + self._body(parsed), content_type="application/json")
 
     async def _wait(self) -> None:
-        """Wait for the gate, and count the request while it waits."""
+        """Wait until the test opens the gate, and count the request while it waits."""
         await self._count(waiting=1)
         try:
             await self.gate.wait()

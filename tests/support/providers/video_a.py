@@ -1,4 +1,4 @@
-"""Strict provider of the video-object API (`vidA`): multipart submissions, content by key."""
+"""Strict fake provider of the video-object API (`vidA`): multipart submissions, content by key."""
 
 import re
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class FormPart:
 
 
 def read_form(received: ReceivedRequest) -> dict[str, FormPart]:
-    """Return the parts of a form. Raise RefusedError for a body that is none."""
+    """Return the parts of a received form. Raise RefusedError for another body."""
     found = re.fullmatch(r"multipart/form-data; boundary=([\w-]{1,70})", received.headers.get("content-type", ""))
     if found is None:
         raise RefusedError("expected multipart/form-data")

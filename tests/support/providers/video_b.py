@@ -1,4 +1,4 @@
-"""Strict provider of long-running operations (`vidB`), with both surfaces."""
+"""Strict fake provider of long-running video operations (`vidB`), with both APIs."""
 
 from base64 import b64encode
 from dataclasses import dataclass

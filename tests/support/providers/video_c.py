@@ -1,4 +1,4 @@
-"""Strict provider of the DashScope-like task API (`vidC`)."""
+"""Strict fake provider of the DashScope-like task API (`vidC`)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Strict provider of the Ark-like tasks (`vidD`): one task or a page of them."""
+"""Strict fake provider of the Ark-like video tasks (`vidD`): one task or a page of them."""
 
 from dataclasses import dataclass
 

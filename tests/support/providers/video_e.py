@@ -1,4 +1,4 @@
-"""Strict provider of family E (`vidE`): the old and the new API, keys and short-lived tokens, external ids."""
+"""Strict fake provider of family E (`vidE`): the old and the new API, keys and short-lived tokens, external ids."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Strict provider of the signed visual API (`vidF`), which verifies the signature of every request."""
+"""Strict fake provider of the signed visual API (`vidF`), which verifies the signature of every request."""
 
 import hashlib
 import hmac

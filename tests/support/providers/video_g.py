@@ -1,4 +1,4 @@
-"""Strict provider of video generation v2 and v1 (`vidG`)."""
+"""Strict fake provider of video generation v2 and v1 (`vidG`)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Common parts of the strict fake providers that make videos. They count submissions and can misbehave."""
+"""Base of the strict fake providers that make videos. They count submissions and can misbehave."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ GONE = "gone"
 
 @dataclass(kw_only=True)
 class Task:
-    """Task of a provider."""
+    """Task of a fake provider."""
 
     id: str
     model: str
@@ -41,7 +41,7 @@ Fault = Accepted | web.Response
 
 @dataclass(kw_only=True)
 class VideoProvider(FakeProvider):
-    """Provider that executes tasks by a plan: each query shows the next step."""
+    """Fake provider that executes tasks by a plan: each query returns the next step."""
 
     keys: Sequence[str] = (KEY,)
     plan: Sequence[str] = ("queued", "running", "succeeded")
@@ -91,13 +91,13 @@ class VideoProvider(FakeProvider):
         return web.Response()
 
     def step(self, task: Task) -> str:
-        """Return the step that the next query of the task shows."""
+        """Return the step of the plan that the next query of the task returns."""
         position = min(task.polls, len(self.plan) - 1)
         task.polls += 1
         return self.plan[position]
 
     def task_of(self, task_id: str, key: str) -> tuple[Task, str] | None:
-        """Return the task and its step; None for an unknown task and for that of another key."""
+        """Return a task and its step; None for an unknown task and for a task of another key."""
         task = self.tasks.get(task_id)
         if task is None or task.key != key:
             return None

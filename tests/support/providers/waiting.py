@@ -1,4 +1,4 @@
-"""Provider of chat completions whose stream waits for the test."""
+"""Fake provider of chat completions whose stream waits for the test."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from aiohttp import web
 
 @dataclass
 class WaitingProvider:
-    """Provider whose answer waits after its first piece until the test sets `go_on`, or the caller left."""
+    """Fake provider whose answer waits after its first piece until the test sets `go_on`, or the caller disconnects."""
 
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)

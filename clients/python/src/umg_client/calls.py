@@ -1,4 +1,4 @@
-"""Base of the generated stubs: credentials, request ids, deadlines, retries and errors of each call."""
+"""Base class of the generated stubs: credentials, request ids, deadlines, retries and errors of each call."""
 
 import asyncio
 import uuid
@@ -34,7 +34,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Call:
-    """One call: the metadata and the deadline beside its message, the same for each attempt."""
+    """Metadata and deadline of one call, the same for each attempt."""
 
     metadata: dict[str, str | bytes]
     deadline: Deadline | None
@@ -104,7 +104,7 @@ class Calls(ServiceStub):
     def _call(
         self, route: str, seconds: float | None, deadline: Deadline | None, metadata: MetadataLike | None
     ) -> Call:
-        """Return a call with its metadata and its deadline. The caller's metadata overrides ours."""
+        """Return the metadata and the deadline of a call. The caller's metadata overrides the client's."""
         ours = {"x-request-id": uuid.uuid4().hex}
         if self._options.key:
             ours["authorization"] = f"Bearer {self._options.key}"
@@ -127,32 +127,32 @@ async def closed(stream: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[A
 
 
 class Admin(Calls, v1.AdminServiceStub):
-    """`umg.v1.AdminService`."""
+    """Stub of the service `umg.v1.AdminService`."""
 
 
 class Embeddings(Calls, v1.EmbeddingServiceStub):
-    """`umg.v1.EmbeddingService`."""
+    """Stub of the service `umg.v1.EmbeddingService`."""
 
 
 class Files(Calls, v1.FileServiceStub):
-    """`umg.v1.FileService`."""
+    """Stub of the service `umg.v1.FileService`."""
 
 
 class Generation(Calls, v1.GenerationServiceStub):
-    """`umg.v1.GenerationService`."""
+    """Stub of the service `umg.v1.GenerationService`."""
 
 
 class Images(Calls, v1.ImageServiceStub):
-    """`umg.v1.ImageService`."""
+    """Stub of the service `umg.v1.ImageService`."""
 
 
 class Models(Calls, v1.ModelServiceStub):
-    """`umg.v1.ModelService`."""
+    """Stub of the service `umg.v1.ModelService`."""
 
 
 class Rerank(Calls, v1.RerankServiceStub):
-    """`umg.v1.RerankService`."""
+    """Stub of the service `umg.v1.RerankService`."""
 
 
 class Videos(Calls, v1.VideoServiceStub):
-    """`umg.v1.VideoService`."""
+    """Stub of the service `umg.v1.VideoService`."""

@@ -1,4 +1,4 @@
-"""Downloaded images and videos."""
+"""Downloads of images and videos: their bytes and media types."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Content:
-    """Bytes of an image or a video."""
+    """Bytes of a downloaded image or video, with their media type."""
 
     data: bytes
     mime_type: str
@@ -21,7 +21,7 @@ async def collect(
     messages: AsyncIterator[v1.DownloadVideoResponse] | AsyncIterator[v1.DownloadFileResponse],
     progress: Progress | None,
 ) -> Content:
-    """Return the content of a download. `progress` is called after each chunk."""
+    """Return the content of a download from its messages. `progress` is called after each chunk."""
     head, data = v1.ContentHead(), bytearray()
     async for message in messages:
         if message.head is not None:

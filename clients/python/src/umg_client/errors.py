@@ -74,7 +74,7 @@ class UmgError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call can succeed later."""
+        """Whether the same call may succeed later."""
         return self.code is Code.UNAVAILABLE or self.reason in PASSING
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ def failures(request_id: str) -> Iterator[None]:
 
 
 def late(request_id: str) -> UmgError:
-    """Return the error of a call whose own deadline passed."""
+    """Return the error for a call whose own deadline passed."""
     message = "the call's own deadline passed before the answer; give it more time"
     return UmgError(ErrorReason.DEADLINE_EXCEEDED, Code.DEADLINE_EXCEEDED, message, request_id)
 
@@ -140,6 +140,6 @@ def from_status(error: GRPCError, request_id: str) -> UmgError:
 
 
 def _detail(error: GRPCError, kind: type[Detail]) -> Detail | None:
-    """Return the detail of this type, None without one."""
+    """Return the first detail of this type in the status of an error; None without one."""
     details = error.details.details if isinstance(error.details, Status) else []
     return next((kind.parse(detail.value) for detail in details if detail.type_url == TYPES + kind.__name__), None)

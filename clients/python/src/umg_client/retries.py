@@ -24,7 +24,7 @@ class Retries:
     _seconds: float = FIRST_SECONDS
 
     def wait_seconds(self, error: UmgError) -> float:
-        """Return the seconds to wait before the next attempt. Raise the error if there must be none."""
+        """Return the seconds to wait before the next attempt. Raise the error if no attempt may follow."""
         is_read = self.route.rpartition("/")[2].startswith(READS)
         if self.left <= 0 or not error.retryable or (error.done and not is_read):
             raise error

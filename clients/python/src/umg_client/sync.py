@@ -1,5 +1,5 @@
-"""Client without `async`: the same surface, whose calls block. The asynchronous client does the work, on an event loop
-in a thread.
+"""Client whose calls block, without `async`, with the same methods. The asynchronous client does the work, on an event
+loop in a thread.
 """
 
 import asyncio
@@ -38,13 +38,15 @@ def connect_sync(
 
 
 class Loop:
-    """Event loop of another thread."""
+    """Event loop that runs in a thread of its own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def run(self, coroutine: Coroutine[object, object, Value]) -> Value:
-        """Return the result of a coroutine. When the wait is interrupted, it is cancelled."""
+        """Run a coroutine on the loop, wait for it, and return its result. If the wait is interrupted, the coroutine is
+        cancelled.
+        """
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -53,7 +55,7 @@ class Loop:
             raise
 
     def iterate(self, stream: AsyncIterator[Value]) -> Iterator[Value]:
-        """Yield the messages of a stream. Leaving the iteration cancels its call."""
+        """Yield the messages of an asynchronous stream. Leaving the iteration cancels its call."""
         try:
             while True:
                 try:
@@ -70,7 +72,7 @@ async def _next(stream: AsyncIterator[Value]) -> Value:
 
 
 async def _close(stream: AsyncIterator[object]) -> None:
-    """End a generator, which a stub declares as an iterator."""
+    """Close a stream, which is a generator although the stubs declare an iterator."""
     close = getattr(stream, "aclose", None)
     if close is not None:
         await close()
@@ -91,7 +93,7 @@ def _loop() -> Iterator[Loop]:
 
 
 class SyncClient:
-    """Generated stubs of the gateway's services, as those of `Client`. A stream is a generator. Closing it, or leaving
+    """Client whose calls block, with the stubs and methods of `Client`. A stream is a generator. Closing it, or leaving
     its loop, cancels the call.
     """
 

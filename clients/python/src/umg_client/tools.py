@@ -1,4 +1,4 @@
-"""Tools that are Python functions."""
+"""Tools that are Python functions, run for the tool calls of a model."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""Provider that misbehaves on command."""
+"""Fake provider that misbehaves on command: the path of a request selects the fault."""
 
 from tests.support.providers.faulty.fault_plans import Order, struck
 from tests.support.providers.faulty.faults import FAULTS, NONE, Fault, Strikes

@@ -1,8 +1,8 @@
-"""Right answers, in every format of providers. Each repeats a part of its request, so that an answer to another request
-is detected.
+"""Right answers of the faulty provider, in every format of providers. Each repeats a part of its request, so that an
+answer to another request is detected.
 
-Text repeats the nonce of its prompt (`nonce-` and letters or digits). Vectors and scores are computed from the texts alone
-(`tests.support.providers.vectors`).
+Text repeats the nonce of its prompt (`nonce-` and letters or digits). Vectors and scores are computed from the texts
+alone (`tests.support.providers.vectors`).
 """
 
 import base64
@@ -43,18 +43,18 @@ PATHS = {
 
 
 def words(nonce: str) -> tuple[str, ...]:
-    """Return the answer to a prompt with the nonce, in the pieces in which it is streamed."""
+    """Return the text that answers a prompt with the nonce, in the pieces in which it is streamed."""
     return (FIRST, "to ", nonce[:9], nonce[9:], " 🌍", " — do", "ne.")
 
 
 def text(nonce: str) -> str:
-    """Return the answer to a prompt with the nonce."""
+    """Return the text that answers a prompt with the nonce."""
     return "".join(words(nonce))
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Right answer, and the errors of its format."""
+    """Right answer to a request, with the errors of its format."""
 
     format: str
     nonce: str
@@ -76,7 +76,7 @@ class Reply:
         return "text/event-stream; charset=utf-8" if self.streamed else "application/json"
 
     def refusal(self, status: int, message: str = f"the {WORD}") -> bytes:
-        """Return the body of an error with the status."""
+        """Return the body of an error of the format with this status."""
         return compact(self.error(status, message)).encode()
 
     @property
@@ -89,12 +89,12 @@ class Reply:
         return (b"event: error\n" if self.format == "messages" else b"") + f"data: {compact(error)}\n\n".encode()
 
     def failed(self, sent: int) -> bytes:
-        """Return the event that reports a failure after the given number of the stream's pieces."""
+        """Return the event that reports a failure. `sent`: number of the stream's pieces sent before."""
         return self.error_frame(self.pieces[:sent])
 
 
 def reply(path: str, body: bytes) -> Reply | None:
-    """Return the right answer to a request, None for a path that no provider serves. The request is not checked."""
+    """Return the right answer to a request; None for a path that no provider serves. The request is not checked."""
     request = json.loads(body) if body.startswith(b"{") else {}
     found = NONCE.findall(body.decode())
     nonce = found[-1] if found else ""
@@ -180,7 +180,7 @@ def _frames(
 
 
 def answer_id(request: ScenarioRequest) -> str:
-    """Return letters and digits for the id of an answer."""
+    """Return the id of an answer, of letters and digits."""
     return re.sub(r"[^0-9a-zA-Z]", "", request.turns[0][1]) or "1"
 
 

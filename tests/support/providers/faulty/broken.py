@@ -1,4 +1,4 @@
-"""Connections that break, and connections that stall."""
+"""Faults of the faulty provider: connections that break, and connections that stall."""
 
 from collections.abc import Awaitable, Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Orders: the behaviour that a path selects, `/NAME[,NAME...][@SHARE][+MILLISECONDS]/v1`.
+"""Syntax of the paths that select a fault, called orders: `/NAME[,NAME...][@SHARE][+MILLISECONDS]/v1`.
 
 `reset-mid` applies to every call, `reset-mid@20` to 20 % of the calls, `status-500,reset-mid@20+50` one or the other to
 20 %, and every answer begins 50 ms after the request. Beside the names of faults there are mixes: `any`, `before`
@@ -17,7 +17,7 @@ FORM = re.compile(r"([a-z0-9.,-]+)(?:@(\d+))?(?:\+(\d+))?")
 
 
 class Order(NamedTuple):
-    """Behaviour that a path selects."""
+    """Order: the faults that the path of a request selects, their share of calls, and the delay of answers."""
 
     names: tuple[str, ...]
     share: int = 100  # per cent of the calls
@@ -30,7 +30,7 @@ class Order(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> Order | None:
-    """Return the order at the start of a path, None if it is invalid."""
+    """Return the order at the start of a path; None if it is invalid."""
     found = FORM.fullmatch(text)
     if found is None:
         return None
@@ -41,7 +41,7 @@ def parsed(text: str) -> Order | None:
 
 
 def struck(order: Order | str, nonce: str, *, streamed: bool, seed: int = 0) -> Fault:
-    """Return the fault that strikes a call with the nonce, NONE for none: the same each time."""
+    """Return the fault that strikes a call with the nonce, NONE for none. Equal arguments give the same fault."""
     made = parsed(order) if isinstance(order, str) else order
     assert made is not None, order
     drawn = zlib.crc32(f"{seed} {nonce}".encode())

@@ -1,4 +1,5 @@
-"""Faults: the answer of each, the moment when it strikes, and the error of the caller if no other channel can serve.
+"""Table of all faults of the faulty provider: the answer of each, the moment when it strikes, and the error that the
+caller gets if no other channel can serve.
 
 A fault of only streams, or of only whole answers, does not strike the other kind: calls of that kind are answered
 right.
@@ -17,7 +18,7 @@ Do = Callable[[Link, Reply], Awaitable[None]]
 
 
 class Strikes(Enum):
-    """Moment when a fault strikes."""
+    """Moment of an answer when a fault strikes."""
 
     NEVER = "never"
     """Never: the answer is odd, but right."""
@@ -32,7 +33,7 @@ NEVER, BEFORE, AFTER = Strikes.NEVER, Strikes.BEFORE, Strikes.AFTER
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of misbehaviour."""
+    """Fault: one kind of misbehaviour of a provider."""
 
     name: str
     do: Do

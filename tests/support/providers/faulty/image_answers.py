@@ -1,4 +1,6 @@
-"""Right answers of image providers. Each image repeats the nonce of its prompt, in its description or its address."""
+"""Right answers of faulty image providers. Each image repeats the nonce of its prompt, in its description or its
+address.
+"""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Connection to the faulty provider: it parses requests, and sends answers byte by byte as commanded."""
+"""Server's side of a connection to the faulty provider: parses requests, and sends answers byte by byte."""
 
 import asyncio
 import socket
@@ -18,7 +18,9 @@ class Request(NamedTuple):
 
 
 class Link(asyncio.Protocol):
-    """One connection, on the provider's side. `serve` answers a request; it is cancelled when its caller leaves."""
+    """Connection of a caller to the faulty provider. `serve` answers a request, and is cancelled when the caller
+    disconnects.
+    """
 
     def __init__(self, serve: "Callable[[Link, Request], Awaitable[None]]", gone: "Callable[[Link], None]") -> None:
         self.used = 0  # requests that were answered before this one
@@ -32,20 +34,20 @@ class Link(asyncio.Protocol):
     # --- parts of answers
 
     async def send(self, data: bytes) -> None:
-        """Write as fast as the caller reads. Raises ConnectionError when the connection is closed."""
+        """Write data as fast as the caller reads. Raises ConnectionError when the connection is closed."""
         if self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         self._transport.write(data)
         await self._flowing.wait()
 
     async def send_slowly(self, data: bytes, seconds: float) -> None:
-        """Write one byte at a time, with `seconds` after each."""
+        """Write data one byte at a time, with `seconds` after each."""
         for byte in data:
             await self.send(bytes([byte]))
             await asyncio.sleep(seconds)
 
     async def stall(self) -> NoReturn:
-        """Send no more until the caller leaves, which cancels it."""
+        """Send no more until the caller disconnects, which cancels this call."""
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 

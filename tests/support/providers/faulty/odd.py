@@ -1,4 +1,4 @@
-"""Answers that are odd, but right."""
+"""Faults of the faulty provider: answers in unusual forms, which are nevertheless right."""
 
 import asyncio
 import itertools
@@ -46,7 +46,7 @@ async def _without_usage(link: Link, reply: Reply) -> None:
 
 
 def _uncounted_event(event: bytes) -> bytes:
-    """Return the event without its counts, b"" if it has no other content."""
+    """Return an event without its token counts, b"" if it has no other content."""
     before, _, data = event.partition(b"data: ")
     if data.startswith(b"[DONE]"):
         return event

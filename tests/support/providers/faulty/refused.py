@@ -1,4 +1,4 @@
-"""Providers that reject calls: by a status, inside a successful answer, or in a stream."""
+"""Faults of the faulty provider: rejected calls, by a status, inside a successful answer, or in a stream."""
 
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
@@ -17,8 +17,8 @@ STATUSES = (
 
 
 def by_status(status: int) -> dict[str, Do]:
-    """Return errors with the format's body, with no body, and with an HTML page, as from a proxy in front of the
-    provider.
+    """Return faults for a status: an error with the format's body, with no body, and with an HTML page, as from a proxy
+    in front of the provider.
     """
 
     async def json(link: Link, reply: Reply) -> None:

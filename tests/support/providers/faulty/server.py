@@ -35,7 +35,7 @@ REFUSES, TAKES_NONE = "refuses", "takes-no-connection"
 
 @dataclass
 class Count:
-    """Counts of one order."""
+    """Counts of the calls with one order (see `fault_plans`)."""
 
     calls: int = 0
     under_way: int = 0
@@ -44,7 +44,7 @@ class Count:
 
 @dataclass
 class Upstream:
-    """Running server."""
+    """Running faulty provider."""
 
     root: str = ""
     seed: int = 0
@@ -57,7 +57,7 @@ class Upstream:
         self._idle.set()
 
     def url(self, order: str = "none") -> str:
-        """Return the `base_url` of a channel, for any format."""
+        """Return the `base_url` of a channel whose calls get the faults of an order. It is the same for all formats."""
         if order in self.addresses:
             return f"{self.addresses[order]}/v1"
         assert parsed(order) is not None, f"no such order: {order}"
@@ -77,8 +77,8 @@ class Upstream:
         return sum(count.under_way for count in self.counts.values())
 
     async def still_at_work(self, seconds: float = 5) -> dict[str, int]:
-        """Wait until no request is in flight. Return the requests that remain after the time limit, by order. To be
-        called when all callers have left, which a server notices some iterations of its event loop later.
+        """Wait until no request is in flight. Return the number of requests that remain after the time limit, by order.
+        To be called when all callers have disconnected, which a server notices some iterations of its event loop later.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -122,7 +122,7 @@ class Upstream:
 
 @asynccontextmanager
 async def faulty_upstream(port: int = 0, seed: int = 0) -> AsyncGenerator[Upstream, None]:
-    """Run the server until the context ends."""
+    """Run the faulty provider until the context ends."""
     upstream = Upstream(seed=seed)
     with ExitStack() as stack:
         refusing = stack.enter_context(socket.socket())

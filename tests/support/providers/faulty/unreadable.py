@@ -1,4 +1,4 @@
-"""Answers that no client can decode."""
+"""Faults of the faulty provider: answers that no client can decode."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

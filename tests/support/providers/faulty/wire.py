@@ -1,4 +1,4 @@
-"""Encoding of answers on a connection: heads, chunks, compression."""
+"""Encoding of the faulty provider's answers as bytes on a connection: heads, chunks, compression."""
 
 import asyncio
 import http
@@ -31,12 +31,12 @@ READING_SECONDS = 0.05
 
 
 def head_of(reply: Reply, *more: str) -> bytes:
-    """Return the head of the right answer."""
+    """Return the HTTP head of the right answer."""
     return head(200, reply.content_type, None if reply.streamed else len(reply.body), *more)
 
 
 def written(reply: Reply, data: bytes) -> bytes:
-    """Return a part of the body as it is sent."""
+    """Return a part of the body in the transfer coding of the answer."""
     return chunk(data) if reply.streamed else data
 
 

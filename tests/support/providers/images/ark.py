@@ -1,4 +1,4 @@
-"""A strict provider of the Ark format of images (reference, 10)."""
+"""Strict fake provider of the Ark format of images (reference, 10)."""
 
 import base64
 import re

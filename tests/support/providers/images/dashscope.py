@@ -1,4 +1,4 @@
-"""A strict provider of the DashScope format of images (reference, 12): synchronous calls and tasks."""
+"""Strict fake provider of the DashScope format of images (reference, 12): synchronous calls and tasks."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Image files whose text shows to which prompt and inputs they answer, and the parts of forms."""
+"""Image files that name the prompt and the inputs to which they answer, and the parts of received forms."""
 
 import struct
 import zlib
@@ -42,7 +42,7 @@ class FormPart:
 
 
 def form_of(received: ReceivedRequest) -> list[FormPart]:
-    """Return the parts of a form. Raise RefusedError for any other body."""
+    """Return the parts of a received form. Raise RefusedError for any other body."""
     content_type = received.headers.get("content-type", "")
     if not content_type.startswith("multipart/form-data; boundary="):
         raise RefusedError(f"Unsupported content type: '{content_type}'.", status=415)

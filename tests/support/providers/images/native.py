@@ -1,4 +1,4 @@
-"""A strict provider of native images (reference, 9): one image for each call, and files only inline."""
+"""Strict fake provider of native images (reference, 9): one image for each call, and input files only inline."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""A strict provider of the images format (reference, 11): it takes only requests of the SDK's own types."""
+"""Strict fake provider of the images format (reference, 11): accepts only requests of the SDK's own types."""
 
 import base64
 import json
