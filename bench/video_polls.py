@@ -31,7 +31,7 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import RUNNING, Poll
-from umg_grpc.upstream.interface import ContentPart
+from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission

@@ -24,10 +24,11 @@ from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
-from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.guarded_fetch import Fetcher
-from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
-from umg_grpc.upstream.http.images import HttpImages
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding, HttpUnary
+from umg_grpc.upstream.http.image_generation import HttpImages
+from umg_grpc.upstream.http.provider_connection import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.aws import AwsSigner
@@ -36,12 +37,11 @@ from umg_grpc.upstream.http.signing.service_account import (
     ServiceAccountSigner,
 )
 from umg_grpc.upstream.http.signing.token_command import CommandSigner
-from umg_grpc.upstream.http.text import HttpText
-from umg_grpc.upstream.http.unary import HttpEmbedding, HttpUnary
-from umg_grpc.upstream.http.video import HttpVideo
+from umg_grpc.upstream.http.text_generation import HttpText
+from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.local.model_limits import reject_unsupported_content
+from umg_grpc.upstream.local.unsupported_content import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS

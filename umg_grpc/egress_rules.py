@@ -1,7 +1,7 @@
 """Egress rules: the hosts, addresses and ports that the gateway may connect to for a URL that a caller sends.
 
 A URL is parsed strictly and once; `Target.url` is built from the checked parts, so that no other parser can find
-another host in it. Nothing here does I/O: `umg_grpc/upstream/guarded_fetch.py` resolves names and connects.
+another host in it. Nothing here does I/O: `umg_grpc/upstream/caller_url_fetch.py` resolves names and connects.
 """
 
 import re

@@ -72,8 +72,8 @@ from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis_client import Redis
-from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.guarded_fetch import Fetcher
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import pb, rpc

@@ -13,8 +13,8 @@ import pytest
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
 from tests.support.processes import UMG, Served, run, serve
-from umg_grpc.cli.serve import gateway
 from umg_grpc.cli.serve_options import Options
+from umg_grpc.cli.serve_process import gateway
 from umg_grpc.config import Address
 from umg_grpc.config.file_schema import parse
 

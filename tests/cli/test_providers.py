@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from tests.support.processes import run, serve
 from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
-from umg_grpc.cli.config import FROM_ENVIRONMENT, flags
+from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, flags
 from umg_grpc.config import parse
 from umg_grpc.provider_presets import PROVIDERS
 

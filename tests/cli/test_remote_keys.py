@@ -244,7 +244,7 @@ REMOTE = """
 import os
 import signal
 import sys
-import umg_grpc.cli.keys, umg_grpc.cli.remote_admin
+import umg_grpc.cli.keys, umg_grpc.cli.http_admin_client
 assert "sqlalchemy" not in sys.modules
 """
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from umg_grpc.cli.tables import BAR_WIDTH, bars
+from umg_grpc.cli.text_tables import BAR_WIDTH, bars
 from umg_grpc.cli.usage import Row, _with_gaps
 
 

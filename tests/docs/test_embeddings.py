@@ -19,7 +19,7 @@ from umg_grpc.config import Config, built_in
 from umg_grpc.errors import UmgError
 from umg_grpc.model_catalogue import CATALOGUE
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
-from umg_grpc.upstream.http.unary import MAX_CONCURRENT_PARTS
+from umg_grpc.upstream.http.embedding_and_reranking import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.response_shape import client_shape

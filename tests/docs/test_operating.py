@@ -24,7 +24,7 @@ from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_quirks import Quirks, SearchWithFunctions
 from umg_grpc.text_model_families import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
-from umg_grpc.upstream.sandbox import faults
+from umg_grpc.upstream.sandbox import simulated_faults
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
@@ -223,9 +223,17 @@ async def test_a_fault_mark_has_an_effect_in_a_text_to_embed_and_in_a_query(mark
 
 
 async def test_the_table_has_every_mark() -> None:
-    known = [faults.FAIL, faults.CUT, faults.BUSY, faults.SLOW, faults.REFUSE, faults.BLOCK, faults.REDACTED]
+    known = [
+        simulated_faults.FAIL,
+        simulated_faults.CUT,
+        simulated_faults.BUSY,
+        simulated_faults.SLOW,
+        simulated_faults.REFUSE,
+        simulated_faults.BLOCK,
+        simulated_faults.REDACTED,
+    ]
     assert list(MARKS) == [f"[[{name}]]" for name in known]
-    assert MARKS["[[slow]]"] == HTTP_STATUS[faults.late("total", callers=False).reason]
+    assert MARKS["[[slow]]"] == HTTP_STATUS[simulated_faults.late("total", callers=False).reason]
 
 
 async def test_the_page_names_the_simulated_models_of_the_built_in_config() -> None:

@@ -36,7 +36,7 @@ from umg_grpc.service.telemetry import content_capture, otlp_export
 from umg_grpc.service.video_tasks import task_metrics
 from umg_grpc.store import blob_store, redis_client
 from umg_grpc.store.write_ahead_journal import FULL
-from umg_grpc.upstream import guarded_fetch
+from umg_grpc.upstream import caller_url_fetch
 from umg_grpc.upstream.http import key_rotation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import MAX_CACHE_SECONDS, MAX_TIMEOUT_SECONDS
@@ -142,7 +142,7 @@ def counted() -> dict[str, set[str]]:
     made.refused(load_shedding.FULL)
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
-    made.count_egress(guarded_fetch.FETCHED)
+    made.count_egress(caller_url_fetch.FETCHED)
     made.count_lost_records(1, FULL)
     made.count_blob_bytes(blob_store.STORED, 1)
     tasks = task_metrics.TaskMetrics(made)
@@ -169,10 +169,10 @@ def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
 
 
 def test_the_documented_rules_for_urls_are_those_of_the_code() -> None:
-    outcomes = {guarded_fetch.FETCHED, guarded_fetch.REFUSED, guarded_fetch.FAILED}
+    outcomes = {caller_url_fetch.FETCHED, caller_url_fetch.REFUSED, caller_url_fetch.FAILED}
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_egress_total" in cells[0]]
     assert outcomes == set(quoted(cells[2]))
-    assert f"at most {guarded_fetch.MAX_REDIRECTS} redirects are followed" in TEXT
+    assert f"at most {caller_url_fetch.MAX_REDIRECTS} redirects are followed" in TEXT
     assert f"the port {egress_rules.PORTS['https']};" in TEXT
     for example in ("files.example.com", "*.example.com", "10.0.0.0/8", "minio:9000", "[fd00::/8]:8080"):
         assert f"`{example}`" in TEXT

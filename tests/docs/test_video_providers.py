@@ -9,7 +9,7 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.videos import submission
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
-from umg_grpc.upstream.http.video_inputs import MAX_BYTES
+from umg_grpc.upstream.http.video_url_inlining import MAX_BYTES
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI
 from umg_grpc.wire.video.providers.vid_e_requests import is_new

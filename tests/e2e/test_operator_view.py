@@ -17,7 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.databases import Database
 from tests.support.gateways import KEY, Running, running
 from umg_grpc.cli.admin_client import AdminClient, CommandError
-from umg_grpc.cli.remote_admin import RemoteAdmin
+from umg_grpc.cli.http_admin_client import RemoteAdmin
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.provider_failure import FailureKind, ProviderFailure

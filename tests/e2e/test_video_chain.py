@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.support.gateways import KEY, running
 from tests.support.videos import image, opened_videos, submission
-from umg_grpc.upstream.http.video import HttpVideo
+from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb
 from umg_grpc.video_request_checks import check
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission

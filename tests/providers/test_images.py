@@ -17,10 +17,10 @@ from tests.support.providers.images.files import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.egress_rules import EgressRules, parse_place
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.guarded_fetch import Fetcher
-from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
-from umg_grpc.upstream.http.images import HttpImages
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.http.image_generation import HttpImages
+from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb

@@ -23,7 +23,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner
-from umg_grpc.upstream.http.video import HttpVideo
+from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol import VideoProtocol

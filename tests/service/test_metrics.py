@@ -18,7 +18,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from tests.support.calls import ended_call
 from tests.support.serving import serving
 from umg_grpc.access.caller import Caller
-from umg_grpc.cli.channel_states import states
+from umg_grpc.cli.circuit_breaker_states import states
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import FailureKind, ProviderFailure

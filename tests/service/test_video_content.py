@@ -22,8 +22,8 @@ from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import TaskResult, results_text
-from umg_grpc.upstream.guarded_fetch import Fetcher
-from umg_grpc.upstream.interface import ContentPart
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission

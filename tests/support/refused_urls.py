@@ -8,7 +8,7 @@ send all of them.
 import socket
 from dataclasses import dataclass
 
-from umg_grpc.upstream.http1.dns import Addresses
+from umg_grpc.upstream.http1.dns_cache import Addresses
 
 PUBLIC_V4, PUBLIC_V6 = "93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"
 NAMES = {

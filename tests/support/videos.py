@@ -7,10 +7,10 @@ from typing import Any
 from tests.support.providers.raw import PATIENT
 from tests.support.providers.server import KEY
 from umg_grpc.egress_rules import EgressRules, parse_place
-from umg_grpc.upstream.guarded_fetch import Fetcher
-from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.signing import Signer
-from umg_grpc.upstream.http.video import HttpVideo
+from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb

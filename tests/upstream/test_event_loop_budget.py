@@ -6,7 +6,7 @@ from contextlib import aclosing
 from tests.support.providers.raw import LINE, Link, provider
 from tests.upstream.test_http_channel import CHAT, CHUNK, REQUEST, channel
 from umg_grpc.upstream.event_loop_budget import RoundBudget
-from umg_grpc.upstream.http.text import HttpText
+from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 
 

@@ -13,7 +13,7 @@ from tests.support.providers.raw import HELLO, LINE, Link, Run, answering, chunk
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import PART_BYTES
-from umg_grpc.upstream.http1.inflate import STEP_BYTES, inflate
+from umg_grpc.upstream.http1.decompression import STEP_BYTES, inflate
 from umg_grpc.upstream.http1.request import request_to
 from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, MAX_RESPONSE_BYTES, Fetched, Response, ResponseParser
 

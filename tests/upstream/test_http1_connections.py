@@ -26,7 +26,7 @@ from tests.support.providers.raw import (
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.dns import DnsCache
+from umg_grpc.upstream.http1.dns_cache import DnsCache
 
 
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

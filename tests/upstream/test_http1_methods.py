@@ -10,7 +10,7 @@ import uvloop
 
 from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, outgoing, provider, sized
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.http.channel import MAX_COMMON, Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import MAX_COMMON, Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES

@@ -25,9 +25,9 @@ from tests.support.providers.raw import (
     stall,
 )
 from umg_grpc.errors import Failure
-from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
-from umg_grpc.upstream.http.text import HttpText
-from umg_grpc.upstream.http.unary import HttpEmbedding
+from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding
+from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.deadlines import Deadlines

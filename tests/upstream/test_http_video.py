@@ -14,7 +14,7 @@ from tests.support.providers.video_c import TaskApiProvider
 from tests.support.providers.video_server import FILE, GONE, Accepted, page
 from tests.support.videos import IMAGE, PNG, image, opened_videos, submission
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.http.video import HttpVideo
+from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask

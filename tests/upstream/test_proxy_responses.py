@@ -9,7 +9,7 @@ from tests.support.providers.raw import answering, failed, provider
 from tests.upstream.test_http_channel import BOTH, PATIENT, Clock, Send
 from umg_grpc.errors import Failure
 from umg_grpc.provider_failure import FailureKind
-from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 
 PLAIN = "http://provider.example/v1"

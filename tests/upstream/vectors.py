@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from umg_grpc.upstream.interface import UnaryUpstream
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel, load
+from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
 from umg_grpc.v1 import pb
 
 Embedder = UnaryUpstream[pb.EmbedRequest, pb.EmbedResponse]

@@ -11,7 +11,7 @@ import typer
 from google.protobuf.message import Message
 
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.config import load_storage
+from umg_grpc.cli.config_loading import load_storage
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -41,7 +41,7 @@ async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
     """
     try:
         if target.gateway:
-            from umg_grpc.cli.remote_admin import RemoteAdmin  # here: commands on a database need no HTTP
+            from umg_grpc.cli.http_admin_client import RemoteAdmin  # here: commands on a database need no HTTP
 
             async with RemoteAdmin.opened(target.gateway, admin_key(target.key_file)) as client:
                 yield client

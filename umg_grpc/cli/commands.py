@@ -21,7 +21,7 @@ from umg_grpc.cli import (
 )
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
-from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
     from umg_grpc.config import Tls
@@ -79,7 +79,7 @@ def serve(
     ] = None,  # passed to workers instead of the address in the config
 ) -> None:
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
-    from umg_grpc.cli.config import FROM_ENVIRONMENT, load
+    from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, load
     from umg_grpc.cli.gateway_processes import run
     from umg_grpc.cli.serve_options import FACES, Options
     from umg_grpc.config import Address
@@ -126,7 +126,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check whether a gateway can run here: Python, ports, database, Redis, files, limits. Exit with 1 if not."""
-    from umg_grpc.cli.config import load
+    from umg_grpc.cli.config_loading import load
     from umg_grpc.cli.doctor import Machine, examine
     from umg_grpc.config import Address
 
@@ -179,9 +179,9 @@ def check(
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.channel_file_checks import check_files
-    from umg_grpc.cli.config import FROM_ENVIRONMENT, load
+    from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, load
     from umg_grpc.cli.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
-    from umg_grpc.cli.local_models import check_local_models
+    from umg_grpc.cli.local_model_check import check_local_models
     from umg_grpc.errors import UmgError
     from umg_grpc.routing import Router
     from umg_grpc.store import StoreError
@@ -248,8 +248,8 @@ def models(
 ) -> None:
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
     from umg_grpc.cli import models as commands
-    from umg_grpc.cli.channel_states import states
-    from umg_grpc.cli.config import load
+    from umg_grpc.cli.circuit_breaker_states import states
+    from umg_grpc.cli.config_loading import load
     from umg_grpc.routing import PROTOCOLS
 
     faces = tuple(dict.fromkeys(name for names in PROTOCOLS.values() for name in names))

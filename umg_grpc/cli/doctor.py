@@ -13,10 +13,10 @@ from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 
-from umg_grpc.cli import ports
+from umg_grpc.cli import port_checks
 from umg_grpc.cli.health import connection_to
-from umg_grpc.cli.interpreter import REMEDY, missing_optimizations
-from umg_grpc.cli.open_files import LEAST, MAX_FILES, OTHERS, max_clients
+from umg_grpc.cli.open_file_limit import LEAST, MAX_FILES, OTHERS, max_clients
+from umg_grpc.cli.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.config import Address, Config
 
 WAIT_SECONDS = 3.0
@@ -74,7 +74,7 @@ async def examine(machine: Machine, *, as_json: bool) -> int:
 async def _checks(machine: Machine) -> AsyncIterator[Check]:
     yield interpreter()
     yield event_loop()
-    for address, purpose in ((machine.http, ports.HTTP), (machine.grpc, ports.GRPC)):
+    for address, purpose in ((machine.http, port_checks.HTTP), (machine.grpc, port_checks.GRPC)):
         yield await asyncio.to_thread(port, address, machine, purpose)
     yield data_folder(machine.data)
     for check in await database(machine):
@@ -109,10 +109,10 @@ def port(address: Address, machine: Machine, purpose: str) -> Check:
     if address.port == 0:
         return Check(name, State.OK, "any free one")
     try:
-        ports.check_free(address, purpose)
+        port_checks.check_free(address, purpose)
     except OSError as error:
         if _is_gateway(machine.http, tls=machine.config.tls is not None):
-            return Check(name, State.OK, f"{address} is that of the gateway that runs{ports.holder(address)}")
+            return Check(name, State.OK, f"{address} is that of the gateway that runs{port_checks.holder(address)}")
         found, _, remedy = str(error).partition("; ")
         return Check(name, State.FAIL, found, remedy)
     return Check(name, State.OK, f"{address} is free")

@@ -21,15 +21,15 @@ from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.access.per_worker_limit_checks import check_start
 from umg_grpc.channel_factory import LocalSource
-from umg_grpc.cli.config import read
+from umg_grpc.cli.config_loading import read
 from umg_grpc.cli.exposure_checks import check_exposure
-from umg_grpc.cli.interpreter import REMEDY, missing_optimizations
-from umg_grpc.cli.open_files import raise_file_limit
+from umg_grpc.cli.open_file_limit import raise_file_limit
+from umg_grpc.cli.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
-from umg_grpc.cli.serve import Gateway, drain_delay, gateway, local_model, served_part
 from umg_grpc.cli.serve_options import GRPC, Options
-from umg_grpc.cli.signals import Signals
-from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
+from umg_grpc.cli.serve_process import Gateway, drain_delay, gateway, local_model, served_part
+from umg_grpc.cli.signal_handlers import Signals
+from umg_grpc.cli.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.config.from_environment import unused_providers
 from umg_grpc.errors import UmgError
@@ -38,7 +38,7 @@ from umg_grpc.service_factory import Service
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.tls_certificates import Certificates
 from umg_grpc.tls_certificates import load as load_certificate
-from umg_grpc.upstream.local.supervisor import LocalModel
+from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import grpc
 from rich.console import Console
 
-from umg_grpc.cli.grpc_target import GrpcTarget
+from umg_grpc.cli.gateway_connection import GrpcTarget
 from umg_grpc.cli.terminal_pictures import MAX_COLUMNS, encoder_of
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc

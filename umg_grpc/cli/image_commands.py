@@ -9,7 +9,7 @@ import typer
 
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
-from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
     from umg_grpc.v1 import pb

@@ -7,11 +7,11 @@ import structlog
 import uvloop
 
 from umg_grpc.channel_factory import ChannelFactory
-from umg_grpc.cli.tables import print_table
+from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.service.channel_check import CheckResult, check_channels
-from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.guarded_fetch import Fetcher
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 

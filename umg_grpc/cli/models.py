@@ -11,9 +11,9 @@ import typer
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.cli.admin_client import CommandError, opened
-from umg_grpc.cli.channel_states import STATE_NAMES, Pair, state_text
+from umg_grpc.cli.circuit_breaker_states import STATE_NAMES, Pair, state_text
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.tables import print_table
+from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import (

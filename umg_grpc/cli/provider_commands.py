@@ -10,7 +10,7 @@ import typer
 
 def providers(name: Annotated[str | None, typer.Argument(help="Show all values of this one.")] = None) -> None:
     """List the providers that a channel can name: `provider: NAME` fills in its address, protocols and models."""
-    from umg_grpc.cli.providers import details, table
+    from umg_grpc.cli.provider_texts import details, table
     from umg_grpc.config.yaml_conversion import similar
     from umg_grpc.provider_presets import PROVIDERS
 

@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from umg_grpc.cli.admin_client import AdminClient, CommandError, opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
-from umg_grpc.cli.tables import print_table
+from umg_grpc.cli.text_tables import print_table
 from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, counts_of, print_records, time_message
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import credits_text

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.cli.config import ConfigSource
+from umg_grpc.cli.config_loading import ConfigSource
 from umg_grpc.config.address import Address
 
 HTTP, GRPC = "http", "grpc"

@@ -8,10 +8,10 @@ import typer
 
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
-from umg_grpc.cli.grpc_target import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
-    from umg_grpc.cli.video import VideoOptions
+    from umg_grpc.cli.video_client import VideoOptions
 
 tasks = typer.Typer(no_args_is_help=True, help="List, watch and cancel the video tasks of a key.")
 
@@ -50,7 +50,7 @@ def video(
     data: DataFlag = DATA,
 ) -> None:
     """Make a video: submit a task, show its progress, and save the file. Ctrl-C leaves the task running."""
-    from umg_grpc.cli import video as commands
+    from umg_grpc.cli import video_client as commands
 
     target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
     options = _options(prompt, model, image or [], last_frame)
@@ -68,7 +68,7 @@ def video(
 
 
 def _options(prompt: str, model: str | None, images: list[str], last_frame: str | None) -> "VideoOptions":
-    from umg_grpc.cli.video import VideoOptions, medium
+    from umg_grpc.cli.video_client import VideoOptions, medium
 
     try:
         frames = [medium(each) for each in images]
@@ -92,7 +92,7 @@ def list_tasks(
     data: DataFlag = DATA,
 ) -> None:
     """List the newest tasks."""
-    from umg_grpc.cli import video as commands
+    from umg_grpc.cli import video_client as commands
     from umg_grpc.cli.common_flags import names
 
     states = names(state)
@@ -114,7 +114,7 @@ def show(
     data: DataFlag = DATA,
 ) -> None:
     """Print a task with its parameters, results or reason of failure."""
-    from umg_grpc.cli import video as commands
+    from umg_grpc.cli import video_client as commands
 
     _run(commands.show(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task))
 
@@ -132,7 +132,7 @@ def watch(
     data: DataFlag = DATA,
 ) -> None:
     """Show the progress of a task until it ends, and save its video with -o. Ctrl-C leaves the task running."""
-    from umg_grpc.cli import video as commands
+    from umg_grpc.cli import video_client as commands
 
     _run(commands.watch(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task, output))
 
@@ -149,7 +149,7 @@ def cancel(
     data: DataFlag = DATA,
 ) -> None:
     """Cancel a task that its provider has not started."""
-    from umg_grpc.cli import video as commands
+    from umg_grpc.cli import video_client as commands
 
     _run(commands.cancel(grpc_target(grpc, key, tls=tls, ca=ca, data=data), task))
 
@@ -162,7 +162,7 @@ def callbacks(
     data: DataFlag = DATA,
 ) -> None:
     """List the notifications of callers that are not delivered, with those given up, in the database of a config."""
-    from umg_grpc.cli import task_callbacks as commands
+    from umg_grpc.cli import undelivered_callbacks as commands
 
     run_async(commands.list_callbacks(config, data, limit))
 

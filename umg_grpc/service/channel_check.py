@@ -14,8 +14,8 @@ from umg_grpc.provider_failure import FailureKind
 from umg_grpc.provider_presets import PROVIDERS
 from umg_grpc.routing import EMBED, GENERATE, RERANK
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.upstream.http.provider_models import fetch_models
-from umg_grpc.upstream.interface import PreparedCall
+from umg_grpc.upstream.http.provider_model_list import fetch_models
+from umg_grpc.upstream.upstream_interfaces import PreparedCall
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import model_list
 

@@ -14,8 +14,8 @@ from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.model_list_files import ModelListFiles
-from umg_grpc.upstream.http.channel import HttpChannel
-from umg_grpc.upstream.http.provider_models import fetch_models
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import ModelList, model_list
 

@@ -18,8 +18,8 @@ from tests.support.callers.faces import bearer
 from tests.support.databases import create_database
 from tests.support.gateways import ANY, KEY
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
-from umg_grpc.cli.serve import Gateway, gateway
 from umg_grpc.cli.serve_options import Options
+from umg_grpc.cli.serve_process import Gateway, gateway
 from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc

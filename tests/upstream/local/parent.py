@@ -5,7 +5,7 @@ import asyncio
 import uvloop
 
 from umg_grpc.upstream.local import TEXT_MODELS
-from umg_grpc.upstream.local.supervisor import LocalModel
+from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 
 
 async def main() -> None:

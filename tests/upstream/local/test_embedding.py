@@ -13,7 +13,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.model_catalogue import CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding
-from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN
+from umg_grpc.upstream.local.wordllama.text_length_limits import LONGEST_TOKEN
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS
 

@@ -19,8 +19,8 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import embedding_unavailable
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.engine import BATCH_COST, TEXT_COST, portion
-from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN
 from umg_grpc.upstream.local.wordllama.model import WordLlamaModel, unit
+from umg_grpc.upstream.local.wordllama.text_length_limits import LONGEST_TOKEN
 from umg_grpc.v1 import pb
 
 MODEL = "wordllama-256"

@@ -18,7 +18,7 @@ from umg_grpc.model_catalogue import CATALOGUE
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
-from umg_grpc.upstream.sandbox.embedding import SandboxEmbedding
+from umg_grpc.upstream.sandbox.embedding_channel import SandboxEmbedding
 from umg_grpc.v1 import pb
 
 MODELS = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_EMBED in model.operations]
@@ -84,7 +84,7 @@ async def test_vectors_of_different_models_are_unrelated(engine: WordLlamaEngine
 PRINT_DIGEST = """
 import asyncio, hashlib
 from tests.upstream.vectors import embed_request, loaded_engine
-from umg_grpc.upstream.sandbox.embedding import SandboxEmbedding
+from umg_grpc.upstream.sandbox.embedding_channel import SandboxEmbedding
 async def main():
     engine = loaded_engine()
     answer = await SandboxEmbedding(engine).prepare(embed_request("A cat", "a dog"), "text-embedding-3-small").send(60)

@@ -10,7 +10,7 @@ from tests.upstream.vectors import SECONDS, loaded_engine, rerank_request
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.local import RERANK_MODEL
 from umg_grpc.upstream.local.wordllama import LocalRerank, WordLlamaEngine
-from umg_grpc.upstream.sandbox.reranking import SandboxRerank
+from umg_grpc.upstream.sandbox.rerank_channel import SandboxRerank
 from umg_grpc.v1 import pb
 
 MODEL = "rerank-v1"

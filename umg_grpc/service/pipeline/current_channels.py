@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from umg_grpc.routing import Router
-    from umg_grpc.upstream.http.channel import HttpChannel
-    from umg_grpc.upstream.interface import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
+    from umg_grpc.upstream.http.provider_connection import HttpChannel
+    from umg_grpc.upstream.upstream_interfaces import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
     from umg_grpc.v1 import pb
 
 

@@ -15,8 +15,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.image_model_families import ImageRules, placed_images
 from umg_grpc.service.pipeline.image_call import AdmittedImages
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.guarded_fetch import Fetcher, failed
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.caller_url_fetch import Fetcher, failed
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 

@@ -20,7 +20,7 @@ from umg_grpc.service.pipeline.image_call import AdmittedImages, complete
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery, are_bytes
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.streamed_images import StreamedImages, is_without_image
-from umg_grpc.upstream.interface import ImageCall, ImageUpstream
+from umg_grpc.upstream.upstream_interfaces import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE
 from umg_grpc.wire.image_format import ImageFormat

@@ -11,7 +11,7 @@ from umg_grpc.service.pipeline.base_pipeline import Admitted, Pipeline, Pipeline
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.upstream.interface import PreparedCall, UnaryUpstream
+from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.unary_format import UnaryFormat
 

@@ -12,7 +12,7 @@ from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.video_task_table import ROW_BYTES
-from umg_grpc.upstream.guarded_fetch import Fetcher
+from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 DIRECTORY = "tasks"
 """Folder of the locks of processes, in the data directory."""

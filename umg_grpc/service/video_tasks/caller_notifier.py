@@ -12,7 +12,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.callback_outbox import Outgoing
-from umg_grpc.upstream.guarded_fetch import Fetcher
+from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 TICK_SECONDS = 1.0
 """Time between two looks for due notifications while any wait."""

@@ -25,7 +25,7 @@ from umg_grpc.store.video_task_table import (
     TaskResult,
     results_text,
 )
-from umg_grpc.upstream.interface import VideoUpstream
+from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Submission
 

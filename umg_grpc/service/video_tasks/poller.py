@@ -17,7 +17,7 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.background_tasks import Background, reason_of
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUBMITTING, Claim, Poll
-from umg_grpc.upstream.interface import VideoUpstream
+from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 
 TICK_SECONDS = 0.25

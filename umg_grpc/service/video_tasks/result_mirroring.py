@@ -11,7 +11,7 @@ from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import TaskResult, VideoTasks, results_of
-from umg_grpc.upstream.guarded_fetch import Fetcher
+from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 SHORT_SECONDS = 25 * 3600.0
 """Validity of an address from its task's end up to which the result is copied: a day and the time of the poll."""

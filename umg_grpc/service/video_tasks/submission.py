@@ -27,7 +27,7 @@ from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import Hold
-from umg_grpc.upstream.interface import VideoUpstream
+from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED
 from umg_grpc.wire.dropped_fields_report import Report

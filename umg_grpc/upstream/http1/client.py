@@ -16,9 +16,9 @@ from umg_grpc.upstream.event_loop_budget import RoundBudget
 from umg_grpc.upstream.http1.connection import PART_BYTES, Connection, Exchange
 from umg_grpc.upstream.http1.connection_errors import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
-from umg_grpc.upstream.http1.dns import Addresses, DnsCache
-from umg_grpc.upstream.http1.inflate import inflate
-from umg_grpc.upstream.http1.proxy import TunnelProtocol
+from umg_grpc.upstream.http1.decompression import inflate
+from umg_grpc.upstream.http1.dns_cache import Addresses, DnsCache
+from umg_grpc.upstream.http1.proxy_tunnel import TunnelProtocol
 from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
 from umg_grpc.upstream.http1.response import Fetched
 from umg_grpc.v1 import pb

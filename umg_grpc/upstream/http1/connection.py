@@ -12,7 +12,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.connection_errors import broken, unreachable
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline
-from umg_grpc.upstream.http1.inflate import Inflater, inflate
+from umg_grpc.upstream.http1.decompression import Inflater, inflate
 from umg_grpc.upstream.http1.request import Origin
 from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Response, ResponseParser
 

@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.dns import Addresses
+from umg_grpc.upstream.http1.dns_cache import Addresses
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 
 USER_AGENT = "unified-model-gateway"

@@ -19,12 +19,12 @@ from umg_grpc.image_model_families import (
     requested_pixels,
     tier_of,
 )
-from umg_grpc.upstream.answer_budget import AnswerBudget
-from umg_grpc.upstream.sandbox import faults, image_drawing
-from umg_grpc.upstream.sandbox.faults import Deadlines
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.sandbox import image_drawing, simulated_faults
 from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing
 from umg_grpc.upstream.sandbox.image_usage import usage_of
 from umg_grpc.upstream.sandbox.input_images import InputImage
+from umg_grpc.upstream.sandbox.simulated_faults import Deadlines
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG, read_header
 from umg_grpc.wire.core.json import invalid
@@ -94,10 +94,10 @@ class SandboxImageCall:
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
         """Draw and return all images, see `PreparedCall`."""
         mark, drawings = await self._begin(seconds), self.drawings
-        if mark == faults.CUT:
+        if mark == simulated_faults.CUT:
             drawings = drawings[: len(drawings) // 2]
             if not drawings:
-                raise faults.failed()
+                raise simulated_faults.failed()
         async with self._deadline(seconds):
             images = [await self._draw(drawing) for drawing in drawings]
         return pb.GenerateImageResponse(result=self._result(images))
@@ -112,8 +112,8 @@ class SandboxImageCall:
         yield _message(pb.ImageEvent(started=started))
         done = 0
         for index, drawing in enumerate(self.drawings):
-            if mark == faults.CUT and index >= len(self.drawings) // 2:
-                raise faults.cut()
+            if mark == simulated_faults.CUT and index >= len(self.drawings) // 2:
+                raise simulated_faults.cut()
             for draft in range(self.request.partial_images):
                 async with self._deadline(deadline - loop.time()):
                     image = await self._draw(drawing, draft)
@@ -131,8 +131,8 @@ class SandboxImageCall:
         """Raise the fault that the prompt selects, if it occurs before the first byte. Return the fault mark in the
         prompt.
         """
-        mark = faults.mark(_words(self.request))
-        await faults.raise_early(mark, seconds, self.upstream.deadlines)
+        mark = simulated_faults.mark(_words(self.request))
+        await simulated_faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark
 
     @asynccontextmanager
@@ -145,7 +145,7 @@ class SandboxImageCall:
             async with asyncio.timeout(max(0.0, min(seconds, total))):
                 yield
         except TimeoutError:
-            raise faults.late("total", callers=seconds <= total) from None
+            raise simulated_faults.late("total", callers=seconds <= total) from None
 
     async def _draw(self, drawing: Drawing, draft: int | None = None) -> pb.Image:
         pixels = drawing.width * drawing.height

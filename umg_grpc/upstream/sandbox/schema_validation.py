@@ -10,9 +10,9 @@ from typing import Protocol
 from jsonschema import Draft202012Validator, ValidationError, validators
 from referencing import Registry
 
-from umg_grpc.upstream.sandbox.patterns import compiled, matches
-from umg_grpc.upstream.sandbox.schema_budget import MAX_NESTED, STEP_SIZE, Budget
-from umg_grpc.upstream.sandbox.schemas import CHOICES, Schema, key, members
+from umg_grpc.upstream.sandbox.regular_expressions import compiled, matches
+from umg_grpc.upstream.sandbox.schema_reader import CHOICES, Schema, key, members
+from umg_grpc.upstream.sandbox.schema_work_budget import MAX_NESTED, STEP_SIZE, Budget
 from umg_grpc.upstream.sandbox.string_formats import FORMATS
 from umg_grpc.wire.core.json import echo
 

@@ -8,8 +8,8 @@ from hashlib import shake_256
 
 import numpy as np
 
-from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS
 from umg_grpc.upstream.local.wordllama.model import Vectors
+from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
 
 PARTS = ((0, 64), (64, 128), (128, 256))
 """Ranges of a vector that are rotated separately. The model's vectors stay meaningful when they are cut to 64 or 128

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.sandbox import faults
+from umg_grpc.upstream.sandbox import simulated_faults
 from umg_grpc.upstream.sandbox.prompt_words import digest
-from umg_grpc.upstream.sandbox.video_plan import VideoPlan, decode_plan, encode_plan, plan_of
+from umg_grpc.upstream.sandbox.video_task_parameters import VideoPlan, decode_plan, encode_plan, plan_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
@@ -37,10 +37,10 @@ _BLOCKED = pb.VideoTaskError(
     message="the prompt violates the simulated content policy, as its mark selects it; change the prompt",
 )
 FAILURES: Mapping[str, pb.VideoTaskError] = {
-    faults.FAIL: _FAILED,
-    faults.CUT: _FAILED,
-    faults.REFUSE: _BLOCKED,
-    faults.BLOCK: _BLOCKED,
+    simulated_faults.FAIL: _FAILED,
+    simulated_faults.CUT: _FAILED,
+    simulated_faults.REFUSE: _BLOCKED,
+    simulated_faults.BLOCK: _BLOCKED,
 }
 """Reason of failure by the mark of the prompt. `[[fail:429]]` refuses the submission, `[[slow]]` never ends."""
 
@@ -79,8 +79,8 @@ class SandboxVideo:
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
         """Submit a task, see `VideoUpstream`. `[[fail:429]]` in the prompt rejects it."""
-        if faults.mark(submission.request.parameters.prompt) == faults.BUSY:
-            raise faults.busy()
+        if simulated_faults.mark(submission.request.parameters.prompt) == simulated_faults.BUSY:
+            raise simulated_faults.busy()
         # the loop's own threads, not the encoder's: a submission does not wait for videos
         plan = await get_running_loop().run_in_executor(None, plan_of, submission, self._now())
         return self._task(submission, plan), Report()
@@ -110,7 +110,7 @@ class SandboxVideo:
         if plan.fault and share >= FAULT_SHARE:
             if plan.fault in FAILURES:
                 return ProviderStatus(state=pb.VIDEO_TASK_STATE_FAILED, error=FAILURES[plan.fault])
-            if plan.fault == faults.SLOW:
+            if plan.fault == simulated_faults.SLOW:
                 share = FAULT_SHARE
         if share >= 1 and (results := await self._results(task, plan, seconds)) is not None:
             usage = pb.VideoUsage(video_count=plan.count, output_seconds=-(-plan.frame_count // plan.frame_rate))

@@ -18,9 +18,9 @@ from umg_grpc.upstream.sandbox.image_canvas import PaletteCanvas
 from umg_grpc.upstream.sandbox.image_drawing import WATERMARKS
 from umg_grpc.upstream.sandbox.input_images import InputImage, draw_input
 from umg_grpc.upstream.sandbox.prompt_words import digest
-from umg_grpc.upstream.sandbox.scenery import Choices, draw_scene
+from umg_grpc.upstream.sandbox.scene_drawing import Choices, draw_scene
 from umg_grpc.upstream.sandbox.text_drawing import LINE_HEIGHT, SMALLEST, clean, fit_line, fit_text
-from umg_grpc.upstream.sandbox.video_plan import Medium, VideoPlan
+from umg_grpc.upstream.sandbox.video_task_parameters import Medium, VideoPlan
 
 LABEL = "Simulated video"
 PAN = 0.1

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from umg_grpc.upstream.sandbox.video_drawing import FramePainter, tone
-from umg_grpc.upstream.sandbox.video_plan import VideoPlan
+from umg_grpc.upstream.sandbox.video_task_parameters import VideoPlan
 from umg_grpc.v1 import pb
 
 SAMPLE_RATE = 44_100

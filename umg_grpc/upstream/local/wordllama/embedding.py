@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS, LONGEST_TOKEN, check_characters, max_tokens, too_long
+from umg_grpc.upstream.local.wordllama.text_length_limits import (
+    DIMENSIONS,
+    LONGEST_TOKEN,
+    check_characters,
+    max_tokens,
+    too_long,
+)
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.dropped_fields_report import Report

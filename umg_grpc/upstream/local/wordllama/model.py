@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import WORDLLAMA, embedding_unavailable
-from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS
+from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
 from umg_grpc.v1 import pb
 
 TOKENS_TOGETHER = 8192

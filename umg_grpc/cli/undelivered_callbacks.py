@@ -1,0 +1,48 @@
+"""Implementation of `umg tasks callbacks`: prints the notifications to callers that are not delivered yet."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+from sqlalchemy import select
+
+from umg_grpc.cli.config_loading import load_storage
+from umg_grpc.cli.text_tables import print_table
+from umg_grpc.store import StoreError, open_store
+from umg_grpc.store.tables import MediaTask, TaskCallback
+
+COLUMNS = ("task", "key", "URL", "created", "attempts", "next attempt", "reason")
+DEAD = "given up"
+
+
+async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
+    """Print the newest undelivered notifications in the database of a config. Print a failure and exit with 1."""
+    try:
+        store = await open_store(load_storage(config).database, data, create=False)
+    except StoreError as error:
+        print(f"umg: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    query = (
+        select(TaskCallback, MediaTask.callback_error)
+        .join(MediaTask, MediaTask.task_id == TaskCallback.task_id, isouter=True)
+        .order_by(TaskCallback.create_micros.desc())
+        .limit(limit)
+    )
+    try:
+        async with store.read() as session:
+            found = (await session.execute(query)).all()
+    finally:
+        await store.aclose()
+    rows = [
+        (
+            *(each.task_id, each.owner, each.url, _time(each.create_micros), str(each.attempts)),
+            *(DEAD if each.next_attempt_micros is None else _time(each.next_attempt_micros), reason or ""),
+        )
+        for each, reason in found
+    ]
+    print_table(COLUMNS, rows)
+
+
+def _time(micros: int) -> str:
+    return datetime.fromtimestamp(micros // 10**6, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,359 @@
+"""HTTP client for URLs that callers send, guarded against access to internal hosts (server-side request forgery).
+
+URLs in providers' answers are fetched by it too. Each host name is resolved once, all its addresses are checked, and
+the connection is made to these addresses. Redirects are followed here, each checked in the same way. No credentials,
+cookies, proxies or headers of callers are used.
+"""
+
+import asyncio
+import math
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from ipaddress import IPv6Address, ip_address
+from types import MappingProxyType
+from typing import NamedTuple, Self, TypeAlias
+from urllib.parse import urljoin
+
+from aiohappyeyeballs import AddrInfoType
+
+from umg_grpc.egress_rules import (
+    AllowedPlace,
+    EgressRules,
+    IpAddress,
+    Target,
+    UrlRefusedError,
+    check_addresses,
+    check_url,
+    refused,
+)
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.upstream.caller_url_dns import Lookups
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.dns_cache import Addresses
+from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.v1 import pb
+
+MAX_REDIRECTS = 3
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+CONNECT_SECONDS = 5.0
+IDLE_SECONDS = 5.0  # time for which an idle connection is pooled: few URLs are on one host
+CHECKED_BYTES = 64
+"""Size of the beginning of a file that is checked: the magic numbers of all media types are in it."""
+MAX_DOWNLOAD_SECONDS = 3600.0
+MIN_SECONDS = 0.001
+WHOLE, SELECTED = frozenset({200}), frozenset({200, 206, 304, 416})
+"""Statuses of a request for a file, and of one for a part of it."""
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+FETCHED, REFUSED, FAILED = "fetched", "refused", "failed"
+"""Outcomes that are counted."""
+
+Lookup: TypeAlias = Callable[[str, int], Awaitable[Addresses]]
+"""Look-up of a name and a port, which raises OSError."""
+
+
+class FetchedFile(NamedTuple):
+    """Downloaded file: its bytes and its media type."""
+
+    body: bytes
+    content_type: str
+    """Media type as the server declared it, in lower case without parameters; "" without one."""
+
+
+@dataclass(frozen=True)
+class Download:
+    """Open response to a download, with a file or a range of it."""
+
+    exchange: Exchange
+    field: str | None
+
+    @property
+    def status(self) -> int:
+        """HTTP status: 200, 206 (a range), 304 or 416, depending on the headers of the request."""
+        return self.exchange.response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of the response, case-insensitive."""
+        return self.exchange.response.headers
+
+    @property
+    def content_type(self) -> str:
+        """Media type that the server declares, in lower case without parameters; "" if it declares none."""
+        return self.exchange.response.content_type
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes as they arrive, decompressed. Raise UmgError if the connection breaks or is too slow."""
+        try:
+            async with aclosing(self.exchange.chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except UmgError as error:
+            raise _translated(self.field, error) from None
+
+
+class Answer(NamedTuple):
+    """Status and headers of the response to a guarded POST."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+class Fetcher:
+    """Guarded HTTP client for URLs of callers. `field` is the path of the caller's field with the URL, for errors.
+
+    A URL that the rules forbid, or whose server fails, raises UmgError(INVALID_FIELD): the request itself is wrong, and
+    no other channel can serve it. `field` is None for a URL in a provider's answer; the error is then UPSTREAM_FAILED.
+    No error contains anything that a server sent, except for its status.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        rules: EgressRules,
+        *,
+        lookup: Lookup | None = None,
+        count: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Create a guarded client with these rules. `count` is called with the outcome of each request.
+
+        `client` must be used only here, since a pooled connection is not checked again.
+        """
+        self._client = client
+        self._rules = rules
+        self._count = count
+        self._lookup = lookup or Lookups()
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, rules: EgressRules, *, lookup: Lookup | None = None, count: Callable[[str], None] = lambda _: None
+    ) -> AsyncGenerator[Self, None]:
+        """Yield a guarded client with its own HTTP client, whose connections are closed at the end of the block."""
+        async with Client.opened(IDLE_SECONDS) as client:
+            yield cls(client, rules, lookup=lookup, count=count)
+
+    def configure(self, rules: EgressRules) -> None:
+        """Use other rules for requests that begin from now on."""
+        self._rules = rules
+
+    def check(self, url: str, *, field: str | None) -> None:
+        """Raise UmgError if the rules forbid a URL, as far as its text shows: its host name is not resolved."""
+        check_url(url, self._rules, field)
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        field: str | None,
+        max_bytes: int | None = None,
+        seconds: float = math.inf,
+        check: Callable[[bytes], None] | None = None,
+        reserve: Callable[[int], Awaitable[None]] | None = None,
+        exempt: AllowedPlace | None = None,
+    ) -> FetchedFile:
+        """Download a whole file. `max_bytes` and `seconds` apply besides the limits of the rules.
+
+        `check` is called once with the first `CHECKED_BYTES` or more of the file, and raises UmgError to reject the
+        rest. `reserve` is awaited before the file is read, with its size if the server states it. `exempt`: host or
+        network that is allowed besides those of the operator.
+        """
+        rules = self._rules
+        limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
+        body, unchecked = bytearray(), check
+        async with (
+            self.open(url, field=field, seconds=min(rules.timeout, seconds), exempt=exempt) as download,
+            aclosing(download.chunks()) as chunks,
+        ):
+            if download.exchange.response.content_length > limit:
+                raise _too_large(field, limit)
+            if reserve is not None:
+                await reserve(download.exchange.response.content_length)
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > limit:
+                    raise _too_large(field, limit)
+                if unchecked is not None and len(body) >= CHECKED_BYTES:
+                    unchecked(bytes(body))
+                    unchecked = None
+            if unchecked is not None:
+                unchecked(bytes(body))
+            return FetchedFile(bytes(body), download.content_type)
+
+    @asynccontextmanager
+    async def open(
+        self,
+        url: str,
+        *,
+        field: str | None,
+        headers: Mapping[str, str] = NO_HEADERS,
+        seconds: float = MAX_DOWNLOAD_SECONDS,
+        exempt: AllowedPlace | None = None,
+    ) -> AsyncGenerator[Download, None]:
+        """Open a download, whose bytes are read in constant memory within `seconds`.
+
+        `headers` may select a range, by `Range`, `If-Range` and `If-None-Match`: then 206, 304 and 416 are answers too.
+        Other statuses are errors. `exempt`: see `fetch`.
+        """
+        rules = self._rules if exempt is None else replace(self._rules, allow=(*self._rules.allow, exempt))
+        expected = SELECTED if headers else WHOLE
+        deadline = asyncio.get_running_loop().time() + seconds
+        with self._counted():
+            exchange = await self._follow(url, field, headers, deadline, rules)
+            try:
+                if exchange.response.status not in expected:
+                    raise failed(field, f"its server answered with status {exchange.response.status}")
+                exchange.deadline.has_begun = True
+                yield Download(exchange, field)
+            finally:
+                exchange.close()
+
+    async def post(
+        self, url: str, *, field: str | None, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
+    ) -> Answer:
+        """Send a body by POST, within `seconds` and the time limit of the rules. Return the response, which may have
+        any status.
+
+        Redirects are not followed.
+        """
+        rules = self._rules
+        deadline = asyncio.get_running_loop().time() + min(rules.timeout, seconds)
+        with self._counted():
+            exchange = await self._send("POST", url, field, headers, body, deadline, rules)
+            try:
+                await exchange.finish()
+                return Answer(exchange.response.status, exchange.response.headers)
+            finally:
+                exchange.close()
+
+    async def _follow(
+        self, url: str, field: str | None, headers: Mapping[str, str], deadline: float, rules: EgressRules
+    ) -> Exchange:
+        """Send a GET, and follow redirects. Return the last response."""
+        for redirects in range(MAX_REDIRECTS + 1):
+            try:
+                exchange = await self._send("GET", url, field, headers, b"", deadline, rules)
+            except UrlRefusedError as error:
+                if not redirects:
+                    raise
+                refusal = refused(field, f"redirects to a URL that {error.why}")
+                refusal.cause = error.cause
+                raise refusal from None
+            if exchange.response.status not in REDIRECTS:
+                return exchange
+            location = exchange.response.headers.get("location", "")
+            exchange.close()
+            try:
+                target = urljoin(url, location)
+            except ValueError:
+                raise failed(field, "its server redirects to no valid URL") from None
+            if url.lower().startswith("https:") and target.lower().startswith("http:"):
+                raise refused(field, "redirects from https to http")
+            url = target
+        raise failed(field, f"its server redirects more than {MAX_REDIRECTS} times")
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        field: str | None,
+        headers: Mapping[str, str],
+        body: bytes,
+        deadline: float,
+        rules: EgressRules,
+    ) -> Exchange:
+        """Check the URL, resolve and check its host, connect to the checked addresses, and return the response to the
+        request.
+        """
+        target = check_url(url, rules, field)
+        loop = asyncio.get_running_loop()
+        try:
+            addresses = await self._addresses(target, deadline)
+        except (OSError, UnicodeError) as error:  # TimeoutError is one
+            failure = failed(field, "its host could not be found")
+            failure.cause = f"{type(error).__name__}: {error}"
+            raise failure from None
+        check_addresses(target, [_address_of(each) for each in addresses], rules, field)
+        left = max(deadline - loop.time(), MIN_SECONDS)
+        step = min(left, rules.timeout)
+        outgoing = Outgoing(
+            url=target.url,
+            headers=headers,
+            body=body,
+            deadlines=Deadlines(min(CONNECT_SECONDS, left), first_byte=step, idle=step, total=left),
+            repeatable=method == "GET",
+            method=method,
+            addresses=addresses,
+        )
+        try:
+            return await self._client.open(outgoing)
+        except UmgError as error:
+            raise _translated(field, error) from None
+        except ValueError:  # the path cannot be encoded
+            raise refused(field, "has characters in it that cannot be sent; encode them") from None
+
+    async def _addresses(self, target: Target, deadline: float) -> Addresses:
+        """Return all addresses of the target's host. Raise OSError if it has none."""
+        if target.address is not None:
+            is_v6 = isinstance(target.address, IPv6Address)
+            place = (target.host, target.port, 0, 0) if is_v6 else (target.host, target.port)
+            return [(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place)]
+        async with asyncio.timeout_at(deadline):
+            found = await self._lookup(target.lookup_name, target.port)
+        if not found:
+            raise OSError("the name has no address")
+        return found
+
+    @contextmanager
+    def _counted(self) -> Generator[None, None, None]:
+        """Return a context manager that counts the outcome of the request inside it."""
+        try:
+            yield
+        except UrlRefusedError:
+            self._count(REFUSED)
+            raise
+        except UmgError:
+            self._count(FAILED)
+            raise
+        self._count(FETCHED)
+
+
+def failed(field: str | None, why: str) -> UmgError:
+    """Return the error for a URL whose server failed: INVALID_FIELD for the caller's field, or UPSTREAM_FAILED for a
+    URL in a provider's answer (`field` is None).
+    """
+    if field is None:
+        message = f"the provider's result could not be fetched: {why}"
+        return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
+    message = f"`{field}`: the file at the URL could not be fetched: {why}"
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=field)
+
+
+def _too_large(field: str | None, limit: int) -> UmgError:
+    return failed(field, f"it is larger than {limit / 2**20:.4g} MiB")
+
+
+FAULTS = {
+    pb.ERROR_REASON_UPSTREAM_UNREACHABLE: "its server could not be reached",
+    pb.ERROR_REASON_UPSTREAM_CUT: "the connection to its server broke",
+    pb.ERROR_REASON_UPSTREAM_TIMEOUT: "its server was too slow",
+    pb.ERROR_REASON_UPSTREAM_FAILED: "its server's answer is not valid",
+}
+
+
+def _translated(field: str | None, error: UmgError) -> UmgError:
+    """Convert an error of the HTTP client, which is worded for providers, into one about the caller's URL."""
+    why = FAULTS.get(error.reason)
+    if why is None:  # the gateway has no more connections, for example
+        return error
+    failure = failed(field, why)
+    failure.cause = f"{error.name}: {error.cause or error.message}"
+    return failure
+
+
+def _address_of(found: AddrInfoType) -> IpAddress:
+    return ip_address(found[4][0])

@@ -1,0 +1,163 @@
+"""Embeddings and rerankings by a provider over HTTP: combines the provider's codec and the HTTP client."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.upstream.http.provider_call import HasSource, HttpCall
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_BYTES
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.embedding_codec_base import other_length, own_length
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import UnaryFormat
+
+MAX_CONCURRENT_PARTS = 4
+"""Maximum concurrent requests of one split batch."""
+
+Request = TypeVar("Request", bound=HasSource)
+Response = TypeVar("Response")
+
+
+class HttpUnary(Generic[Request, Response]):
+    """Channel operation with one request and one response. Raises the errors of the HTTP client and the codec."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        formats: Sequence[UnaryFormat[Request, Response]],
+        max_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        """Create the operation. `formats`: formats of the provider, the preferred one first; several may share a
+        protocol.
+
+        `max_bytes`: size limit of a response.
+        """
+        self._channel = channel
+        self._max_bytes = max_bytes
+        self._formats = {codec.name: codec for codec in formats}
+        self._preferred = formats[0]
+
+    def is_slow(self, request: Request, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
+    def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
+        """Return the codec of the format in which a request is sent to the provider."""
+        return self._formats.get(request.source.format, self._preferred)
+
+    def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:
+        """Encode the request in the caller's own format if the provider supports it, otherwise in the preferred one."""
+        codec = self.codec_of(request)
+        encoded = codec.encode_request(request, model, notes)
+        passes = codec.name == request.source.format
+        return HttpCall(self._channel, codec, request, encoded, encoded.report, passes, self._max_bytes)
+
+
+class HttpEmbedding:
+    """Channel operation for embeddings, which splits a batch above the provider's limit into several requests."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        formats: Sequence[UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]],
+        *,
+        max_items: int | None = None,
+    ) -> None:
+        """Create the operation. `max_items`: maximum number of inputs in one request, None for that of the format."""
+        self._channel = channel
+        self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES)
+        self._max_items = max_items
+
+    def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
+    def prepare(
+        self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES
+    ) -> "HttpCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
+        """Encode the request as one call, or as several if it has too many inputs, see `UnaryUpstream`."""
+        codec = self._unary.codec_of(request)
+        max_inputs = self._max_items or codec.max_items or len(request.inputs)
+        if len(request.inputs) <= max_inputs:
+            return self._unary.prepare(request, model, notes)
+        if codec.name == request.source.format:
+            report = Report()  # the parts omit fields of the caller's body that the gateway does not decode
+            notes.report_uncarried(report)
+        else:  # field paths with the positions of the whole batch
+            report = codec.encode_request(request, model, notes).report
+        parts = [self._unary.prepare(part, model) for part in _parts(request, max_inputs)]
+        return SplitCall(report, parts, self._channel.total_seconds)
+
+
+@dataclass(frozen=True)
+class SplitCall:
+    """Embedding call with too many inputs for one request of the provider, which is sent as several."""
+
+    report: Report
+    parts: Sequence[HttpCall[pb.EmbedRequest, pb.EmbedResponse]]
+    total_seconds: float
+    """The channel's deadline for all parts together."""
+
+    async def send(self, seconds: float) -> pb.EmbedResponse:
+        """Send all requests, and return all vectors in the order of the inputs. If one request fails, the others are
+        cancelled.
+
+        Raise UmgError, with UPSTREAM_FAILED if the responses have vectors of different lengths.
+        """
+        slots, response = asyncio.Semaphore(MAX_CONCURRENT_PARTS), pb.EmbedResponse()
+        is_channels = self.total_seconds <= seconds  # whether the channel's deadline comes first
+        deadline = asyncio.get_running_loop().time() + min(seconds, self.total_seconds)
+
+        async def send(part: HttpCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
+            await slots.acquire()
+            try:
+                answer = await part.send(deadline - asyncio.get_running_loop().time())
+            except UmgError as error:  # the provider's field path counts from the beginning of the part
+                error.metadata.pop("field", None)
+                if is_channels and error.reason == pb.ERROR_REASON_DEADLINE_EXCEEDED:  # of the part, so the channel's
+                    message = "the provider was too slow: the time for all parts of the answer is over; try again"
+                    late = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, **error.metadata)
+                    raise late.with_failure(Failure.AMBIGUOUS) from error
+                raise
+            slots.release()  # not after a failure: no further part may begin then
+            return answer
+
+        tasks = [asyncio.create_task(send(part)) for part in self.parts]
+        try:
+            answers = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        lengths = {own_length(answer, part.request) for answer, part in zip(answers, self.parts, strict=True)} - {0}
+        if len(lengths) > 1:
+            raise other_length(max(lengths), 0, min(lengths))
+        for answer in answers:
+            response.embeddings.extend(answer.embeddings)
+        if all(answer.HasField("usage") for answer in answers):
+            response.usage.input_tokens = count(sum(answer.usage.input_tokens for answer in answers))
+            response.usage.total_tokens = count(sum(answer.usage.total_tokens for answer in answers))
+        return response
+
+
+def _parts(request: pb.EmbedRequest, max_inputs: int) -> list[pb.EmbedRequest]:
+    """Split a request into copies with at most `max_inputs` inputs each, without the caller's original body."""
+    rest = pb.EmbedRequest(
+        model=request.model,
+        dimensions=request.dimensions if request.HasField("dimensions") else None,
+        task_type=request.task_type if request.HasField("task_type") else None,
+        encoding=request.encoding,
+        user=request.user if request.HasField("user") else None,
+    )
+    parts = []
+    for start in range(0, len(request.inputs), max_inputs):
+        part = pb.EmbedRequest(inputs=request.inputs[start : start + max_inputs])
+        part.MergeFrom(rest)
+        parts.append(part)
+    return parts

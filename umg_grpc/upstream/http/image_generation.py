@@ -1,0 +1,303 @@
+"""Images by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader of callers'
+URLs.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from umg_grpc.errors import UmgError
+from umg_grpc.image_model_families import has_images
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.http.image_request_sender import STEP_BYTES, CallEnd, Held, ImageExchanges
+from umg_grpc.upstream.http.image_tasks import TaskRunner
+from umg_grpc.upstream.http.image_url_inlining import addresses, with_inline_images, with_placeholders
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.response_decoding import guarded
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageStreamDecoder
+from umg_grpc.wire.images.providers.response_decoding import add_result
+from umg_grpc.wire.images.providers.stream_decoding import add_completed, add_started, finished_message, set_failure
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
+
+JSON = "application/json"
+MAX_CONCURRENT_CALLS = 4
+"""Maximum concurrent calls of one request for several images."""
+MAX_EVENT_BYTES = 48 << 20
+"""Maximum size of one event of a stream: an image of 4K pixels in base64."""
+
+Outcome = pb.GenerateImageResponse | UmgError
+
+
+class HttpImages:
+    """Channel operation that makes images. Raises the errors of the HTTP client and the codec."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        protocol: ImageProtocol,
+        fetcher: Fetcher,
+        budget: AnswerBudget,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Create the operation for the provider of `channel`.
+
+        `fetcher`: downloads callers' image URLs for providers that accept only bytes. `budget`: memory for large
+        responses.
+        """
+        exchanges = ImageExchanges(channel, protocol, budget)
+        tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
+        self._parts = ChannelParts(exchanges, tasks, fetcher, now)
+
+    def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
+    def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> "HttpImageCall":
+        """Encode the request for the provider, see `UnaryUpstream`.
+
+        If image URLs must be downloaded, it is encoded with placeholders, and again with the images when it is sent.
+        """
+        parts, protocol = self._parts, self._parts.protocol
+        urls = list(addresses(request))
+        for place in urls:
+            parts.fetcher.check(place.image.url, field=place.path)
+        fetches = bool(urls) and not protocol.takes_urls(request)
+        encoded = protocol.encode_request(with_placeholders(request) if fetches else request, model, False, notes)
+        return HttpImageCall(parts, request, model, notes, encoded, fetches)
+
+
+class ChannelParts(NamedTuple):
+    """Objects of a channel that all its image calls share."""
+
+    exchanges: ImageExchanges
+    tasks: TaskRunner | None
+    fetcher: Fetcher
+    now: Callable[[], datetime]
+
+    @property
+    def protocol(self) -> ImageProtocol:
+        """Codec of the provider's image format."""
+        return self.exchanges.protocol
+
+
+@dataclass(frozen=True, slots=True)
+class HttpImageCall:
+    """Image call that is encoded for one channel and ready to be sent."""
+
+    parts: ChannelParts
+    request: pb.GenerateImageRequest
+    model: str
+    notes: RequestNotes
+    encoded: UpstreamRequest
+    fetches: bool
+    """Whether images have to be fetched first; `encoded` has placeholders then."""
+
+    @property
+    def report(self) -> Report:
+        """Parts of the caller's request that the channel cannot express."""
+        return self.encoded.report
+
+    async def send(self, seconds: float) -> pb.GenerateImageResponse:
+        """Send the request, and return the images, see `PreparedCall`.
+
+        If several requests are needed, failed ones are left out; if all fail, the error of the first is raised.
+        """
+        end = CallEnd.of(seconds, self.parts.exchanges.channel)
+        outcomes = dict[int, Outcome]()
+        async with aclosing(self._outcomes(end)) as finished:
+            async for position, outcome in finished:
+                outcomes[position] = outcome
+        made = [outcomes[position] for position in sorted(outcomes)]
+        responses = [outcome for outcome in made if isinstance(outcome, pb.GenerateImageResponse)]
+        if not responses:
+            raise next(outcome for outcome in made if isinstance(outcome, UmgError))
+        response = responses[0]
+        for other in responses[1:]:
+            add_result(response.result, other.result)
+        self._complete(response.result)
+        return response
+
+    async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Send the request, and yield events as the images are made, see `ImageCall`. Closing the generator stops the
+        call.
+        """
+        end = CallEnd.of(seconds, self.parts.exchanges.channel)
+        decoder = self.parts.protocol.stream_decoder
+        if decoder is None or self._calls > 1:
+            messages = self._stream_whole(end)
+        else:
+            messages = self._stream_events(decoder(self.request), end)
+        async with aclosing(messages):
+            async for message in messages:
+                yield message
+
+    @property
+    def _calls(self) -> int:
+        return max(1, self.request.n) if self.parts.protocol.one_image else 1
+
+    # --- whole answers
+
+    async def _outcomes(self, end: CallEnd) -> AsyncGenerator[tuple[int, Outcome], None]:
+        """Yield the position and the response or error of each request as it finishes."""
+        request, encoded = await self._ready(end, stream=False)
+        slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
+
+        async def call(position: int) -> tuple[int, Outcome]:
+            async with slots:
+                try:
+                    return position, await self._call(request, encoded, end)
+                except UmgError as error:
+                    return position, error
+
+        tasks = [asyncio.create_task(call(position)) for position in range(self._calls)]
+        try:
+            for finished in asyncio.as_completed(tasks):
+                yield await finished
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _call(
+        self, request: pb.GenerateImageRequest, encoded: UpstreamRequest, end: CallEnd
+    ) -> pb.GenerateImageResponse:
+        """Send one request, or run a task if the model accepts only tasks. Return the response."""
+        parts = self.parts
+        tasks = parts.tasks
+        if tasks is None:
+            return await parts.exchanges.fetch_images(encoded, request, end, self.notes.files)
+        create = tasks.encode(request, self.model, self.notes)
+        if create is None or not tasks.is_known(self.model):
+            try:
+                is_expected = tasks.is_required if create is not None else None
+                return await parts.exchanges.fetch_images(
+                    encoded, request, end, self.notes.files, is_expected=is_expected
+                )
+            except UmgError as error:
+                if create is None or not tasks.is_required(error):
+                    raise
+        return await tasks.run(request, self.model, create, end)
+
+    async def _ready(self, end: CallEnd, *, stream: bool) -> tuple[pb.GenerateImageRequest, UpstreamRequest]:
+        """Return the caller's request with downloaded images, and its encoding."""
+        request = self.request
+        if self.fetches:
+            request = await with_inline_images(
+                request, self.parts.fetcher, self.parts.protocol.max_file_bytes, end.left
+            )
+        elif not stream:
+            return request, self.encoded
+        encode = self.parts.protocol.encode_request
+        if not has_images(request, with_mask=True):
+            return request, encode(request, self.model, stream, self.notes)
+        return request, await asyncio.to_thread(encode, request, self.model, stream, self.notes)
+
+    def _complete(self, result: pb.ImageResult) -> None:
+        """Set the creation time of the result if the provider does not state it."""
+        if not result.HasField("create_time"):
+            result.create_time.FromDatetime(self.parts.now())
+
+    # --- streams
+
+    async def _stream_whole(self, end: CallEnd) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield each image when its request finishes. The errors of failed requests are yielded only after a first
+        image.
+        """
+        total, failures = pb.ImageResult(), dict[int, UmgError]()
+        first = True
+        async with aclosing(self._outcomes(end)) as finished:
+            async for position, outcome in finished:
+                message = pb.StreamGenerateImageResponse()
+                if isinstance(outcome, UmgError):
+                    failures[position] = outcome
+                else:
+                    self._complete(outcome.result)
+                    if first:
+                        add_started(message, outcome.result)
+                    for number, image in enumerate(outcome.result.images):
+                        add_completed(message, image, position + number)
+                    del outcome.result.images[:]
+                    add_result(total, outcome.result)
+                    first = False
+                if not first:
+                    for failed_position, error in failures.items():
+                        set_failure(message.events.add().failed, error, failed_position)
+                    failures.clear()
+                    yield message
+        if first:
+            raise failures[min(failures)]
+        yield finished_message(total)
+
+    async def _stream_events(
+        self, decoder: ImageStreamDecoder, end: CallEnd
+    ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the events of a provider that streams images."""
+        exchanges = self.parts.exchanges
+        request, encoded = await self._ready(end, stream=True)
+        async with exchanges.opened(encoded, end) as (exchange, _):
+            held, chunk = Held(exchanges.budget, end), await exchange.read()
+            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and exchange.response.content_type == JSON:
+                # the provider ignored the request to stream
+                codec = self.parts.protocol
+                response = await exchanges.decoded(
+                    exchange, held, lambda body: codec.decode_response(body, request), chunk
+                )
+                for message in self._messages(response):
+                    yield message
+                return
+            async with aclosing(self._decoded(decoder, exchange, held, chunk)) as messages:
+                async for message in messages:
+                    yield message
+            await exchange.finish()
+
+    async def _decoded(
+        self, decoder: ImageStreamDecoder, exchange: Exchange, held: Held, chunk: bytes
+    ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
+        """Yield the decoded messages of a stream whose first part, `chunk`, was read already."""
+        splitter, received = sse.SseSplitter(MAX_EVENT_BYTES), 0
+        while chunk and not decoder.done:
+            received += len(chunk)
+            if frames := splitter.whole(chunk):
+                received = 0
+                if (message := await _fed(decoder, frames)) is not None:
+                    exchange.deadline.has_begun = True
+                    yield message
+            if not decoder.done:
+                await held.cover(received, ahead=STEP_BYTES)
+                chunk = await exchange.read()
+        if not decoder.done and (frames := splitter.rest()) and (message := await _fed(decoder, frames)) is not None:
+            yield message
+        last = guarded(decoder.close)
+        self._complete(last.events[-1].finished.result)
+        yield last
+
+    def _messages(self, response: pb.GenerateImageResponse) -> list[pb.StreamGenerateImageResponse]:
+        """Return a complete response as messages of a stream: one for each image, and a last one."""
+        self._complete(response.result)
+        messages = list[pb.StreamGenerateImageResponse]()
+        for index, image in enumerate(response.result.images):
+            message = pb.StreamGenerateImageResponse()
+            if not index:
+                add_started(message, response.result)
+            add_completed(message, image, index)
+            messages.append(message)
+        return [*messages, finished_message(response.result)]
+
+
+async def _fed(decoder: ImageStreamDecoder, frames: bytes) -> pb.StreamGenerateImageResponse | None:
+    """Decode received bytes of a stream into a message, None if there is none yet; many bytes are decoded in a
+    thread.
+    """
+    if len(frames) < BIG_BYTES:
+        return guarded(decoder.feed, frames)
+    return await asyncio.to_thread(guarded, decoder.feed, frames)

@@ -1,0 +1,87 @@
+"""Facts about a failed call for operators (address, status, key), and masking of secrets in error messages."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from umg_grpc.errors import UmgError
+from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
+from umg_grpc.upstream.http1.response import NO_HEADERS
+from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
+from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.provider_call_paths import right_base_url
+
+if TYPE_CHECKING:
+    from umg_grpc.upstream.http.provider_connection import Endpoint
+
+CODE = "upstream_code"
+TAIL_CHARACTERS = 4
+MIN_KEY_CHARACTERS = 12
+"""Shortest key whose last characters are shown; of a shorter key they would be too large a part."""
+MIN_SECRET_CHARACTERS = 6
+"""Shortest header value that is masked: a shorter one would mask ordinary words."""
+PUBLIC_PARAMETERS = frozenset({"api-version"})
+"""Parameters of the query whose values are no secrets."""
+REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "x-amzn-requestid")
+REQUEST_ID_KEYS = frozenset(name.encode() for name in REQUEST_ID_HEADERS)
+_REQUEST_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
+
+
+def add_facts(
+    error: UmgError, endpoint: "Endpoint", path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
+) -> None:
+    """Add the facts about a failed call to its error, and mask the channel's secrets in the message for the caller.
+
+    `status` and `headers`: of the response, if there was one.
+    """
+    if error.failure is None:  # the caller's own deadline, or a limit of the gateway: the provider did not fail
+        return
+    error.message = _mask_secrets(error.message, endpoint)
+    if (code := error.metadata.get(CODE)) is not None:
+        error.metadata[CODE] = _mask_secrets(code, endpoint)
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    page = media_type == "text/html"
+    facts = error.facts or ProviderFailure(kind_of(Evidence(error.reason, status, page=page)))
+    address = urlsplit(endpoint.base_url + path)
+    error.facts = facts._replace(
+        status=facts.status or status,
+        code=_mask_secrets(facts.code, endpoint),
+        message=_mask(facts.message or error.cause or error.message, endpoint),
+        request_id=request_id_of(headers, endpoint),
+        host=address.netloc.rpartition("@")[2],
+        path=address.path,
+        content_type=media_type if media_type != "application/json" and _MEDIA_TYPE.fullmatch(media_type) else "",
+        right_base_url=(
+            right_base_url(endpoint.base_url, path) or "" if facts.kind is FailureKind.WRONG_ADDRESS else ""
+        ),
+        key_tail=endpoint.secret[-TAIL_CHARACTERS:] if len(endpoint.secret) >= MIN_KEY_CHARACTERS else "",
+    )
+
+
+def _mask(message: str, endpoint: "Endpoint") -> str:
+    """Return the message with the channel's secrets masked, and then any other text that looks like a secret."""
+    return clean(_mask_secrets(message, endpoint), MAX_MESSAGE_CHARACTERS)
+
+
+def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
+    """Return the text with the channel's key, token and configured header and query values masked, in case the provider
+    repeats them.
+    """
+    words = (word for value in endpoint.headers.values() for word in value.split())
+    token = endpoint.signer.token if endpoint.signer is not None else ""
+    values = (value for name, value in endpoint.query.items() if name not in PUBLIC_PARAMETERS)
+    parameters = (form for value in values for form in (value, quote(value, safe="")))
+    for secret in (endpoint.secret, *endpoint.secret.split(":"), token, *words, *parameters):  # a key may be a pair
+        if len(secret) >= MIN_SECRET_CHARACTERS:
+            text = text.replace(secret, "[key]")
+    return text
+
+
+def request_id_of(headers: Mapping[str, str], endpoint: "Endpoint") -> str:
+    """Return the request id in the provider's response headers; "" if there is none or it does not look like an id."""
+    for name in REQUEST_ID_HEADERS:
+        if (value := headers.get(name)) is not None and _REQUEST_ID.fullmatch(value):
+            return _mask_secrets(value, endpoint)
+    return ""

@@ -1,0 +1,137 @@
+"""Text generation by a provider over HTTP: combines the provider's codec and the HTTP client."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+from umg_grpc.errors import UmgError
+from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.upstream.http.large_body_reader import read_rest
+from umg_grpc.upstream.http.provider_call import HttpCall
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.response_decoding import decoded_parts, guarded, refusal
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.response import NO_HEADERS
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES, TextFormat
+
+JSON = "application/json"
+SMALL_BYTES = 1 << 10
+"""Largest read of a stream that does not use the round budget: a few events, at the speed at which models generate
+them.
+"""
+
+
+class HttpText:
+    """Channel operation that generates text."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        formats: Sequence[TextFormat],
+        *,
+        check: Callable[[pb.GenerateRequest], None] | None = None,
+    ) -> None:
+        """Create the operation. `formats`: text formats of the provider, the preferred one first.
+
+        `check` raises UmgError for a request that the channel's models cannot serve.
+        """
+        self._channel = channel
+        self._formats = {text_format.name: text_format for text_format in formats}
+        self._preferred = formats[0]
+        self._check = check
+
+    def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
+    def prepare(
+        self,
+        request: pb.GenerateRequest,
+        model: str,
+        notes: RequestNotes = NO_NOTES,
+        *,
+        stream: bool,
+        quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
+    ) -> "HttpTextCall":
+        """Encode the request in the caller's own format if the provider supports it, otherwise in the preferred one."""
+        if self._check is not None:
+            self._check(request)
+        source_format = request.source.format
+        text_format = self._formats.get(source_format, self._preferred)
+        name = text_format.name
+        encoded = text_format.encode_request(request, model, stream, quirks.of(name, source_format), notes)
+        # a response is passed through unchanged unless it has to be rewritten, or would have to name a previous
+        # response that was not sent to the provider
+        passes = (
+            source_format == name
+            and not request.face_hints.thinking_to_content
+            and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
+        )
+        return HttpTextCall(self._channel, text_format, request, encoded, encoded.report, passes)
+
+
+class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
+    """Text call that is encoded for one channel and ready to be sent."""
+
+    format: TextFormat
+
+    async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Send the request, and yield one message for each received part of the response. Closing the generator closes
+        the provider's connection.
+        """
+        channel, codec = self.channel, self.format
+        exchange: Exchange | None = None
+        endpoint, outgoing = await channel.outgoing(self.encoded, codec.key_header, seconds)
+        try:
+            exchange = await channel.client.open(outgoing)
+            response = exchange.response
+            if response.status != 200:
+                body = await exchange.refusal()
+                raise refusal(
+                    *(codec.decode_error, response.status, response.headers, body), is_forwarded=outgoing.is_forwarded
+                )
+            chunk = await exchange.read()
+            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
+                exchange.deadline.has_begun = True
+                parts = await read_rest(exchange, chunk, channel.client)
+                yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
+                channel.record_success(endpoint, response.headers)
+                return
+            new_decoder = codec.passthrough_decoder if self.passes else codec.translating_decoder
+            decoder, begun = new_decoder(self.request), False
+            while chunk:
+                if len(chunk) > SMALL_BYTES:
+                    await channel.client.streams.take(len(chunk))
+                if (message := guarded(decoder.feed, chunk)) is not None:
+                    if not begun and (begun := bool(message.events) or _has_frames(message)):
+                        exchange.deadline.has_begun = True
+                        channel.record_success(endpoint, response.headers)
+                    yield message
+                if decoder.done:
+                    break
+                chunk = await exchange.read()
+            if (message := guarded(decoder.close)) is not None:
+                yield message
+            if not exchange.done:
+                await exchange.finish()
+        except UmgError as error:
+            status, headers = (0, NO_HEADERS) if exchange is None else (response.status, response.headers)
+            channel.record_failure(error, endpoint, self.encoded.path, status, headers)
+            raise
+        finally:
+            if exchange is not None:
+                exchange.close()
+
+    def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
+        """Decode the complete response of a provider that ignored the request to stream."""
+        return self.format.decode_response(body, self.request, False)
+
+
+def _has_frames(message: pb.StreamGenerateResponse) -> bool:
+    """Return whether a message contains events of the provider, not only comments that keep the connection alive."""
+    for event in sse.split(message.source_frames):  # noqa: SIM110  `any` over a generator takes longer
+        if event.data is not None:
+            return True
+    return False

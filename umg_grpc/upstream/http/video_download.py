@@ -1,0 +1,154 @@
+"""Downloads of video results that need the channel's key, streamed in constant memory."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from urllib.parse import urljoin, urlsplit
+
+from msgspec import structs
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.caller_url_fetch import MAX_DOWNLOAD_SECONDS, MAX_REDIRECTS, REDIRECTS, Download, Fetcher, failed
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.response_decoding import refusal
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.response import NO_HEADERS
+from umg_grpc.upstream.upstream_interfaces import ContentPart
+from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask
+
+HEADERS = ("content-type", "content-length", "content-range", "accept-ranges", "etag", "last-modified")
+"""Headers of the provider's response that are passed on."""
+REQUEST_HEADERS = frozenset({"range", "if-range"})
+STATUSES = frozenset({200, 206, 416})
+GONE = frozenset({404, 410})
+PAGES = frozenset({"application/json", "text/html"})
+"""Media types of an error that a provider sends with status 200."""
+LONGEST_SECONDS = 24 * MAX_DOWNLOAD_SECONDS
+"""Time of a whole download: the client may read slowly, so that only the idle deadline of the channel applies."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Open response with a result file, which implements `ContentPart`."""
+
+    source: Exchange | Download
+    status: int
+    headers: Mapping[str, str]
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes as they arrive. Raise UmgError if the connection breaks."""
+        async with aclosing(self.source.chunks()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+@asynccontextmanager
+async def open_content(
+    channel: HttpChannel,
+    protocol: VideoProtocol,
+    fetcher: Fetcher,
+    task: ProviderTask,
+    result: ProviderResult,
+    headers: Mapping[str, str],
+) -> AsyncGenerator[ContentPart, None]:
+    """Open a result file with the key of its task.
+
+    The key is sent only to the host of the channel's base URL. A URL on another host, also after a redirect, is
+    downloaded by the guarded client and without the key. Raise UmgError: OBJECT_NOT_FOUND if the provider no longer has
+    the file.
+    """
+    url = result.needs_key
+    wanted = {name: value for name, value in headers.items() if name.lower() in REQUEST_HEADERS}
+    for _ in range(MAX_REDIRECTS + 1):
+        opened = await _open_with_key(channel, protocol, task, url, wanted)
+        if isinstance(opened, Exchange):
+            try:
+                response = opened.response
+                yield _Part(opened, response.status, _passed(response.headers, is_packed=bool(response.encodings)))
+            finally:
+                opened.close()
+            return
+        if not opened.is_own:
+            async with fetcher.open(opened.url, field=None, headers=wanted, seconds=LONGEST_SECONDS) as download:
+                packed = bool(download.exchange.response.encodings)
+                yield _Part(download, download.status, _passed(download.headers, is_packed=packed))
+            return
+        url = opened.url
+    raise failed(None, f"the provider redirects more than {MAX_REDIRECTS} times")
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """URL on another host to which the provider redirects a download."""
+
+    url: str
+    is_own: bool
+    """Whether it is on the host of the channel's base URL."""
+
+
+async def _open_with_key(
+    channel: HttpChannel, protocol: VideoProtocol, task: ProviderTask, url: str, headers: Mapping[str, str]
+) -> Exchange | _Elsewhere:
+    """Request a URL or path of the provider with the key. Return the response, or the redirect to another host."""
+    path = url if url.startswith("/") else "/"
+    encoded = UpstreamRequest(path, b"", {**headers, "Accept": "*/*"}, Report(), "GET")
+    endpoint, outgoing = await channel.outgoing(encoded, protocol.key_header, channel.total_seconds, key_id=task.key_id)
+    if not url.startswith("/"):
+        if _origin(url) != _origin(endpoint.base_url):
+            return _Elsewhere(url, is_own=False)
+        outgoing = structs.replace(outgoing, url=url)
+    outgoing = structs.replace(outgoing, deadlines=replace(outgoing.deadlines, total=LONGEST_SECONDS))
+    status, answered = 0, NO_HEADERS
+    exchange: Exchange | None = None
+    try:
+        exchange = await channel.client.open(outgoing)
+        status, answered = exchange.response.status, exchange.response.headers
+        if status in REDIRECTS and (location := answered.get("location")):
+            exchange.close()
+            target = urljoin(outgoing.url, location)
+            return _Elsewhere(target, is_own=_origin(target) == _origin(endpoint.base_url))
+        if status not in STATUSES:
+            body = await exchange.refusal()
+            raise _refusal(protocol, status, answered, body, is_forwarded=outgoing.is_forwarded)
+        if status == 200 and exchange.response.content_type in PAGES:
+            raise failed(None, "the provider sent a message instead of the file")
+    except BaseException as error:
+        if exchange is not None:
+            exchange.close()
+        if isinstance(error, UmgError):
+            channel.record_failure(error, endpoint, path, status, answered)
+        raise
+    exchange.deadline.has_begun = True
+    return exchange
+
+
+def _refusal(
+    protocol: VideoProtocol, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool
+) -> UmgError:
+    if status in GONE:
+        message = "the provider does not have the file any more"
+        return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
+    return refusal(protocol.decode_error, status, headers, body, is_forwarded=is_forwarded)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """Return the scheme, host and port of a URL."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        port = None
+    return parts.scheme.lower(), (parts.hostname or "").lower(), port
+
+
+def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:
+    """Return the headers that describe the file, without those of the provider's server (cookies, cache, CORS).
+
+    `is_packed`: whether the file arrives compressed, so that the stated length is that of its compressed form.
+    """
+    names = (name for name in HEADERS if not (is_packed and name == "content-length"))
+    return {name: value for name in names if (value := headers.get(name)) is not None}

@@ -1,0 +1,286 @@
+"""Videos by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader of callers'
+URLs.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from msgspec import structs
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
+from umg_grpc.upstream.http.response_decoding import guarded
+from umg_grpc.upstream.http.video_download import open_content
+from umg_grpc.upstream.http.video_url_inlining import with_inline_media
+from umg_grpc.upstream.http1.response import NO_HEADERS
+from umg_grpc.upstream.upstream_interfaces import ContentPart
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.response_decoding import unknown_task
+
+Decoded = TypeVar("Decoded")
+Decode = Callable[[int, Mapping[str, str], bytes], Decoded]
+
+NOT_CANCELLED = frozenset({400, 404, 405, 409, 422})
+"""Statuses with which a provider refuses to cancel a task."""
+
+
+class HttpVideo:
+    """Channel operation for video tasks. Raises the errors of the HTTP client and the codec."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        protocol: VideoProtocol,
+        fetcher: Fetcher,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Create the operation.
+
+        `fetcher`: downloads callers' media for providers that accept only bytes, and results on other hosts than the
+        provider's.
+        """
+        self._channel = channel
+        self._protocol = protocol
+        self._fetcher = fetcher
+        self._now = now
+
+    @property
+    def max_batch(self) -> int:
+        """Maximum number of tasks that one `poll` can query."""
+        return self._protocol.max_batch
+
+    @property
+    def first_poll_seconds(self) -> float:
+        """Seconds from a submission to the first poll of its task."""
+        return self._protocol.first_poll_seconds
+
+    @property
+    def poll_seconds(self) -> float:
+        """Seconds between two polls of a task."""
+        return self._protocol.poll_seconds
+
+    @property
+    def deadline_seconds(self) -> float:
+        """Seconds after which an unfinished task is given up."""
+        return self._protocol.deadline_seconds
+
+    async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
+        """Submit a task by one request, see `VideoUpstream`.
+
+        A new connection is used: a pooled one may be closed by the provider, which would leave the outcome unknown.
+        """
+        protocol = self._protocol
+        end = asyncio.get_running_loop().time() + seconds
+        if not protocol.takes_media_urls:
+            submission = await with_inline_media(submission, self._fetcher, seconds)
+        request = await _encoded(protocol.encode_create, submission)
+        if submission.strict:
+            request.report.refuse()
+        key_id = submission.source.key_id if submission.source is not None else ""
+        call = _Call(self._channel, protocol, request, key_id, is_submission=True)
+        task = await call.send(
+            end - asyncio.get_running_loop().time(),
+            lambda status, headers, body: protocol.decode_created(status, headers, body, submission),
+        )
+        return replace(task, key_id=call.key_id), request.report
+
+    async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
+        """Return the task of a submission whose outcome is unknown, see `VideoUpstream`; it may have any of the
+        channel's keys.
+        """
+        encode, decode = self._protocol.encode_find, self._protocol.decode_found
+        if encode is None or decode is None:
+            return None
+        end = asyncio.get_running_loop().time() + seconds
+        for key_id in self._channel.key_ids:
+            call = _Call(self._channel, self._protocol, encode(submission), key_id)
+            task = await call.send(
+                end - asyncio.get_running_loop().time(),
+                lambda status, headers, body: decode(status, headers, body, submission),
+            )
+            if task is not None:
+                return replace(task, key_id=call.key_id)
+        return None
+
+    async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
+        """Return the status, or an error, of each task by the provider's id, see `VideoUpstream`.
+
+        Tasks that the provider's API cannot query together are queried one by one; after a failed query all later ones
+        get its error.
+        """
+        end = asyncio.get_running_loop().time() + seconds
+        found = dict[str, ProviderStatus | UmgError]()
+        batches = self._batches(tasks)
+        failure: UmgError | None = None
+        for batch in batches:
+            if failure is None:
+                try:
+                    found |= await self._poll_batch(batch, end)
+                    continue
+                except UmgError as error:
+                    if len(batches) == 1:
+                        raise
+                    failure = error
+            found |= {task.id: failure for task in batch}
+        return found
+
+    def _batches(self, tasks: Sequence[ProviderTask]) -> list[list[ProviderTask]]:
+        batch_of = self._protocol.batch_of or (lambda _: "")
+        batches = dict[str, list[ProviderTask]]()
+        for task in tasks:
+            batches.setdefault(batch_of(task), []).append(task)
+        return list(batches.values())
+
+    async def _poll_batch(self, tasks: Sequence[ProviderTask], end: float) -> Mapping[str, ProviderStatus | UmgError]:
+        statuses = await self._query(self._protocol.encode_query(tasks), tasks, end)
+        found = dict[str, ProviderStatus | UmgError]()
+        for task in tasks:
+            status = statuses.get(task.id, unknown_task())
+            if isinstance(status, ProviderRequest):
+                status = (await self._query(status, [task], end)).get(task.id, unknown_task())
+            found[task.id] = unreadable() if isinstance(status, ProviderRequest) else self._complete(status)
+        return found
+
+    async def _query(self, request: ProviderRequest, tasks: Sequence[ProviderTask], end: float) -> Statuses:
+        call = _Call(self._channel, self._protocol, request, tasks[0].key_id)
+        return await call.send(
+            end - asyncio.get_running_loop().time(),
+            lambda status, headers, body: self._protocol.decode_status(status, headers, body, tasks),
+        )
+
+    def _complete(self, status: ProviderStatus | UmgError) -> ProviderStatus | UmgError:
+        """Return the status with expiry times of result URLs filled in, if the provider does not state them."""
+        seconds = self._protocol.result_seconds
+        if isinstance(status, UmgError) or seconds is None or not status.results:
+            return status
+        until = self._now() + timedelta(seconds=seconds)
+        results = [
+            replace(result, url_expire_time=until) if not result.data and result.url_expire_time is None else result
+            for result in status.results
+        ]
+        return replace(status, results=results)
+
+    async def cancel(self, task: ProviderTask, seconds: float) -> bool:
+        """Cancel a task that has not started, see `VideoUpstream`. Return False if the provider's API has no
+        cancellation.
+        """
+        protocol = self._protocol
+        if protocol.encode_cancel is None:
+            return False
+        call = _Call(self._channel, protocol, protocol.encode_cancel(task), task.key_id)
+        return await call.send(seconds, protocol.decode_cancelled or self._decode_cancelled)
+
+    def _decode_cancelled(self, status: int, headers: Mapping[str, str], body: bytes) -> bool:
+        if status in NOT_CANCELLED:
+            return False
+        if status >= 400:
+            raise self._protocol.decode_error(status, headers, body)
+        return True
+
+    def content(
+        self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[ContentPart]:
+        """Open a download of a result that needs the channel's key, see `VideoUpstream`."""
+        return open_content(self._channel, self._protocol, self._fetcher, task, result, headers)
+
+
+class _Call:
+    """One request about video tasks to the provider. A submission is sent at most once."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        protocol: VideoProtocol,
+        request: ProviderRequest,
+        key_id: str,
+        *,
+        is_submission: bool = False,
+    ) -> None:
+        self.key_id = key_id
+        self._channel = channel
+        self._protocol = protocol
+        self._request = request
+        self._is_submission = is_submission
+        self._is_sent = False
+
+    async def send(self, seconds: float, decode: Decode[Decoded]) -> Decoded:
+        """Send the request, and return the decoded response of any status.
+
+        Raise UmgError; that of a submission that may have reached the provider has a `failure`.
+        """
+        try:
+            return await self._send(seconds, decode)
+        except UmgError as error:
+            if self._is_submission and self._is_sent and error.failure in (None, Failure.TOO_LARGE):
+                error.with_failure(Failure.AMBIGUOUS)  # the caller's own deadline, or a response over the limit
+            raise
+
+    async def _send(self, seconds: float, decode: Decode[Decoded]) -> Decoded:
+        channel, request = self._channel, self._request
+        encoded = UpstreamRequest(request.path, request.body, request.headers, request.report, request.method)
+        endpoint, outgoing = await channel.outgoing(
+            *(encoded, self._protocol.key_header, seconds),
+            repeatable=not self._is_submission,
+            max_bytes=self._protocol.max_response_bytes,
+            key_id=self.key_id,
+        )
+        self.key_id = endpoint.key_id
+        record = outgoing.on_send
+
+        def on_send() -> None:
+            self._is_sent = True
+            if record is not None:
+                record()
+
+        status = 0
+        headers: Mapping[str, str] = NO_HEADERS
+        try:
+            status, headers, body = await channel.client.fetch(
+                structs.replace(outgoing, on_send=on_send, reuses=not self._is_submission)
+            )
+            response = await self._decoded(status, headers, body, decode, is_forwarded=outgoing.is_forwarded)
+        except UmgError as error:
+            channel.record_failure(error, endpoint, request.path, status, headers)
+            raise
+        channel.record_success(endpoint, headers)
+        return response
+
+    async def _decoded(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
+        decode: Decode[Decoded],
+        *,
+        is_forwarded: bool,
+    ) -> Decoded:
+        """Decode a response, in a thread if it is large."""
+        by_name = {name.lower(): value for name, value in headers.items()}
+        if status >= 400 and is_forwarded and is_of_proxy(by_name):
+            raise proxy_refusal(status)
+        if 300 <= status < 400:
+            message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
+            error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status))
+            raise error.with_failure(Failure.DOWN)
+        body = body.removeprefix(BOM)
+        if len(body) < BIG_BYTES:
+            return guarded(decode, status, by_name, body)
+        return await asyncio.to_thread(guarded, decode, status, by_name, body)
+
+
+async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
+    """Encode a submission in a thread, since it may contain large media."""
+    return await asyncio.to_thread(encode, submission)

@@ -1,0 +1,58 @@
+"""Simulated rerankings, with the scores of the local model."""
+
+from dataclasses import dataclass
+
+from umg_grpc.upstream.local.wordllama import LocalRerank, WordLlamaEngine
+from umg_grpc.upstream.local.wordllama.embedding import SLOW_BYTES
+from umg_grpc.upstream.local.wordllama.reranking import LocalRerankCall
+from umg_grpc.upstream.sandbox.simulated_faults import Deadlines, raise_in_unary_call
+from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+
+
+class SandboxRerank:
+    """Channel operation for rerankings by simulated models, with the scores and token counts of `wordllama-rerank`.
+
+    `[[fail]]`, `[[fail:429]]` and `[[slow]]` in the query select a fault.
+    """
+
+    def __init__(self, engine: WordLlamaEngine, *, first_byte_seconds: float = 60, total_seconds: float = 600) -> None:
+        """Create the operation. `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds
+        the first.
+        """
+        self.deadlines = Deadlines(first_byte_seconds, total_seconds)
+        self._local = LocalRerank(engine, total_seconds=total_seconds)
+
+    def is_slow(self, request: pb.RerankRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        return size >= SLOW_BYTES
+
+    def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxRerankCall":
+        """Check the request, and return a call for the engine.
+
+        Raise UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query.
+        """
+        return SandboxRerankCall(self, request.query, self._local.prepare(request, model, notes))
+
+
+@dataclass(frozen=True)
+class SandboxRerankCall:
+    """Simulated reranking call that is ready for the engine."""
+
+    upstream: SandboxRerank
+    query: str
+    local: LocalRerankCall
+
+    @property
+    def report(self) -> Report:
+        """Parts of the caller's request that the channel cannot express."""
+        return self.local.report
+
+    async def send(self, seconds: float) -> pb.RerankResponse:
+        """Compute and return the ranking, see `PreparedCall`.
+
+        Raise UmgError: CONTEXT_TOO_LONG for the query, the errors of the engine, and a fault that the query selects.
+        """
+        await raise_in_unary_call([self.query], seconds, self.upstream.deadlines)
+        return await self.local.send(seconds)

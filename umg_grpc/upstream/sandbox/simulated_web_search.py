@@ -1,0 +1,64 @@
+"""Simulated web search of text models, with invented pages."""
+
+import re
+from dataclasses import dataclass
+
+from umg_grpc.upstream.sandbox.prompt_reader import Prompt, first_words
+from umg_grpc.upstream.sandbox.prompt_words import Words, digest
+from umg_grpc.upstream.sandbox.schema_value_generation import json_of
+from umg_grpc.upstream.sandbox.simulated_reasoning import signed
+from umg_grpc.v1 import pb
+
+NAME = "web_search"
+PAGES = 2
+DOMAIN = "sandbox.example"
+OWN = "messages"
+"""Format whose web search fields are all simulated, for callers of that format."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Invented result page of a simulated web search."""
+
+    url: str
+    title: str
+    sentence: str
+    """Sentence of the answer about the page."""
+
+    encrypted: bool
+    """Whether the caller's format (messages) has encrypted pages, which the caller sends back with the conversation."""
+
+    def citation(self, start: int, end: int) -> pb.Citation:
+        """Return a citation of the page as the source of a span of the answer."""
+        web = pb.WebSource(url=self.url, encrypted_index=signed(self.url, OWN).data if self.encrypted else "")
+        return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
+
+
+def find_pages(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> list[Page]:
+    """Return result pages, on domains that the caller allows; none if the caller wants no sources."""
+    if request.search.HasField("return_citations") and not request.search.return_citations:
+        return []
+    tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())
+    domains = list(tool.allowed_domains) or [DOMAIN]
+    pages = list[Page]()
+    for index, topic in enumerate((words.topics(PAGES) * PAGES)[:PAGES]):
+        slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "page"
+        host = domains[index % len(domains)].removeprefix("https://").removeprefix("http://").rstrip("/")
+        sentence = f"A simulated page tells of {topic}, which is {('first', 'second')[index]} among what was found."
+        title = f"{topic.capitalize()} (simulated page)"
+        pages.append(Page(f"https://{host}/{slug}-{index + 1}", title, sentence, request.source.format == OWN))
+    return pages
+
+
+def search_parts(request: pb.GenerateRequest, prompt: Prompt, pages: list[Page]) -> list[pb.Part]:
+    """Return the message parts for the search call and its results."""
+    query, own = first_words(prompt.question), request.source.format == OWN
+    call_id = f"{'srvtoolu' if own else 'ws'}_{digest(prompt.question, str(prompt.turns)).hex()[:24]}"
+    call = pb.ServerToolCall(call_id=call_id, name=NAME, queries=[query], status="completed")
+    if own:
+        call.format, call.input_json = OWN, json_of({"query": query})
+    result = pb.ServerToolResult(call_id=call_id, name=NAME)
+    for page in pages:
+        encrypted = signed(page.title, OWN).data if own else ""
+        result.results.add(url=page.url, title=page.title, encrypted_content=encrypted)
+    return [pb.Part(server_tool_call=call), pb.Part(server_tool_result=result)]

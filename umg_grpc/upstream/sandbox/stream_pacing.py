@@ -1,0 +1,90 @@
+"""Division of a complete simulated response into the events of a stream."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, assert_never
+
+from umg_grpc.upstream.sandbox.output_truncation import pieces
+from umg_grpc.upstream.sandbox.prompt_reader import Count
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import response_to_events
+
+
+class Step(NamedTuple):
+    """Events of a stream that are sent together, and their simulated duration."""
+
+    events: list[pb.GenerateEvent]
+    tokens: int
+    """Duration of the step, in tokens of the answer."""
+
+
+def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
+    """Yield the steps of the stream. The first one states the prompt's tokens, which some formats send at the start."""
+    for event in response_to_events(response).events:
+        match event.WhichOneof("kind"):
+            case "started":
+                prompt = pb.Usage()
+                prompt.CopyFrom(response.usage)
+                for name in ("output_tokens", "reasoning_tokens", "image_output_tokens", "web_search_requests"):
+                    prompt.ClearField(name)
+                yield Step([event, pb.GenerateEvent(usage=prompt)], 0)
+            case "text_delta":
+                part = response.candidates[event.candidate_index].message.parts[event.part_index]
+                yield from _text_steps(event, part.text, count)
+            case "reasoning_delta" | "summary_delta" | "arguments_delta" | "refusal_delta" as kind:
+                yield from _delta_steps(event, kind, count)
+            case "citation" | "logprobs":
+                part = response.candidates[event.candidate_index].message.parts[event.part_index]
+                if not part.HasField("text"):
+                    yield Step([event], 0)  # those of a text are sent with its pieces
+            case (
+                "part_started"
+                | "state"
+                | "part_updated"
+                | "part_ended"
+                | "finished"
+                | "usage"
+                | "opaque"
+                | "media_delta"
+                | None
+            ):
+                yield Step([event], 0)
+            case unhandled:
+                assert_never(unhandled)
+
+
+def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[Step]:
+    """Yield the text of an event of this kind in small pieces."""
+    is_summary = kind == "summary_delta"
+    text: str = event.summary_delta.text if is_summary else getattr(event, kind)
+    for piece in pieces(text):
+        delta = pb.GenerateEvent()
+        delta.CopyFrom(event)
+        if is_summary:
+            delta.summary_delta.text = piece
+        else:
+            setattr(delta, kind, piece)
+        yield Step([delta], count(piece))
+
+
+def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[Step]:
+    """Yield the text in small pieces, each with its log probabilities and the citations that end in it."""
+    ends = [citation.end_index for citation in part.citations]
+    at, cited = 0, 0
+    for index, piece in enumerate(pieces(part.text, ends)):
+        delta = _same_part(event)
+        delta.text_delta = piece
+        events = [delta]
+        if part.logprobs:
+            events.append(_same_part(event))
+            events[-1].logprobs.logprobs.append(part.logprobs[index])
+        at += len(piece)
+        while cited < len(part.citations) and part.citations[cited].end_index <= at:
+            events.append(_same_part(event))
+            events[-1].citation.CopyFrom(part.citations[cited])
+            cited += 1
+        yield Step(events, count(piece))
+
+
+def _same_part(event: pb.GenerateEvent) -> pb.GenerateEvent:
+    """Return an event without content that refers to the same part of the message."""
+    return pb.GenerateEvent(candidate_index=event.candidate_index, part_index=event.part_index)
