@@ -6,9 +6,9 @@ import signal
 from collections.abc import Generator
 
 import pytest
-import structlog
 from hypothesis import settings
 
+from tests.support import logs
 from tests.support.secrets import leaked
 
 os.environ.setdefault(
@@ -29,8 +29,7 @@ pytest_plugins = [
 settings.register_profile("without deadlines", deadline=None)  # a busy machine takes longer for an example
 settings.load_profile("without deadlines")
 
-# as in the log of a gateway; rich takes tens of milliseconds for a traceback, with the variables of every frame
-structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
+logs.configure()
 
 LONGEST = ("clients", "agents", "soak", "crash", "memory", "bench", "linear", "faults", "cli", "docs")
 """Directories whose files take longest. They run first: at the end, the other workers would wait for them."""
@@ -58,8 +57,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Fail a test during which a gateway of this process logged a secret."""
     report = yield
     if report.when == "teardown" and report.passed:
-        logs = [content for name, content in report.sections if "stderr" in name or "log" in name]
-        if lines := leaked("\n".join(logs)):
+        written = [content for name, content in report.sections if "stderr" in name or "log" in name]
+        if lines := leaked("\n".join(written)):
             report.outcome, report.longrepr = "failed", "\n".join(["secrets are in the log:", *lines])
     return report
 

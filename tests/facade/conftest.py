@@ -1,7 +1,6 @@
 """HTTP facade in front of a scripted service whose behaviour the model's name selects, with and without a socket."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from http_facade.app import Runner, make_app, make_runner
 from http_facade.error_responses import log
 from http_facade.readiness import Readiness
 from http_facade.settings import Settings
+from tests.support import logs
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
@@ -239,16 +239,16 @@ async def face(make_face: MakeFace) -> Face:
 
 @pytest.fixture(autouse=True)
 def plain_log() -> Iterator[None]:
-    """Set structlog's default log, regardless of the configuration of other tests and of cached loggers."""
+    """Set the log of the tests, regardless of the configuration of other tests and of cached loggers."""
     configured = structlog.get_config()
-    structlog.reset_defaults()
+    logs.configure()
     vars(log).pop("bind", None)
     yield
     structlog.configure(**configured)
 
 
 @pytest.fixture
-def quiet(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def quiet() -> Iterator[logs.Warnings]:
     """Return the log of aiohttp and asyncio, which must be empty at the end."""
-    caplog.set_level(logging.WARNING)
-    return caplog
+    with logs.library_warnings() as warnings:
+        yield warnings

@@ -1,7 +1,6 @@
 """Answers of many megabytes: written piece by piece, as fast as their reader reads, while other calls are served."""
 
 import asyncio
-import logging
 import struct
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,6 +14,7 @@ import pytest
 
 from http_facade.app import Runner, make_app, make_runner
 from tests.facade.conftest import KEY, SETTINGS
+from tests.support import logs
 from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS
@@ -90,25 +90,25 @@ MakeFace: TypeAlias = Callable[..., Awaitable[Face]]
 
 
 @pytest.fixture
-async def make_face(caplog: pytest.LogCaptureFixture) -> AsyncIterator[MakeFace]:
-    caplog.set_level(logging.WARNING)
-    async with AsyncExitStack() as stack:
+async def make_face() -> AsyncIterator[MakeFace]:
+    with logs.library_warnings() as warnings:
+        async with AsyncExitStack() as stack:
 
-        async def make(**changes: object) -> Face:
-            server = InProcessServer()
-            rpc.add_EmbeddingServiceServicer_to_server(Service(), server)
-            app = make_app(InProcessChannel(server), replace(SETTINGS, **{"drain_seconds": 1, **changes}))
-            runner = make_runner(app)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            port = await runner.listen("127.0.0.1", 0)
-            client = await stack.enter_async_context(aiohttp.ClientSession())
-            face = Face(port, client, runner, stack)
-            await face.small()  # modules that are loaded at first use are loaded now
-            return face
+            async def make(**changes: object) -> Face:
+                server = InProcessServer()
+                rpc.add_EmbeddingServiceServicer_to_server(Service(), server)
+                app = make_app(InProcessChannel(server), replace(SETTINGS, **{"drain_seconds": 1, **changes}))
+                runner = make_runner(app)
+                await runner.setup()
+                stack.push_async_callback(runner.cleanup)
+                port = await runner.listen("127.0.0.1", 0)
+                client = await stack.enter_async_context(aiohttp.ClientSession())
+                face = Face(port, client, runner, stack)
+                await face.small()  # modules that are loaded at first use are loaded now
+                return face
 
-        yield make
-    assert caplog.records == []  # warnings of aiohttp and asyncio
+            yield make
+    assert warnings.records == []  # warnings of aiohttp and asyncio
 
 
 @dataclass(frozen=True)

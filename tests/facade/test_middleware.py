@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
+from tests.support import logs
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -202,7 +203,7 @@ async def test_a_caller_that_disconnected_is_logged_as_gone(face: Face) -> None:
 
 
 async def test_an_unexpected_failure_is_logged_with_its_traceback_and_answered_with_its_id_only(
-    make_face: MakeFace, quiet: pytest.LogCaptureFixture
+    make_face: MakeFace, quiet: logs.Warnings
 ) -> None:
     def explode() -> tuple[bytes, str]:
         raise ZeroDivisionError("what nobody may see")
@@ -245,7 +246,7 @@ GARBAGE = [
 
 @pytest.mark.parametrize("case", GARBAGE, ids=lambda case: case.id)
 async def test_invalid_http_gets_a_json_error_and_logs_no_traceback(
-    face: Face, case: Garbage, quiet: pytest.LogCaptureFixture
+    face: Face, case: Garbage, quiet: logs.Warnings
 ) -> None:
     with capture_logs() as lines:
         reader, writer = await face.raw()

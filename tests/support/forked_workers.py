@@ -189,11 +189,11 @@ class Distribution:
 
     def _log(self, item: pytest.Item, reports: Sequence[pytest.TestReport]) -> None:
         """Log the reports of one test, as the protocol of pytest does."""
-        hook = item.ihook
-        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        hook, location = item.ihook, reports[0].location  # known already; an item reads the path of its file anew
+        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
         for report in reports:
             hook.pytest_runtest_logreport(report=report)
-        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=location)
 
     def _end(self, session: pytest.Session, worker: Worker) -> None:
         """Fail the test during which a worker ended, and run the rest of its file in another one."""

@@ -15,6 +15,7 @@ import pytest_asyncio
 import structlog
 import uvloop
 
+from tests.support import logs
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import TEXT_MODELS, llama_server
 from umg_grpc.upstream.local.model_process_supervisor import FIRST_DELAY_SECONDS, Endpoint, LocalModel
@@ -213,7 +214,7 @@ async def test_weights_that_cannot_be_read_are_logged_with_the_reason_and_tried_
             await local.wait_ready(0)
     finally:
         await local.close()
-        structlog.reset_defaults()
+        logs.configure()
     assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
     assert all("broken.gguf" in word for word in words)
     gaps = [later - earlier for earlier, later in pairwise(times)]
