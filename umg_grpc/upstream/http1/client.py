@@ -94,10 +94,9 @@ class Client:
         started, limits = self._loop.time(), call.deadlines
         deadline = ExchangeDeadline(limits, self._lateness, started + limits.total, started + limits.first_byte)
         origin, head = call.common or request_to(call.url, call.headers, call.proxy, call.tls, call.method)
-        if call.body or call.method == "POST":
-            head = b"%bContent-Length: %d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
-        else:
-            head = b"%b%b\r\n" % (head, call.head_lines)
+        size = len(call.body)
+        length = b"Content-Length: %d\r\n" % size if size or call.method == "POST" else b""
+        head = b"%b%b%b\r\n" % (head, length, call.head_lines)
         pooled = self._take(origin) if call.reuses else None
         connection = pooled or await self._connect(origin, deadline, call.addresses, streams=streams)
         while True:
@@ -105,7 +104,7 @@ class Client:
             try:
                 if call.on_send is not None:
                     call.on_send()
-                if len(call.body) <= PART_BYTES:
+                if size <= PART_BYTES:
                     connection.transport.write(head + call.body)
                 else:
                     await exchange.send(head, call.body)

@@ -202,7 +202,10 @@ def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.Generat
     """
     target.response_id, target.model = head.id or "", model or head.model or ""
     set_time(head.created, target.create_time)
-    target.service_tier, target.system_fingerprint = head.service_tier or "", head.system_fingerprint or ""
+    if head.service_tier:
+        target.service_tier = head.service_tier
+    if head.system_fingerprint:
+        target.system_fingerprint = head.system_fingerprint
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:

@@ -39,6 +39,6 @@ def set_time(seconds: Count, target: Timestamp) -> None:
     """Set a timestamp from a provider's Unix seconds. Leave it unset for a value outside the calendar, for example
     milliseconds.
     """
-    number = as_number(seconds) if isinstance(seconds, str) else seconds
-    if number is not None and 0 < number <= LAST_SECOND:
+    number = seconds if type(seconds) is int else as_number(seconds) or 0
+    if 0 < number <= LAST_SECOND:
         target.seconds = int(number)
