@@ -5,13 +5,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from bench.command import count, print_progress, run_to_end, seconds
-from bench.harness import Plan
+from bench.benchmark_rounds import cores, run
+from bench.codec_costs import FULL, NAME, Cost, rounds
+from bench.codec_costs import QUICK as LITTLE
+from bench.command_line import count, print_progress, run_to_end, seconds
+from bench.load_measurement import Plan
 from bench.report import as_json, as_table, document
-from bench.run import cores, run
 from bench.scenarios import SCENARIOS
-from bench.translate import FULL, NAME, Cost, rounds
-from bench.translate import QUICK as LITTLE
 
 QUICK = Plan(rounds=1, seconds=0.1, warmup=0.05, held=20)
 """Plan for a check that everything works; its figures are meaningless."""

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import aiohttp
 
-from bench import arrivals, exchange
-from bench.command import count, print_progress, run_to_end, seconds
-from bench.curve import CONNECTIONS, Level, Load, Run, as_page, as_table
-from bench.harness import Bench, Cores, Note, Plan, Target
+from bench import chat_bodies, open_loop_load
+from bench.benchmark_rounds import allow_files, cores, fake_upstream, first_call, gateway
+from bench.command_line import count, print_progress, run_to_end, seconds
+from bench.load_measurement import Bench, Cores, Note, Plan, Target
+from bench.overload_tables import CONNECTIONS, Level, Load, Run, as_page, as_table
 from bench.processes import BenchError
-from bench.run import allow_files, cores, fake_upstream, first_call, gateway
 
 FACTORS = (0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 3.0)
 WARMUP_SECONDS = 1.0
@@ -75,7 +75,7 @@ async def _capacity(bench: Bench, target: Target) -> tuple[float, int]:
     """
     for repeated in range(ATTEMPTS):
         try:
-            report = (await bench.put(target, exchange.DELAYED, CONNECTIONS)).report
+            report = (await bench.put(target, chat_bodies.DELAYED, CONNECTIONS)).report
         except BenchError as error:
             if "status 503" not in str(error) or repeated == ATTEMPTS - 1:
                 raise
@@ -86,7 +86,7 @@ async def _capacity(bench: Bench, target: Target) -> tuple[float, int]:
     raise AssertionError("unreachable")
 
 
-def _progress(factor: float, capacity: float, report: arrivals.Report) -> str:
+def _progress(factor: float, capacity: float, report: open_loop_load.Report) -> str:
     return (
         f"  {factor:g} times {capacity:,.0f}: {report.offered_rate:,.0f} offered, {report.good_rate:,.0f} good, "
         f"{report.refused_rate:,.0f} refused a second; {report.connections} connections; "
@@ -96,7 +96,7 @@ def _progress(factor: float, capacity: float, report: arrivals.Report) -> str:
 
 
 def _write(run: Run, where: Cores, folder: Path) -> None:
-    from bench.plot import draw  # needs matplotlib, which `make overload` installs
+    from bench.overload_plot import draw  # needs matplotlib, which `make overload` installs
 
     folder.joinpath("overload.md").write_text(as_page(run, where))
     draw(run, folder / "overload.svg")

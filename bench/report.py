@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.harness import Cores, Plan
-from bench.run import GATEWAY, PASS_THROUGH, TARGETS, Result
+from bench.benchmark_rounds import GATEWAY, PASS_THROUGH, TARGETS, Result
+from bench.codec_costs import AGENT, ANSWER, EVENT, PAIRS, REQUEST, WORKS, Cost
+from bench.load_measurement import Cores, Plan
 from bench.scenarios import Measure, Scenario
-from bench.translate import AGENT, ANSWER, EVENT, PAIRS, REQUEST, WORKS, Cost
 
 HEADINGS = ("scenario", "measure", "pass-through", "gateway", "ratio", "spread")
 PAIR_HEADINGS = ("face", "upstream", *(f"{work}, us" for work in WORKS), "over the cheapest")

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bench import exchange, vectors
-from bench.harness import Bench, Target
+from bench import chat_bodies, embedding_bodies
+from bench.load_measurement import Bench, Target
 
 BATCHES = 3
 """Minimum number of measured calls in scenarios with long calls."""
@@ -35,9 +35,9 @@ class Scenario:
 
 async def small(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure the throughput of small calls, then the latency that the server adds to a single call."""
-    most = await bench.put(target, exchange.SMALL, 64)
-    direct = (await bench.put(bench.upstream, exchange.SMALL, 1)).report
-    alone = (await bench.put(target, exchange.SMALL, 1)).report
+    most = await bench.put(target, chat_bodies.SMALL, 64)
+    direct = (await bench.put(bench.upstream, chat_bodies.SMALL, 1)).report
+    alone = (await bench.put(target, chat_bodies.SMALL, 1)).report
     rate = most.report.window_answers / most.report.window_seconds
     per_cpu = most.report.window_answers / most.cpu_seconds
     return rate, per_cpu, alone.p50 - direct.p50, alone.p99 - direct.p99
@@ -45,34 +45,36 @@ async def small(bench: Bench, target: Target) -> tuple[float, ...]:
 
 async def stream(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure streams that the provider sends at once, with many chunks in a read."""
-    most = await bench.put(target, exchange.BURST, 32)
+    most = await bench.put(target, chat_bodies.BURST, 32)
     return most.report.window_chunks / most.report.window_seconds, most.report.window_chunks / most.cpu_seconds
 
 
 async def paced(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure the CPU time per chunk of streams whose chunks arrive individually, below the server's capacity."""
-    some = await bench.put(target, exchange.PACED, 32)
+    some = await bench.put(target, chat_bodies.PACED, 32)
     return (some.cpu_seconds / some.report.window_chunks * 1e6,)
 
 
 async def embed(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure calls with one vector from the provider: 20 KB of numbers, then 8 KB of base64."""
-    return *await _rates(bench, target, vectors.FLOAT), *await _rates(bench, target, vectors.BASE64)
+    return *await _rates(bench, target, embedding_bodies.FLOAT), *await _rates(bench, target, embedding_bodies.BASE64)
 
 
 async def embed_local(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure calls with one vector of the gateway's own local models."""
-    return *await _rates(bench, target, vectors.LOCAL_FLOAT), *await _rates(bench, target, vectors.LOCAL_BASE64)
+    return *await _rates(bench, target, embedding_bodies.LOCAL_FLOAT), *await _rates(
+        bench, target, embedding_bodies.LOCAL_BASE64
+    )
 
 
 async def embed_batch(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure calls with 2,048 vectors of the gateway's own local models."""
-    numbers = await bench.put(target, vectors.BATCH_FLOAT.name, 1, least=BATCHES)
-    packed = await bench.put(target, vectors.BATCH_BASE64.name, 1, least=BATCHES)
+    numbers = await bench.put(target, embedding_bodies.BATCH_FLOAT.name, 1, least=BATCHES)
+    packed = await bench.put(target, embedding_bodies.BATCH_BASE64.name, 1, least=BATCHES)
     return numbers.report.p50 / 1e3, packed.report.p50 / 1e3
 
 
-async def _rates(bench: Bench, target: Target, request: vectors.VectorRequest) -> tuple[float, float]:
+async def _rates(bench: Bench, target: Target, request: embedding_bodies.VectorRequest) -> tuple[float, float]:
     """Return the answers to a request per second, and per second of CPU time."""
     most = await bench.put(target, request.name, 64)
     return most.report.window_answers / most.report.window_seconds, most.report.window_answers / most.cpu_seconds
@@ -82,7 +84,7 @@ async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
     """Measure the memory of the server's processes after one call, and with all streams open."""
     resident: list[int] = []
     idle = target.process.resident_bytes()
-    await bench.hold(target, exchange.HELD, lambda: resident.append(target.process.resident_bytes()))
+    await bench.hold(target, chat_bodies.HELD, lambda: resident.append(target.process.resident_bytes()))
     return idle / MIB, resident[0] / MIB, (resident[0] - idle) / KIB / bench.plan.held
 
 

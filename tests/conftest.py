@@ -19,11 +19,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
-    "tests.support.authorities",
+    "tests.support.no_system_authorities",
     "tests.support.forked_workers",
     "tests.support.databases",
     "tests.support.redis",
-    "tests.support.stores",
+    "tests.support.store_fixtures",
 ]
 
 settings.register_profile("without deadlines", deadline=None)  # a busy machine takes longer for an example

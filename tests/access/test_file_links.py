@@ -11,7 +11,7 @@ from pathlib import Path
 import jwt
 import pytest
 
-from tests.support.stores import Clock
+from tests.support.store_fixtures import Clock
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.access.signing_secret import FILE, link_secret
 from umg_grpc.errors import UmgError

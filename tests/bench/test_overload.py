@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import exchange, upstream
-from bench.arrivals import Arrivals, Job, Outcome, Report, measure
-from bench.curve import HEADINGS, Level, Load, Run, as_page, as_table
-from bench.harness import Cores, Note
-from bench.load import SHOWN
+from bench import chat_bodies, fake_provider
+from bench.closed_loop_load import SHOWN
+from bench.load_measurement import Cores, Note
+from bench.open_loop_load import Arrivals, Job, Outcome, Report, measure
 from bench.overload import FACTORS
+from bench.overload_tables import HEADINGS, Level, Load, Run, as_page, as_table
 from bench.processes import started
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +34,10 @@ def test_every_load_reaches_the_gateway_and_all_its_answers_are_right_or_refused
 
 
 async def test_each_call_gets_its_answer_and_counts_once(tmp_path: Path) -> None:
-    async with started("upstream", [sys.executable, "-m", "bench.upstream"], None, tmp_path) as process:
+    async with started("upstream", [sys.executable, "-m", "bench.fake_provider"], None, tmp_path) as process:
         report = await measure(Job(await process.port(), "direct", rate=100.0, seconds=0.5))
     assert (report.offered, report.good, report.refused, report.wrong) == (50, 50, 0, 0)
-    assert report.good_p50 >= exchange.DELAY_SECONDS * 1e3
+    assert report.good_p50 >= chat_bodies.DELAY_SECONDS * 1e3
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,16 @@ def _answer(status: str, body: bytes, headers: str = "") -> bytes:
 
 UNAVAILABLE, RETRY_AFTER = "503 Service Unavailable", "Retry-After: 1\r\n"
 ANSWERS = [
-    Answered("the provider's answer", upstream.DELAYED, Outcome.GOOD),
+    Answered("the provider's answer", fake_provider.DELAYED, Outcome.GOOD),
     Answered("a refusal", _answer(UNAVAILABLE, REFUSAL, RETRY_AFTER), Outcome.REFUSED),
     Answered("a refusal without retry-after", _answer(UNAVAILABLE, REFUSAL), Outcome.WRONG, "without retry-after"),
     Answered("a refusal of a proxy", _answer(UNAVAILABLE, b"<html>", RETRY_AFTER), Outcome.WRONG, "another body"),
-    Answered("another text", upstream.DELAYED.replace(b"gives", b"takes"), Outcome.WRONG, "another answer"),
+    Answered("another text", fake_provider.DELAYED.replace(b"gives", b"takes"), Outcome.WRONG, "another answer"),
     Answered("another error", _answer("504 Gateway Timeout", REFUSAL, RETRY_AFTER), Outcome.WRONG, "status 504"),
-    Answered("more bytes than its length", upstream.DELAYED + b"HTTP", Outcome.WRONG, "another length"),
-    Answered("a cut answer", upstream.DELAYED[:-5], Outcome.WRONG, "broke before its answer was whole", closes=True),
+    Answered("more bytes than its length", fake_provider.DELAYED + b"HTTP", Outcome.WRONG, "another length"),
+    Answered(
+        "a cut answer", fake_provider.DELAYED[:-5], Outcome.WRONG, "broke before its answer was whole", closes=True
+    ),
 ]
 
 
@@ -77,7 +79,7 @@ async def test_an_answer_is_right_refused_or_wrong(case: Answered) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while not writer.is_closing():
                 head = await reader.readuntil(b"\r\n\r\n")
-                length = upstream.LENGTH.search(head.lower())
+                length = fake_provider.LENGTH.search(head.lower())
                 await reader.readexactly(int(length[1]) if length else 0)
                 writer.write(case.answer)
                 if case.closes:

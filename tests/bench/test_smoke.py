@@ -13,9 +13,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from bench import exchange, upstream, vectors
-from bench.harness import Bench, Cores, Plan, Target
-from bench.load import Job, Report, measure
+from bench import chat_bodies, embedding_bodies, fake_provider
+from bench.closed_loop_load import Job, Report, measure
+from bench.load_measurement import Bench, Cores, Plan, Target
 from bench.processes import BenchError, started
 from bench.scenarios import BATCHES, SCENARIOS
 
@@ -81,14 +81,14 @@ def _stream(*events: bytes) -> bytes:
     return head + b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
 
 
-OPENING = exchange.opening(exchange.BURST)
-CHUNKS = [exchange.chunk(exchange.BURST, i) for i in range(exchange.CHUNKS)]
-ENDING = exchange.ending(exchange.BURST, usage=False)
+OPENING = chat_bodies.opening(chat_bodies.BURST)
+CHUNKS = [chat_bodies.chunk(chat_bodies.BURST, i) for i in range(chat_bodies.CHUNKS)]
+ENDING = chat_bodies.ending(chat_bodies.BURST, usage=False)
 
-ONE = vectors.answer(vectors.FLOAT)
-PACKED = vectors.answer(vectors.BASE64)
-OWN = vectors.answer(vectors.LOCAL_BASE64)
-SEVERAL = vectors.answer(vectors.BATCH_BASE64)
+ONE = embedding_bodies.answer(embedding_bodies.FLOAT)
+PACKED = embedding_bodies.answer(embedding_bodies.BASE64)
+OWN = embedding_bodies.answer(embedding_bodies.LOCAL_BASE64)
+SEVERAL = embedding_bodies.answer(embedding_bodies.BATCH_BASE64)
 
 
 def _reversed(body: bytes) -> bytes:
@@ -105,26 +105,40 @@ def _with_vector(body: bytes, packed: bytes) -> bytes:
 
 
 WRONG = [
-    Wrong("an error", exchange.SMALL, _json(b"{}", "503 Service Unavailable"), "status 503"),
-    Wrong("another text", exchange.SMALL, _json(exchange.answer().replace(b"gives", b"takes")), "another answer"),
-    Wrong("another model", exchange.SMALL, _json(exchange.answer().replace(b"small", b"large")), "another answer"),
-    Wrong("no JSON", exchange.SMALL, _json(b"<html>"), "malformed"),
-    Wrong("no end marker", exchange.BURST, _stream(OPENING, *CHUNKS, *ENDING[:-1]), "without its end marker"),
-    Wrong("a missing chunk", exchange.BURST, _stream(OPENING, *CHUNKS[:-1], *ENDING), "other chunks"),
-    Wrong("chunks out of order", exchange.BURST, _stream(OPENING, *reversed(CHUNKS), *ENDING), "other chunks"),
-    Wrong("no finish", exchange.BURST, _stream(OPENING, *CHUNKS, exchange.DONE), "not finished"),
-    Wrong("a cut stream", exchange.BURST, _stream(OPENING, *CHUNKS)[:-5], "broke before its answer was whole"),
-    Wrong("no length", exchange.SMALL, b"HTTP/1.1 200 OK\r\n\r\n", "without a length"),
-    Wrong("other numbers", vectors.FLOAT.name, _json(ONE.replace(b"-0.0", b"0.0")), "other vectors"),
-    Wrong("base64 for numbers", vectors.FLOAT.name, _json(PACKED), "no float"),
-    Wrong("numbers for base64", vectors.BASE64.name, _json(ONE), "no base64"),
-    Wrong("no base64", vectors.BASE64.name, _json(PACKED.replace(b'embedding":"', b'embedding":"!')), "base64"),
-    Wrong("a short vector", vectors.LOCAL_BASE64.name, _json(_with_vector(OWN, bytes(8))), "not 1536 numbers"),
-    Wrong("a vector of zeros", vectors.LOCAL_BASE64.name, _json(_with_vector(OWN, bytes(4 * 1536))), "length is not 1"),
-    Wrong("another embedding model", vectors.LOCAL_BASE64.name, _json(PACKED), "another model"),
-    Wrong("one vector of many", vectors.BATCH_BASE64.name, _json(_with_vector(SEVERAL, bytes(1024))), "other vectors"),
-    Wrong("vectors out of order", vectors.BATCH_BASE64.name, _json(_reversed(SEVERAL)), "other vectors"),
-    Wrong("too many bytes", exchange.SMALL, _json(exchange.answer()) + b"HTTP", "more bytes"),
+    Wrong("an error", chat_bodies.SMALL, _json(b"{}", "503 Service Unavailable"), "status 503"),
+    Wrong("another text", chat_bodies.SMALL, _json(chat_bodies.answer().replace(b"gives", b"takes")), "another answer"),
+    Wrong(
+        "another model", chat_bodies.SMALL, _json(chat_bodies.answer().replace(b"small", b"large")), "another answer"
+    ),
+    Wrong("no JSON", chat_bodies.SMALL, _json(b"<html>"), "malformed"),
+    Wrong("no end marker", chat_bodies.BURST, _stream(OPENING, *CHUNKS, *ENDING[:-1]), "without its end marker"),
+    Wrong("a missing chunk", chat_bodies.BURST, _stream(OPENING, *CHUNKS[:-1], *ENDING), "other chunks"),
+    Wrong("chunks out of order", chat_bodies.BURST, _stream(OPENING, *reversed(CHUNKS), *ENDING), "other chunks"),
+    Wrong("no finish", chat_bodies.BURST, _stream(OPENING, *CHUNKS, chat_bodies.DONE), "not finished"),
+    Wrong("a cut stream", chat_bodies.BURST, _stream(OPENING, *CHUNKS)[:-5], "broke before its answer was whole"),
+    Wrong("no length", chat_bodies.SMALL, b"HTTP/1.1 200 OK\r\n\r\n", "without a length"),
+    Wrong("other numbers", embedding_bodies.FLOAT.name, _json(ONE.replace(b"-0.0", b"0.0")), "other vectors"),
+    Wrong("base64 for numbers", embedding_bodies.FLOAT.name, _json(PACKED), "no float"),
+    Wrong("numbers for base64", embedding_bodies.BASE64.name, _json(ONE), "no base64"),
+    Wrong(
+        "no base64", embedding_bodies.BASE64.name, _json(PACKED.replace(b'embedding":"', b'embedding":"!')), "base64"
+    ),
+    Wrong("a short vector", embedding_bodies.LOCAL_BASE64.name, _json(_with_vector(OWN, bytes(8))), "not 1536 numbers"),
+    Wrong(
+        "a vector of zeros",
+        embedding_bodies.LOCAL_BASE64.name,
+        _json(_with_vector(OWN, bytes(4 * 1536))),
+        "length is not 1",
+    ),
+    Wrong("another embedding model", embedding_bodies.LOCAL_BASE64.name, _json(PACKED), "another model"),
+    Wrong(
+        "one vector of many",
+        embedding_bodies.BATCH_BASE64.name,
+        _json(_with_vector(SEVERAL, bytes(1024))),
+        "other vectors",
+    ),
+    Wrong("vectors out of order", embedding_bodies.BATCH_BASE64.name, _json(_reversed(SEVERAL)), "other vectors"),
+    Wrong("too many bytes", chat_bodies.SMALL, _json(chat_bodies.answer()) + b"HTTP", "more bytes"),
 ]
 
 
@@ -132,7 +146,7 @@ WRONG = [
 async def test_a_wrong_answer_is_a_failure(case: Wrong) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        length = upstream.LENGTH.search(head.lower())
+        length = fake_provider.LENGTH.search(head.lower())
         await reader.readexactly(int(length[1]) if length else 0)
         writer.write(case.answer)
         writer.close()
@@ -146,26 +160,35 @@ async def test_a_wrong_answer_is_a_failure(case: Wrong) -> None:
 
 async def test_a_measurement_lasts_until_there_is_something_to_divide_by() -> None:
     """On a busy machine no chunk of a stream may arrive in a short time."""
-    shared = upstream.Shared()
-    fake = await asyncio.get_running_loop().create_server(lambda: upstream.Connection(shared), "127.0.0.1", 0)
+    shared = fake_provider.Shared()
+    fake = await asyncio.get_running_loop().create_server(lambda: fake_provider.Connection(shared), "127.0.0.1", 0)
     async with fake:
         port = fake.sockets[0].getsockname()[1]
-        report = await measure(Job(port, exchange.PACED, "key", connections=1, seconds=0.0, warmup=0.01, least=1))
+        report = await measure(Job(port, chat_bodies.PACED, "key", connections=1, seconds=0.0, warmup=0.01, least=1))
     assert (report.failures, report.shown) == (0, [])
     assert report.window_chunks > 0
     assert report.window_answers > 0
 
 
 CUTS = [
-    *product((exchange.SMALL, exchange.BURST, exchange.PACED, vectors.FLOAT.name, vectors.BASE64.name), (1, 7, 4096)),
-    *((request.name, 2**16) for request in vectors.REQUESTS if request.local),
+    *product(
+        (
+            chat_bodies.SMALL,
+            chat_bodies.BURST,
+            chat_bodies.PACED,
+            embedding_bodies.FLOAT.name,
+            embedding_bodies.BASE64.name,
+        ),
+        (1, 7, 4096),
+    ),
+    *((request.name, 2**16) for request in embedding_bodies.REQUESTS if request.local),
 ]
 
 
 @pytest.mark.parametrize(("question", "size"), CUTS)
 async def test_right_answers_are_right_however_the_bytes_are_cut(question: str, size: int) -> None:
-    loop, shared = asyncio.get_running_loop(), upstream.Shared()
-    fake = await loop.create_server(lambda: upstream.Connection(shared), "127.0.0.1", 0)
+    loop, shared = asyncio.get_running_loop(), fake_provider.Shared()
+    fake = await loop.create_server(lambda: fake_provider.Connection(shared), "127.0.0.1", 0)
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         near, far = await asyncio.open_connection("127.0.0.1", fake.sockets[0].getsockname()[1])
@@ -194,15 +217,15 @@ async def test_right_answers_are_right_however_the_bytes_are_cut(question: str, 
 async def test_a_gateway_that_calls_providers_for_its_own_work_is_a_failure(tmp_path: Path) -> None:
     plan, anywhere = Plan(rounds=1, seconds=0.1, warmup=0.1, held=1), Cores(None, None)
     async with (
-        started("upstream", [sys.executable, "-m", "bench.upstream"], None, tmp_path) as process,
+        started("upstream", [sys.executable, "-m", "bench.fake_provider"], None, tmp_path) as process,
         aiohttp.ClientSession() as session,
     ):
         fake = Target("direct", process, await process.port(), "direct")
         bench = Bench(plan, anywhere, fake, session, tmp_path)
-        await bench.put(fake, vectors.LOCAL_BASE64.name, 1, least=1)
+        await bench.put(fake, embedding_bodies.LOCAL_BASE64.name, 1, least=1)
         with pytest.raises(BenchError, match="calls at the upstream"):
-            await bench.put(replace(fake, local=True), vectors.LOCAL_BASE64.name, 1, least=1)
-        await bench.put(replace(fake, local=True), vectors.BASE64.name, 1, least=1)
+            await bench.put(replace(fake, local=True), embedding_bodies.LOCAL_BASE64.name, 1, least=1)
+        await bench.put(replace(fake, local=True), embedding_bodies.BASE64.name, 1, least=1)
 
 
 async def _measured(

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.support.providers.scripted import Scripted, succeed
 from tests.support.providers.server import ReceivedRequest, serve_provider
-from tests.support.providers.strict import KEY, StrictVendor
+from tests.support.providers.strict_vendor import KEY, StrictVendor
 from tests.support.serving import serving
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.config import parse

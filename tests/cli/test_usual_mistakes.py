@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.support.gateways import running
 from tests.support.providers.scripted import succeed
 from tests.support.providers.server import serve_provider
-from tests.support.providers.strict import KEY, StrictVendor
+from tests.support.providers.strict_vendor import KEY, StrictVendor
 from umg_grpc.cli.exposure_checks import check_exposure
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.cli.serve_options import Options

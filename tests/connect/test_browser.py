@@ -18,7 +18,7 @@ from tests.sdk.node_runner import NODE, NPM
 from tests.sdk.runner import installed_or_skipped, installer, packages
 from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, channel, running
-from tests.support.providers.waiting import WaitingProvider
+from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import sys
 
 from tests.crash.judge import Outcome
 from tests.crash.run import Plan, run
-from tests.support.proofs import Setting, prove
+from tests.support.proofs_in_two_settings import Setting, prove
 
 SHOWN = 10
 

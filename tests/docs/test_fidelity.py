@@ -15,7 +15,7 @@ from tests.fidelity.measure import Cell, Row, decoded, everything
 from tests.fidelity.page import PAGE, render
 from tests.fidelity.sample import FORMATS, LEAST, Sample
 from tests.schema.test_fields import HOMES, VALUES, names
-from tests.support.callers.http import HttpCaller
+from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import channel, running, takes_all
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.recorded_gateway import RecordedGateway

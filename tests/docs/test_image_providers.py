@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.docs.tables import DOCS, quoted, rows
-from tests.support.providers.images.files import png
+from tests.support.providers.images.image_file_texts import png
 from umg_grpc.config import parse
 from umg_grpc.errors import UmgError
 from umg_grpc.image_model_families import FAMILY_FIELDS, MODELS

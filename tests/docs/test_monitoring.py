@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from scripts import monitoring
 from scripts.monitoring import ALERTS, PANELS
-from tests.support.calls import ended_call
+from tests.support.ended_calls import ended_call
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.video_tasks import task_metrics

@@ -18,7 +18,7 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.soak.__main__ import LEAVING
 from tests.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
-from tests.support.calls import ended_call
+from tests.support.ended_calls import ended_call
 from tests.support.processes import Served, run, serve
 from umg_grpc import egress_rules, errors
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.service.named_objects import HARMLESS, NAMED, Named
-from tests.support.callers.faces import FACES
+from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from umg_grpc.access.api_keys import Keys

@@ -14,7 +14,7 @@ import pytest_asyncio
 from PIL import Image
 
 from tests.support.gateways import KEY, Running, running
-from tests.support.providers.images.files import png
+from tests.support.providers.images.image_file_texts import png
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.image_model_families import MODELS
 from umg_grpc.v1 import pb, rpc

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.support.gateways import KEY, Running, running
 from tests.support.providers.images import FAKES
-from tests.support.providers.images.files import png, text_of
+from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY as PROVIDER_KEY
 from tests.support.providers.server import FakeProvider, serve_provider
 from umg_grpc.grpc_status import from_rpc

@@ -15,10 +15,10 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.collector import Collector, ReceivedSpan, collector
 from tests.support.gateways import Running, running
 from tests.support.providers.every_operation import EveryOperation
 from tests.support.providers.server import serve_provider
+from tests.support.telemetry_collector import Collector, ReceivedSpan, collector
 from umg_grpc.errors import UmgError
 from umg_grpc.service.telemetry.content_capture import CAPTURE, REDACT
 from umg_grpc.service.telemetry.otlp_export import open_telemetry

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from tests.soak.callers import CallResult, Outcome
 from tests.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, IMAGE_BYTES, IMAGE_GROUP, RERANK, Question
-from tests.support.providers.faulty import answers
-from tests.support.providers.faulty.answers import TEXT_FORMATS
+from tests.support.providers.faulty import right_answers
+from tests.support.providers.faulty.answer_encoding import send_right
 from tests.support.providers.faulty.faults import FAULTS, Fault, Strikes
 from tests.support.providers.faulty.image_answers import IMAGE_FORMATS, STREAMED_FORMATS
+from tests.support.providers.faulty.right_answers import TEXT_FORMATS
 from tests.support.providers.faulty.server import REFUSES, TAKES_NONE
-from tests.support.providers.faulty.wire import send_right
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
-FORMATS = (*answers.FORMATS, *IMAGE_FORMATS)
+FORMATS = (*right_answers.FORMATS, *IMAGE_FORMATS)
 ALONE, BEHIND = "alone", "a healthy one behind it"
 WAYS = (ALONE, BEHIND)
 

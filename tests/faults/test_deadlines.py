@@ -14,7 +14,7 @@ from tests.faults.table import ALONE, Case, cases
 from tests.soak import questions
 from tests.soak.questions import HTTP
 from tests.soak.reading import READERS
-from tests.support.callers.faces import FACES, bearer
+from tests.support.callers.text_format_clients import FACES, bearer
 from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.faults import Strikes
 from tests.support.providers.faulty.server import faulty_upstream

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from tests.support.providers.faulty import FAULTS, NONE, Strikes, faulty_upstream, struck
-from tests.support.providers.faulty.answers import text
 from tests.support.providers.faulty.fault_plans import MIXES, Order, parsed
+from tests.support.providers.faulty.right_answers import text
 
 NONCES = [f"nonce-{number:04x}" for number in range(2000)]
 

@@ -8,7 +8,7 @@ import sys
 
 from tests.ledger.judge import Verdict
 from tests.ledger.run import Plan, run
-from tests.support.proofs import Setting, prove
+from tests.support.proofs_in_two_settings import Setting, prove
 
 KILLS = 10
 SHOWN = 10

@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.support.callers.answers import Answer, canonical_answer
-from tests.support.callers.faces import FACES
-from tests.support.callers.http import HttpCaller, events_before_error
+from tests.support.callers.format_free_answers import Answer, canonical_answer
+from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
+from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import SANDBOX, SEARCHES_AND_REASONS, channel, running
 from tests.support.providers.scenarios import CITY_SCHEMA, PDF, PNG
 from umg_grpc.errors import UmgError

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.fidelity.measure import at, everything, same, understood
 from tests.fidelity.sample import FORMATS as NAMES
 from tests.fidelity.sample import Sample
-from tests.support.callers.http import decode_stream
+from tests.support.callers.http_caller import decode_stream
 from tests.wire.chat import strategies as chat
 from tests.wire.laws import cuts
 from tests.wire.messages import strategies as messages

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.support.callers.faces import FACES
-from tests.support.callers.http import HttpAnswer
+from tests.support.callers.http_caller import HttpAnswer
 from tests.support.callers.requests import Request
+from tests.support.callers.text_format_clients import FACES
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 
 from tests.support import gateways
-from tests.support.callers.answers import canonical_answer
-from tests.support.callers.faces import FACES
-from tests.support.callers.http import HttpCaller, events_before_error
+from tests.support.callers.format_free_answers import canonical_answer
+from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
+from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import SEARCHES_AND_REASONS, channel, running
 from tests.support.providers import FORMATS as PROVIDERS
 from tests.support.providers import KEY, Provider, provider

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.matrix.agents import AGENTS, BYTES
-from tests.support.callers.faces import FACES
 from tests.support.callers.requests import Json, Request
+from tests.support.callers.text_format_clients import FACES
 from tests.support.providers.scenarios import CITY_SCHEMA, PNG
 from tests.support.recorded_gateway import RecordedGateway, recorded_gateway
 from umg_grpc.v1 import pb

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from tests.soak.gateway import KEY
-from tests.support.callers.faces import FACES
 from tests.support.callers.requests import Request
+from tests.support.callers.text_format_clients import FACES
 
 RECEIVE_BYTES = 64 << 10
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 
-from bench.samples import Stream, samples
+from bench.codec_samples import Stream, samples
 
 MODEL = re.compile(rb"(stream|plain|chunked|gzip)-(\d+)-(\d+)(?:-(\w+))?")
 """Kind of the answer, its MiB, the characters of each delta, and an option."""

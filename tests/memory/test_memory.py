@@ -16,7 +16,7 @@ from tests.memory.cases import MEBIBYTE, PAIRS, SMALL, Run
 from tests.memory.gateway import config, watched
 from tests.memory.provider import provider
 from tests.soak.gateway import KEY
-from tests.support.callers.faces import FACES
+from tests.support.callers.text_format_clients import FACES
 from umg_grpc.v1 import pb, rpc
 
 JSON = {"content-type": "application/json"}

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, Running, channel, running
-from tests.support.providers.waiting import WaitingProvider
+from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
 
 SCREENSHOTS = Path(__file__).parents[2] / "docs" / "screenshots"

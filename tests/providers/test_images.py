@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.support.providers.images import FAKES
 from tests.support.providers.images.dashscope import KEYS, DashscopeImages
-from tests.support.providers.images.files import png, text_of
+from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.egress_rules import EgressRules, parse_place
 from umg_grpc.errors import Failure, UmgError

@@ -12,7 +12,7 @@ import pytest
 from google.genai import errors as native_errors
 
 from tests.support.callers.requests import Request
-from tests.support.callers.sdk import sdk_caller
+from tests.support.callers.sdk_callers import sdk_caller
 from tests.support.providers import FORMATS, KEY, Provider, provider
 from tests.support.providers.scenarios import PNG, TEXT, TOOLS
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import openai
 import pytest
 
-from tests.support.callers.answers import Answer as CallerAnswer
+from tests.support.callers.format_free_answers import Answer as CallerAnswer
 from tests.support.callers.requests import Request, Turn
-from tests.support.callers.sdk import SdkCaller, sdk_caller
+from tests.support.callers.sdk_callers import SdkCaller, sdk_caller
 from tests.support.providers import FORMATS, KEY, Native, Provider, provider, text_provider
 from tests.support.providers.responses import Responses
 from tests.support.providers.scenarios import CITY, CUSTOM, PNG, TEXT, Answer, Call, ScenarioRequest

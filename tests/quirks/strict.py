@@ -11,7 +11,7 @@ from tests.support.providers.native import Native
 from tests.support.providers.responses import Responses
 from tests.support.providers.scenarios import ScenarioRequest
 from tests.support.providers.server import ReceivedRequest, RefusedError
-from tests.support.providers.text_server import TextFormat
+from tests.support.providers.strict_text_server import TextFormat
 
 Json = dict[str, Any]
 LONGEST_USER = 64

@@ -12,7 +12,7 @@ import pytest_asyncio
 from tests.quirks.requests import CLAUDE_USER
 from tests.quirks.strict import STRICT, marks
 from tests.support import gateways
-from tests.support.callers.http import HttpAnswer, HttpCaller
+from tests.support.callers.http_caller import HttpAnswer, HttpCaller
 from tests.support.gateways import running
 from tests.support.providers import KEY, Provider, text_provider
 from tests.support.providers.scenarios import TOOLS

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.sdk.node_runner import Job
-from tests.support.callers.answers import Answer
+from tests.support.callers.format_free_answers import Answer
 from tests.support.callers.requests import RESULTS, Request
 from tests.support.providers.scenarios import CITY
-from tests.support.providers.text_server import UNKNOWN
+from tests.support.providers.strict_text_server import UNKNOWN
 from tests.support.scenario_cases import Case
 
 WAYS = ("whole", "streamed")

@@ -13,7 +13,7 @@ import pytest_asyncio
 from google import genai
 from google.genai import types
 
-from tests.support.callers.sdk import ResponsesCaller, sdk_caller
+from tests.support.callers.sdk_callers import ResponsesCaller, sdk_caller
 from tests.support.gateways import Running, running
 from tests.support.providers import KEY, provider
 from tests.support.providers.scenarios import INDENTED, TOOLS

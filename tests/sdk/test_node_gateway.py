@@ -12,7 +12,7 @@ import pytest
 from tests.agents.document import documented
 from tests.sdk.node_runner import NODE, Job, Node
 from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
-from tests.support.callers.faces import FACES
+from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import KEY, Running, running
 from tests.support.providers import KEY as PROVIDER_KEY
 from tests.support.providers import Provider, provider

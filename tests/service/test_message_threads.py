@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, text
 
-from tests.support.stores import Clock
+from tests.support.store_fixtures import Clock
 from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks

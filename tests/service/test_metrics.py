@@ -15,7 +15,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.multiprocess import mark_process_dead
 
-from tests.support.calls import ended_call
+from tests.support.ended_calls import ended_call
 from tests.support.serving import serving
 from umg_grpc.access.caller import Caller
 from umg_grpc.cli.circuit_breaker_states import states

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from tests.support.databases import Database, Postgres, create_database
-from tests.support.stores import Clock
+from tests.support.store_fixtures import Clock
 from tests.wire.timing import within
 from umg_grpc.service.conversations.reasoning_restore import ENTRY_BYTES
 from umg_grpc.service.conversations.reasoning_state import needs, pinned_channel

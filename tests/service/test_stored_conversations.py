@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from tests.support.databases import Database
-from tests.support.stores import Clock
+from tests.support.store_fixtures import Clock
 from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target

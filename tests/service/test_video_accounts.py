@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 
-from tests.support import video_upstream
+from tests.support import fake_video_upstream
 from tests.support.databases import Database
+from tests.support.fake_video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from tests.support.gateways import Running, running
 from tests.support.video_calls import SECONDS, Stub, eventually, reason, request, stub_of
-from tests.support.video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
@@ -73,7 +73,7 @@ def database(prepared_database: Database) -> Database:
 
 @asynccontextmanager
 async def spender(database: Database, budget: int) -> AsyncGenerator[Spender, None]:
-    config = f"database: {database.url}\n{video_upstream.config('clips-1')}{PRICE}"
+    config = f"database: {database.url}\n{fake_video_upstream.config('clips-1')}{PRICE}"
     async with running(config, database.data_dir) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
         fake = FakeVideos()
         gateway.service._channels.videos["videos"] = fake
@@ -108,7 +108,7 @@ async def test_an_open_task_holds_its_maximum(database: Database) -> None:
             await reason(caller.stub.CreateVideoTask(request("a dog"), metadata=caller.metadata)) == "QUOTA_EXHAUSTED"
         )
         await caller.stub.DeleteVideoTask(pb.DeleteVideoTaskRequest(task_id=task_id), metadata=caller.metadata)
-        caller.fake.script = [video_upstream.SUCCEEDED]
+        caller.fake.script = [fake_video_upstream.SUCCEEDED]
         await asyncio.sleep(0.6)  # a refusal is repeated for half a second without the database
         await caller.ended(await caller.create("a dog"))
         assert await caller.returned() == Balance(COST, 0)

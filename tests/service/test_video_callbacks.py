@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from tests.support import video_upstream
+from tests.support import fake_video_upstream
+from tests.support.fake_video_upstream import QUEUED, RUNNING, SUCCEEDED, FakeVideos
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
 from tests.support.video_calls import MODEL, Stub, create, ended, eventually, get, reason, stub_of, until
-from tests.support.video_upstream import QUEUED, RUNNING, SUCCEEDED, FakeVideos
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.service.video_tasks import caller_notifier
 from umg_grpc.v1 import pb
@@ -46,7 +46,7 @@ async def notified(data: Path) -> AsyncGenerator[tuple[Running, FakeVideos, Stub
     app.router.add_post("/hook", receiver.receive)
     async with serving(app) as url:
         place = urlsplit(url).netloc
-        config = video_upstream.config(MODEL) + f"egress: {{allow: ['{place}'], http: true}}\n"
+        config = fake_video_upstream.config(MODEL) + f"egress: {{allow: ['{place}'], http: true}}\n"
         async with running(config, data) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
             fake = FakeVideos()
             gateway.service._channels.videos["videos"] = fake
@@ -73,7 +73,7 @@ async def test_each_change_of_state_is_notified_and_signed(tmp_path: Path) -> No
         secret = gateway.service.tasks.context.signatures.signing_secret(row.owner)
         assert all(is_signed(secret, headers, body) for headers, body in receiver.received)
         last = msgspec.json.decode(receiver.received[-1][1])
-        assert (last["task_id"], last["url"]) == (done.task_id, video_upstream.URL)
+        assert (last["task_id"], last["url"]) == (done.task_id, fake_video_upstream.URL)
 
 
 async def test_a_notification_is_repeated_until_it_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,10 @@ import pytest_asyncio
 from aiohttp import web
 from PIL import Image
 
-from tests.support import video_upstream
+from tests.support import fake_video_upstream
+from tests.support.fake_video_upstream import SUCCEEDED, FakeVideos
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
-from tests.support.video_upstream import SUCCEEDED, FakeVideos
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
@@ -62,7 +62,7 @@ def fake() -> FakeVideos:
 def config(storage: Storage, extra: str = "") -> str:
     place = storage.url.removeprefix("http://").removesuffix("/video.mp4")
     sandbox = "  - {name: sandbox, protocols: [sandbox], models: [vidA-2, vidD-2-0-260128]}\n"
-    return f"{video_upstream.config('clips-1')}{sandbox}egress: {{allow: ['{place}']}}\n{extra}"
+    return f"{fake_video_upstream.config('clips-1')}{sandbox}egress: {{allow: ['{place}']}}\n{extra}"
 
 
 @pytest_asyncio.fixture

@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
-from tests.support import video_upstream
+from tests.support import fake_video_upstream
+from tests.support.fake_video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from tests.support.gateways import Running, running
 from tests.support.video_calls import AUTHORIZED, MODEL, SECONDS, Stub, create, ended, get, reason, request, until
-from tests.support.video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb, rpc
 
@@ -24,7 +24,7 @@ def fake() -> FakeVideos:
 
 @pytest_asyncio.fixture
 async def gateway(tmp_path: Path, fake: FakeVideos) -> AsyncGenerator[Running, None]:
-    async with running(video_upstream.config(MODEL), tmp_path) as made:
+    async with running(fake_video_upstream.config(MODEL), tmp_path) as made:
         made.service._channels.videos["videos"] = fake
         yield made
 
@@ -48,7 +48,7 @@ async def test_a_task_passes_through_its_states_to_its_results(stub: Stub, fake:
     assert seen == sorted(seen)
     assert seen[-1][1] == 100
     done = await get(stub, task.task_id)
-    assert [result.url for result in done.results] == [video_upstream.URL]
+    assert [result.url for result in done.results] == [fake_video_upstream.URL]
     assert (done.usage.video_count, done.usage.output_seconds) == (1, 5)
     assert done.expire_time.ToMicroseconds() > done.complete_time.ToMicroseconds()
     assert fake.submitted == {task.task_id: 1}
@@ -63,7 +63,7 @@ async def test_a_failed_task_has_its_reason(stub: Stub, fake: FakeVideos) -> Non
 
 
 async def test_a_success_without_a_video_is_polled_again_then_a_failure(stub: Stub, fake: FakeVideos) -> None:
-    fake.script = [video_upstream.ProviderStatus(state=pb.VIDEO_TASK_STATE_SUCCEEDED)]
+    fake.script = [fake_video_upstream.ProviderStatus(state=pb.VIDEO_TASK_STATE_SUCCEEDED)]
     task = await create(stub)
     done = await ended(stub, task.task_id)
     assert (done.state, done.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "task_failed")
@@ -140,7 +140,7 @@ async def test_a_refusal_may_be_followed_by_another_channel(tmp_path: Path) -> N
     first, second = FakeVideos(), FakeVideos()
     down = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "out of credit").with_failure(Failure.DOWN)
     first.refusals = [down] * 10
-    async with running(video_upstream.config(MODEL, channels=["one", "two"]), tmp_path) as made:
+    async with running(fake_video_upstream.config(MODEL, channels=["one", "two"]), tmp_path) as made:
         made.service._channels.videos.update(one=first, two=second)
         async with grpc.aio.insecure_channel(made.grpc) as channel:
             stub: Stub = rpc.VideoServiceStub(channel)  # type: ignore[assignment]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import httptools
 
-from bench.exchange import Wire
+from bench.chat_bodies import Wire
 
 
 class Response(NamedTuple):

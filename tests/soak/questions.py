@@ -7,9 +7,9 @@ import random
 from dataclasses import dataclass
 
 from tests.soak.reading import packed_vectors, ranking
-from tests.support.callers.faces import FACES
 from tests.support.callers.requests import Json, Request
-from tests.support.providers.faulty import answers
+from tests.support.callers.text_format_clients import FACES
+from tests.support.providers.faulty import right_answers
 from tests.support.providers.faulty.image_answers import COUNT, label
 from tests.support.providers.vectors import score, vector
 from umg_grpc.v1 import pb
@@ -68,7 +68,7 @@ def documents(prompt: str) -> tuple[str, ...]:
 def right(question: Question, nonce: str) -> str:
     """Return the text of the right answer to a prompt with the nonce, as `reading` decodes it."""
     if question.is_text:
-        return answers.text(f"nonce-{nonce}")
+        return right_answers.text(f"nonce-{nonce}")
     if question.format in (IMAGE, IMAGE_BYTES, IMAGE_GROUP):
         return "".join(label(f"nonce-{nonce}", at) for at in range(COUNT if question.stream else 1))
     query = prompt(nonce)

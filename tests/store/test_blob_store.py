@@ -17,7 +17,7 @@ import obstore
 import pytest
 from obstore.store import from_url
 
-from tests.support.s3 import ENVIRONMENT, S3Server, s3_server
+from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
 from umg_grpc.errors import UmgError
 from umg_grpc.store import StoreError, blob_bucket
 from umg_grpc.store.blob_backend_selection import blob_place

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from tests.support.databases import Database, Postgres
-from tests.support.stores import Clock
+from tests.support.store_fixtures import Clock
 from umg_grpc.store import Store, expiring_rows, open_store
 from umg_grpc.store.expiring_rows import Bounds, Retained
 from umg_grpc.store.tables import ReasoningRow

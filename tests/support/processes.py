@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support import preloaded
+from tests.support import forked_umg_starts
 from tests.support.secrets import leaked
 from umg_grpc.access.bootstrap_key import VARIABLE
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
@@ -26,7 +26,7 @@ READ_AT_IMPORT = {"PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 class Served:
     """Gateway in a process of its own, which has printed its addresses."""
 
-    process: asyncio.subprocess.Process | preloaded.Forked
+    process: asyncio.subprocess.Process | forked_umg_starts.Forked
     data: Path
     environment: dict[str, str]
     lines: list[str] = field(default_factory=list)  # of standard output
@@ -90,7 +90,7 @@ async def serve(
     """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
     serves. `prepared_by`: name of a module with changes to `umg`, see `preloaded.start`.
     """
-    process: asyncio.subprocess.Process | preloaded.Forked
+    process: asyncio.subprocess.Process | forked_umg_starts.Forked
     ports: Sequence[str] = [
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
@@ -109,7 +109,7 @@ async def serve(
             start_new_session=True,
         )
     else:
-        process = await preloaded.start(command, variables, prepared_by)
+        process = await forked_umg_starts.start(command, variables, prepared_by)
     served = Served(process, data, variables)
     reading = asyncio.create_task(_read_log(served))
     try:
@@ -121,7 +121,7 @@ async def serve(
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         await reading
-        if isinstance(process, preloaded.Forked):
+        if isinstance(process, forked_umg_starts.Forked):
             process.close()
 
 
@@ -146,9 +146,9 @@ async def _read_log(served: Served) -> None:
 async def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Run another `umg` command. Return its exit code, standard output and standard error."""
     variables = {**os.environ, **(environment or {})}
-    process: asyncio.subprocess.Process | preloaded.Forked
+    process: asyncio.subprocess.Process | forked_umg_starts.Forked
     if READ_AT_IMPORT.isdisjoint(environment or {}):
-        process = await preloaded.start(arguments, variables)
+        process = await forked_umg_starts.start(arguments, variables)
     else:
         process = await asyncio.create_subprocess_exec(
             *(*UMG, *arguments),

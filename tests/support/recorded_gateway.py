@@ -8,8 +8,8 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.support.callers.faces import FACES
-from tests.support.callers.http import HttpCaller
+from tests.support.callers.http_caller import HttpCaller
+from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel, running
 from tests.support.providers.server import Json, RecordingProvider, Written, serve_provider
 

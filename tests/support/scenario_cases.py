@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.support.callers.answers import Answer
+from tests.support.callers.format_free_answers import Answer
 from tests.support.callers.requests import Request
 from tests.support.providers.scenarios import (
     CITED,

@@ -11,7 +11,7 @@ import pytest_asyncio
 import structlog
 
 from tests.support.callers.transports import GrpcTransport
-from tests.support.callers.vectors import FIELDS, Embed, GrpcVectorCaller, Rerank, VectorResult, channel
+from tests.support.callers.vector_callers import FIELDS, Embed, GrpcVectorCaller, Rerank, VectorResult, channel
 from tests.support.gateways import Running, running
 from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import tokens

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.callers.transports import GrpcTransport, HttpTransport
-from tests.support.callers.vectors import (
+from tests.support.callers.vector_callers import (
     EMBEDDING_FACES,
     FIELDS,
     RERANK_FACES,

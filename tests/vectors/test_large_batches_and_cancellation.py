@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.callers.vectors import Embed, Rerank, channel, vector_caller
+from tests.support.callers.vector_callers import Embed, Rerank, channel, vector_caller
 from tests.support.providers.vector_providers import EMBEDDING, RERANK, provider
 from tests.support.providers.vectors import score, vector
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.support.callers.vectors import (
+from tests.support.callers.vector_callers import (
     FIELDS,
     Embed,
     GrpcVectorCaller,

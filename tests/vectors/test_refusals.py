@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.callers.transports import TRANSPORTS
-from tests.support.callers.vectors import (
+from tests.support.callers.vector_callers import (
     EMBEDDING_FACES,
     FIELDS,
     RERANK_FACES,

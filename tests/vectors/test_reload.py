@@ -6,7 +6,7 @@ from pathlib import Path
 import aiohttp
 
 from tests.support.callers.transports import HttpTransport
-from tests.support.callers.vectors import Embed, HttpVectorCaller, Rerank, channel
+from tests.support.callers.vector_callers import Embed, HttpVectorCaller, Rerank, channel
 from tests.support.gateways import Running, running
 from tests.support.providers.vector_providers import provider
 from tests.support.providers.vectors import vector

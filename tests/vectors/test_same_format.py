@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.support.callers.vectors import Embed, GrpcVectorCaller, HttpVectorCaller, channel, vector_caller
+from tests.support.callers.vector_callers import Embed, GrpcVectorCaller, HttpVectorCaller, channel, vector_caller
 from tests.support.providers.embeddings import VERBATIM
 from tests.support.providers.native_embeddings import VERBATIM as NATIVE_VERBATIM
 from tests.support.providers.native_embeddings import VERBATIM_ONE as NATIVE_VERBATIM_ONE

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.callers.vectors import Embed, GrpcVectorCaller, HttpVectorCaller, channel, embed_body, vector_caller
+from tests.support.callers.vector_callers import (
+    Embed,
+    GrpcVectorCaller,
+    HttpVectorCaller,
+    channel,
+    embed_body,
+    vector_caller,
+)
 from tests.support.providers.embeddings import MAX_INPUTS
 from tests.support.providers.native_embeddings import MAX_ITEMS
 from tests.support.providers.server import ReceivedRequest
+from tests.support.providers.strict_vector_server import BREAKS
 from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
-from tests.support.providers.vector_server import BREAKS
 from tests.support.providers.vectors import LENGTH, tokens, vector
 
 TRANSPORTS = ("http, in process", "grpc")

@@ -8,7 +8,7 @@ import pytest_asyncio
 from splintr import Tokenizer
 
 from tests.support.callers.transports import TRANSPORTS
-from tests.support.callers.vectors import (
+from tests.support.callers.vector_callers import (
     EMBEDDING_FACES,
     Embed,
     GrpcVectorCaller,

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from http_facade.app import make_app, make_runner
 from http_facade.readiness import Readiness
 from http_facade.settings import Settings
-from tests.support.callers.faces import bearer
+from tests.support.callers.text_format_clients import bearer
 from tests.support.databases import create_database
 from tests.support.gateways import ANY, KEY
 from umg_grpc.access.bootstrap_key import ensure_bootstrap

@@ -10,7 +10,7 @@ from tests.support.providers.messages import Messages
 from tests.support.providers.native import Native
 from tests.support.providers.responses import Responses
 from tests.support.providers.server import KEY
-from tests.support.providers.text_server import Provider, TextFormat, text_provider
+from tests.support.providers.strict_text_server import Provider, TextFormat, text_provider
 
 FORMATS: dict[str, Callable[[], TextFormat]] = {
     "chat": Chat,

@@ -16,7 +16,7 @@ from openai.types.chat.completion_create_params import (
 from tests.support.providers.common import IMAGES, arguments, bracketed, compact, letters, media_at, media_of
 from tests.support.providers.scenarios import Answer, Media, Result, ScenarioRequest, Source, Usage, turns
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
-from tests.support.providers.typed import Leniency, check
+from tests.support.providers.typed_dict_validation import Leniency, check
 
 EXTENSIONS = {
     "ChatCompletionAssistantMessageParam": {

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.providers.scenarios import Media
 from tests.support.providers.server import RefusedError
-from tests.support.providers.typed import Path
+from tests.support.providers.typed_dict_validation import Path
 
 MAGIC = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),

@@ -7,8 +7,8 @@ from openai.types import EmbeddingCreateParams
 
 from tests.support.providers.common import bracketed
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
-from tests.support.providers.typed import Leniency, check
-from tests.support.providers.vector_server import VectorRequest
+from tests.support.providers.strict_vector_server import VectorRequest
+from tests.support.providers.typed_dict_validation import Leniency, check
 from tests.support.providers.vectors import LENGTH, numbers, tokens, vector
 
 MAX_INPUTS = 2048

@@ -16,7 +16,7 @@ from tests.support.providers import messages_wire as wire
 from tests.support.providers.common import IMAGES, decoded, dotted, media_of
 from tests.support.providers.scenarios import Answer, Media, Result, ScenarioRequest, turns
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
-from tests.support.providers.typed import Leniency, check
+from tests.support.providers.typed_dict_validation import Leniency, check
 
 SAMPLING = {"temperature": float, "top_p": float, "top_k": int}
 # The newest types do not list the three sampling fields; the API takes them (reference, 3.1).

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
-from tests.support.providers.vector_server import VectorRequest
+from tests.support.providers.strict_vector_server import VectorRequest
 from tests.support.providers.vectors import LENGTH, numbers, tokens, vector
 
 MAX_ITEMS = 100

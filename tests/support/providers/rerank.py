@@ -5,7 +5,7 @@ Jina-like.
 from typing import Any, ClassVar
 
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
-from tests.support.providers.vector_server import VectorRequest
+from tests.support.providers.strict_vector_server import VectorRequest
 from tests.support.providers.vectors import score, tokens
 
 MAX_DOCUMENTS = 1000

@@ -19,7 +19,7 @@ from tests.support.providers.chat import judge_strict
 from tests.support.providers.common import IMAGES, arguments, bracketed, compact, media_at
 from tests.support.providers.scenarios import CUSTOM, Answer, Media, Result, ScenarioRequest, turns
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
-from tests.support.providers.typed import Leniency, check
+from tests.support.providers.typed_dict_validation import Leniency, check
 
 LENIENCY = Leniency(
     optional={

@@ -8,7 +8,7 @@ from tests.support.providers.embeddings import Embeddings
 from tests.support.providers.native_embeddings import NativeEmbeddings
 from tests.support.providers.rerank import Jina, RerankV1, RerankV2
 from tests.support.providers.server import KEY, serve_provider
-from tests.support.providers.vector_server import Provider
+from tests.support.providers.strict_vector_server import Provider
 
 EMBEDDING = {"embeddings": Embeddings, "native_embeddings": NativeEmbeddings}
 """Protocol of a channel -> the provider's format."""

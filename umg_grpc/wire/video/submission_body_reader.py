@@ -14,7 +14,7 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.video_model_families import DOCUMENTED
 from umg_grpc.video_request_checks import check
 from umg_grpc.wire.core.json import INT64_MAX, NonEmpty, check_utf8, invalid, is_present, missing, parse, whole
-from umg_grpc.wire.video.media_inputs import decode_medium
+from umg_grpc.wire.video.input_media import decode_medium
 
 Members: TypeAlias = dict[str, Raw]
 

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
-from umg_grpc.wire.video.media_inputs import is_video
+from umg_grpc.wire.video.input_media import is_video
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, WholeNumber, begins
 from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, milliseconds, states, videos
 

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tests.support.providers.faulty import broken, odd, refused, unreadable
-from tests.support.providers.faulty.answers import Reply
-from tests.support.providers.faulty.link import Link
-from tests.support.providers.faulty.wire import send_right
+from tests.support.providers.faulty import broken_connections, odd_answers, rejected_calls, unreadable_answers
+from tests.support.providers.faulty.answer_encoding import send_right
+from tests.support.providers.faulty.provider_connection import Link
+from tests.support.providers.faulty.right_answers import Reply
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 
@@ -76,10 +76,10 @@ REPORTED = {400: 400, 413: 400, 422: 400, 429: 429}
 
 
 def _statuses() -> Iterable[Fault]:
-    for status in refused.STATUSES:
+    for status in rejected_calls.STATUSES:
         callers, reported_status = status in CALLERS, REPORTED.get(status, 502)
         retry_after = "1" if status == 429 else ""
-        for name, do in refused.by_status(status).items():
+        for name, do in rejected_calls.by_status(status).items():
             yield Fault(name, do, BEFORE, BEFORE, reported_status, retry_after, callers)
 
 
@@ -88,29 +88,29 @@ BEGIN = frozenset(
 )
 ALL = [
     NONE,
-    *_both(BEFORE, broken.CONNECTIONS),
-    *_both(BEFORE, broken.STALLS, status=504),
-    *_of_streams(AFTER, broken.MID_STREAM),
-    *_of_streams(AFTER, broken.MID_STREAM_STALLS, status=504),
-    *_of_streams(AFTER, broken.MARKERS),
+    *_both(BEFORE, broken_connections.CONNECTIONS),
+    *_both(BEFORE, broken_connections.STALLS, status=504),
+    *_of_streams(AFTER, broken_connections.MID_STREAM),
+    *_of_streams(AFTER, broken_connections.MID_STREAM_STALLS, status=504),
+    *_of_streams(AFTER, broken_connections.MARKERS),
     *_statuses(),
-    *(Fault(name, do, BEFORE, BEFORE, 429, "60") for name, do in refused.QUOTA.items()),
-    *(Fault(name, do, None, BEFORE, 429, "1") for name, do in refused.LIMITS_FIRST.items()),
-    *(Fault(name, do, BEFORE, BEFORE, status, wait) for name, (do, status, wait) in refused.LIMITS.items()),
-    *(Fault(name, do, BEFORE, BEFORE, 400, callers=True) for name, do in refused.CONTEXT.items()),
-    *_both(BEFORE, refused.REDIRECTS),
-    *_both(BEFORE, refused.INSIDE),
-    *_of_streams(BEFORE, refused.EVENTS_FIRST),
-    *_of_streams(AFTER, refused.EVENTS_MID),
-    *_both(NEVER, odd.HARMLESS),
-    *_of_streams(NEVER, odd.HARMLESS_STREAMS),
-    *_both(BEFORE, unreadable.UNREADABLE),
-    *_both(BEFORE, unreadable.COSTLY, mixes=False),
-    *_of_whole(BEFORE, unreadable.UNREADABLE_WHOLE),
-    *_of_streams(BEFORE, unreadable.UNREADABLE_STREAMS),
-    *_of_streams(BEFORE, unreadable.WITHOUT_END, status=504),
-    *_of_streams(AFTER, unreadable.UNREADABLE_MID),
-    *_of_streams(AFTER, unreadable.COSTLY_MID, mixes=False),
+    *(Fault(name, do, BEFORE, BEFORE, 429, "60") for name, do in rejected_calls.QUOTA.items()),
+    *(Fault(name, do, None, BEFORE, 429, "1") for name, do in rejected_calls.LIMITS_FIRST.items()),
+    *(Fault(name, do, BEFORE, BEFORE, status, wait) for name, (do, status, wait) in rejected_calls.LIMITS.items()),
+    *(Fault(name, do, BEFORE, BEFORE, 400, callers=True) for name, do in rejected_calls.CONTEXT.items()),
+    *_both(BEFORE, rejected_calls.REDIRECTS),
+    *_both(BEFORE, rejected_calls.INSIDE),
+    *_of_streams(BEFORE, rejected_calls.EVENTS_FIRST),
+    *_of_streams(AFTER, rejected_calls.EVENTS_MID),
+    *_both(NEVER, odd_answers.HARMLESS),
+    *_of_streams(NEVER, odd_answers.HARMLESS_STREAMS),
+    *_both(BEFORE, unreadable_answers.UNREADABLE),
+    *_both(BEFORE, unreadable_answers.COSTLY, mixes=False),
+    *_of_whole(BEFORE, unreadable_answers.UNREADABLE_WHOLE),
+    *_of_streams(BEFORE, unreadable_answers.UNREADABLE_STREAMS),
+    *_of_streams(BEFORE, unreadable_answers.WITHOUT_END, status=504),
+    *_of_streams(AFTER, unreadable_answers.UNREADABLE_MID),
+    *_of_streams(AFTER, unreadable_answers.COSTLY_MID, mixes=False),
 ]
 FAULTS = {fault.name: replace(fault, begins=fault.name in BEGIN) for fault in ALL}
 """Faults by name."""

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from tests.support.providers.common import compact
-from tests.support.providers.images.files import png, text_of
+from tests.support.providers.images.image_file_texts import png, text_of
 
 Json = dict[str, Any]
 IMAGE_FORMATS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")

@@ -24,10 +24,10 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from tests.support.providers.faulty.answers import reply
+from tests.support.providers.faulty.answer_encoding import send_body
 from tests.support.providers.faulty.fault_plans import parsed, struck
-from tests.support.providers.faulty.link import Link, Request
-from tests.support.providers.faulty.wire import send_body
+from tests.support.providers.faulty.provider_connection import Link, Request
+from tests.support.providers.faulty.right_answers import reply
 
 REFUSES, TAKES_NONE = "refuses", "takes-no-connection"
 """Orders that no server can carry out: an address that refuses connections, and one that never accepts them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.support.providers.images.files import png
+from tests.support.providers.images.image_file_texts import png
 from tests.support.providers.images.openai import event
 from tests.support.providers.server import KEY, FakeProvider, Json, ReceivedRequest, RefusedError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.support.providers.images.files import TYPES, png
+from tests.support.providers.images.image_file_texts import TYPES, png
 from tests.support.providers.server import KEY, FakeProvider, Json, ReceivedRequest, RefusedError
 
 PATH = re.compile(r"/v1beta/models/([^/:]+):generateContent")

@@ -10,9 +10,9 @@ from openai.types.image_edit_params import ImageEditParamsNonStreaming, ImageEdi
 from openai.types.image_generate_params import ImageGenerateParamsNonStreaming, ImageGenerateParamsStreaming
 
 from tests.support.providers.common import bracketed, compact
-from tests.support.providers.images.files import FormPart, check_file, form_of, png
+from tests.support.providers.images.image_file_texts import FormPart, check_file, form_of, png
 from tests.support.providers.server import KEY, RETRY_SECONDS, FakeProvider, Json, ReceivedRequest, RefusedError
-from tests.support.providers.typed import Leniency, check
+from tests.support.providers.typed_dict_validation import Leniency, check
 
 SIZES = ("1024x1024", "1536x1024", "1024x1536", "auto")
 FILES = ("image", "image[]", "mask")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from tests.support.callers.faces import FACES
 from tests.support.callers.requests import Json, Request, Turn
+from tests.support.callers.text_format_clients import FACES
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

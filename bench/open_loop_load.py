@@ -1,7 +1,7 @@
 """Open-loop load generator: sends calls at fixed intervals, independent of the answers to earlier calls.
 
-`python -m bench.arrivals JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the load, and then a `Report`
-as JSON. A call uses an idle connection, or opens a new one if none is idle; at the beginning there is none.
+`python -m bench.open_loop_load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the load, and then a
+`Report` as JSON. A call uses an idle connection, or opens a new one if none is idle; at the beginning there is none.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from enum import Enum, auto
 import msgspec
 import uvloop
 
-from bench import exchange
-from bench.load import LAST_ANSWER_SECONDS, LENGTH, SHOWN
-from bench.questions import QUESTIONS
+from bench import chat_bodies
+from bench.closed_loop_load import LAST_ANSWER_SECONDS, LENGTH, SHOWN
+from bench.load_requests import QUESTIONS
 
 TICK_SECONDS = 0.001
 """Interval at which due calls are sent: the resolution of the event loop's timers."""
 RECOVERED_CALLS = 10
-RECOVERED_SECONDS = 2 * exchange.DELAY_SECONDS
+RECOVERED_SECONDS = 2 * chat_bodies.DELAY_SECONDS
 """Recovery: `RECOVERED_CALLS` calls, one after another, are each answered within this time."""
 RECOVERY_SECONDS = 30.0
 """Maximum wait for the recovery."""
@@ -95,7 +95,7 @@ class Judge:
         self.wrongs = 0
         self.shown: list[str] = []
         """Reasons of the first few wrong answers."""
-        self._question = QUESTIONS[exchange.DELAYED]
+        self._question = QUESTIONS[chat_bodies.DELAYED]
         self._right: set[bytes] = set()
 
     def judge(self, head: bytes, body: bytes) -> Outcome:
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
     to its callback.
     """
 
-    transport: exchange.Wire
+    transport: chat_bodies.Wire
 
     def __init__(self, request: bytes, judge: Judge, settled: Callable[["Connection", Outcome], None]) -> None:
         self.is_open = False
@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, exchange.Wire)
+        assert isinstance(transport, chat_bodies.Wire)
         self.transport = transport
         self.is_open = True
         self.call()
@@ -196,7 +196,7 @@ class Arrivals:
         self.late: list[float] = []
         self.seconds: dict[Outcome, list[float]] = {outcome: [] for outcome in Outcome}
         self.in_window = dict.fromkeys(Outcome, 0)
-        self._request = QUESTIONS[exchange.DELAYED].request(job.port, job.credential)
+        self._request = QUESTIONS[chat_bodies.DELAYED].request(job.port, job.credential)
         self._most = max(1, round(job.rate * job.seconds))
         self._idle: list[Connection] = []
         self._connections: list[Connection] = []
@@ -271,7 +271,7 @@ class Arrivals:
     def _settle(self, connection: Connection, outcome: Outcome) -> None:
         now = time.perf_counter()
         self.seconds[outcome].append(now - connection.planned)
-        if exchange.DELAY_SECONDS <= now - self._begun < exchange.DELAY_SECONDS + self.job.seconds:
+        if chat_bodies.DELAY_SECONDS <= now - self._begun < chat_bodies.DELAY_SECONDS + self.job.seconds:
             self.in_window[outcome] += 1
         if connection.is_open and outcome is not Outcome.WRONG:
             self._idle.append(connection)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.support.callers import chat, messages, native, responses
+from tests.support.callers import chat_http_client, messages_http_client, native_http_client, responses_http_client
 from tests.support.callers.requests import Json, Request, Turn
 
 
@@ -43,9 +43,9 @@ FACES = {
             "chat",
             lambda *_: "/v1/chat/completions",
             bearer,
-            chat.encode_request,
-            chat.aggregate,
-            chat.turn_of,
+            chat_http_client.encode_request,
+            chat_http_client.aggregate,
+            chat_http_client.turn_of,
             {"stream": True, "stream_options": {"include_usage": True}},
             OPENAI_ERROR,
         ),
@@ -53,9 +53,9 @@ FACES = {
             "responses",
             lambda *_: "/v1/responses",
             bearer,
-            responses.encode_request,
-            responses.aggregate,
-            responses.turn_of,
+            responses_http_client.encode_request,
+            responses_http_client.aggregate,
+            responses_http_client.turn_of,
             {"stream": True},
             OPENAI_ERROR,
         ),
@@ -63,19 +63,19 @@ FACES = {
             "messages",
             lambda *_: "/v1/messages",
             lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"},
-            messages.encode_request,
-            messages.aggregate,
-            messages.turn_of,
+            messages_http_client.encode_request,
+            messages_http_client.aggregate,
+            messages_http_client.turn_of,
             {"stream": True},
             ({"type", "error", "request_id"}, {"type", "message"}),
         ),
         Face(
             "native",
-            native.path,
+            native_http_client.path,
             lambda key: {"x-goog-api-key": key},
-            native.encode_request,
-            native.aggregate,
-            native.turn_of,
+            native_http_client.encode_request,
+            native_http_client.aggregate,
+            native_http_client.turn_of,
             {},
             ({"error"}, {"code", "message", "status"}),
         ),

@@ -1,7 +1,7 @@
 """Fake provider of the benchmark: its answers are encoded before the first request, and it reads only the necessary
 members of requests.
 
-`python -m bench.upstream` prints its port. `GET /served` returns the number of answered calls by credential,
+`python -m bench.fake_provider` prints its port. `GET /served` returns the number of answered calls by credential,
 `POST /release` ends all held streams.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import msgspec
 import uvloop
 
-from bench import exchange, vectors
+from bench import chat_bodies, embedding_bodies
 
-CHAT = f"POST {exchange.PATH} ".encode()
-EMBEDDINGS = f"POST {vectors.PATH} ".encode()
+CHAT = f"POST {chat_bodies.PATH} ".encode()
+EMBEDDINGS = f"POST {embedding_bodies.PATH} ".encode()
 MODEL = re.compile(rb'"model": ?"([^"]+)"')
 ENCODING = re.compile(rb'"encoding_format": ?"([^"]+)"')
 CREDENTIAL = re.compile(rb"\r\nauthorization: bearer ([^\r]*)")
@@ -38,7 +38,7 @@ class Shared:
 class Connection(asyncio.Protocol):
     """Connection that answers one call at a time."""
 
-    transport: exchange.Wire
+    transport: chat_bodies.Wire
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, exchange.Wire)
+        assert isinstance(transport, chat_bodies.Wire)
         self.transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -82,25 +82,25 @@ class Connection(asyncio.Protocol):
     def release(self) -> None:
         """End the stream that this connection holds open."""
         self._shared.held.discard(self)
-        self._end(exchange.HELD)
+        self._end(chat_bodies.HELD)
 
     def _chat(self, body: bytes) -> None:
         model = MODEL.search(body)
         self._usage = b'"include_usage"' in body
         match model[1].decode() if model else None:
-            case exchange.SMALL:
+            case chat_bodies.SMALL:
                 self.transport.write(SMALL)
-            case exchange.DELAYED:
+            case chat_bodies.DELAYED:
                 self._timer = asyncio.get_running_loop().call_later(
-                    exchange.DELAY_SECONDS, self.transport.write, DELAYED
+                    chat_bodies.DELAY_SECONDS, self.transport.write, DELAYED
                 )
-            case exchange.BURST:
+            case chat_bodies.BURST:
                 self.transport.write(BURST[self._usage])
-            case exchange.PACED:
-                self._begin(exchange.PACED)
+            case chat_bodies.PACED:
+                self._begin(chat_bodies.PACED)
                 self._pace()
-            case exchange.HELD:
-                self._begin(exchange.HELD)
+            case chat_bodies.HELD:
+                self._begin(chat_bodies.HELD)
                 self._shared.held.add(self)
                 self._hold()
             case other:  # no model of the benchmark
@@ -120,26 +120,26 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, model: str) -> None:
         self._sent = 0
-        self.transport.write(STREAM_HEAD + _chunked(exchange.opening(model)))
+        self.transport.write(STREAM_HEAD + _chunked(chat_bodies.opening(model)))
 
     def _pace(self) -> None:
         self.transport.write(PACED[self._sent])
         self._sent += 1
-        if self._sent < exchange.CHUNKS:
-            self._timer = asyncio.get_running_loop().call_later(exchange.PACE_SECONDS, self._pace)
+        if self._sent < chat_bodies.CHUNKS:
+            self._timer = asyncio.get_running_loop().call_later(chat_bodies.PACE_SECONDS, self._pace)
         else:
-            self._end(exchange.PACED)
+            self._end(chat_bodies.PACED)
 
     def _hold(self) -> None:
-        self.transport.write(_chunked(exchange.chunk(exchange.HELD, self._sent)))
+        self.transport.write(_chunked(chat_bodies.chunk(chat_bodies.HELD, self._sent)))
         self._sent += 1
-        self._timer = asyncio.get_running_loop().call_later(exchange.HELD_SECONDS, self._hold)
+        self._timer = asyncio.get_running_loop().call_later(chat_bodies.HELD_SECONDS, self._hold)
 
     def _end(self, model: str) -> None:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        self.transport.write(_chunked(*exchange.ending(model, usage=self._usage)) + LAST_CHUNK)
+        self.transport.write(_chunked(*chat_bodies.ending(model, usage=self._usage)) + LAST_CHUNK)
 
 
 def _json(body: bytes, status: bytes = b"200 OK") -> bytes:
@@ -152,19 +152,19 @@ def _chunked(*events: bytes) -> bytes:
 
 
 def _burst(*, usage: bool) -> bytes:
-    model = exchange.BURST
-    chunks = (exchange.chunk(model, i) for i in range(exchange.CHUNKS))
-    events = (exchange.opening(model), *chunks, *exchange.ending(model, usage=usage))
+    model = chat_bodies.BURST
+    chunks = (chat_bodies.chunk(model, i) for i in range(chat_bodies.CHUNKS))
+    events = (chat_bodies.opening(model), *chunks, *chat_bodies.ending(model, usage=usage))
     return STREAM_HEAD + _chunked(*events) + LAST_CHUNK
 
 
-SMALL = _json(exchange.answer())
-DELAYED = _json(exchange.answer(exchange.DELAYED))
+SMALL = _json(chat_bodies.answer())
+DELAYED = _json(chat_bodies.answer(chat_bodies.DELAYED))
 BURST = {usage: _burst(usage=usage) for usage in (False, True)}
 VECTORS: dict[tuple[str | None, str], bytes] = {
-    (request.model, request.encoding): _json(vectors.answer(request)) for request in vectors.REQUESTS
+    (request.model, request.encoding): _json(embedding_bodies.answer(request)) for request in embedding_bodies.REQUESTS
 }
-PACED = [_chunked(exchange.chunk(exchange.PACED, i)) for i in range(exchange.CHUNKS)]
+PACED = [_chunked(chat_bodies.chunk(chat_bodies.PACED, i)) for i in range(chat_bodies.CHUNKS)]
 
 
 async def main() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bench.codec_costs import ANSWER, BATCH, QUICK, WORKS, Amount, Cost, Work, canonical, measured, rounds
+from bench.codec_samples import REPLY, THEIRS, TOOLS, TURNS, samples, words
 from bench.processes import BenchError
-from bench.samples import REPLY, THEIRS, TOOLS, TURNS, samples, words
-from bench.translate import ANSWER, BATCH, QUICK, WORKS, Amount, Cost, Work, canonical, measured, rounds
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator

@@ -10,8 +10,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from bench.codec_samples import DONE, OURS, QUESTION, REPLY, THEIRS, Samples, samples, words
 from bench.processes import BenchError
-from bench.samples import DONE, OURS, QUESTION, REPLY, THEIRS, Samples, samples, words
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 

@@ -135,7 +135,7 @@ def _forking() -> Forking:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
         listener.listen(64)
-        command = [sys.executable, "-m", "tests.support.preloaded", str(listener.fileno())]
+        command = [sys.executable, "-m", "tests.support.forked_umg_starts", str(listener.fileno())]
         root = Path(__file__).parents[2]
         return Forking(
             address, subprocess.Popen(command, pass_fds=[listener.fileno()], stdin=subprocess.PIPE, cwd=root)

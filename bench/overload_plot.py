@@ -5,7 +5,7 @@ from pathlib import Path
 import matplotlib.style
 from matplotlib.figure import Figure
 
-from bench.curve import Run
+from bench.overload_tables import Run
 
 GOAL = 0.85
 """Minimum share of the capacity for loads of 0.8 times the capacity and more."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from tests.support.providers.faulty.answers import Reply
-from tests.support.providers.faulty.link import Link
-from tests.support.providers.faulty.wire import END, head_of, send_content, send_pieces, send_right, written
+from tests.support.providers.faulty.answer_encoding import END, head_of, send_content, send_pieces, send_right, written
+from tests.support.providers.faulty.provider_connection import Link
+from tests.support.providers.faulty.right_answers import Reply
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 Then = Callable[[Link], Awaitable[None]]

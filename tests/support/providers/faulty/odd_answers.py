@@ -7,10 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.support.providers.common import compact
-from tests.support.providers.faulty.answers import Reply
-from tests.support.providers.faulty.broken import POOLED
-from tests.support.providers.faulty.link import Link
-from tests.support.providers.faulty.wire import (
+from tests.support.providers.faulty.answer_encoding import (
     END,
     PADDING,
     chunk,
@@ -23,6 +20,9 @@ from tests.support.providers.faulty.wire import (
     send_right,
     written,
 )
+from tests.support.providers.faulty.broken_connections import POOLED
+from tests.support.providers.faulty.provider_connection import Link
+from tests.support.providers.faulty.right_answers import Reply
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 COUNTS = ("usage", "usageMetadata", "meta")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import aiohttp
 
-from bench import exchange, vectors
-from bench.harness import Bench, Cores, Note, Plan, Target
+from bench import chat_bodies, embedding_bodies
+from bench.load_measurement import Bench, Cores, Note, Plan, Target
+from bench.load_requests import QUESTIONS
 from bench.processes import BenchError, started
-from bench.questions import QUESTIONS
 from bench.scenarios import Scenario
 
 GATEWAY, PASS_THROUGH, DIRECT = "gateway", "pass-through", "direct"
@@ -33,10 +33,10 @@ channels:
 LOCAL = f"""\
   - name: local
     protocols: [local]
-    models: [{vectors.BATCH_FLOAT.model}]
+    models: [{embedding_bodies.BATCH_FLOAT.model}]
   - name: sandbox
     protocols: [sandbox]
-    models: [{vectors.LOCAL_FLOAT.model}]
+    models: [{embedding_bodies.LOCAL_FLOAT.model}]
 """
 """Additional channels of the gateway with local models: a second gateway, since the models take memory."""
 
@@ -88,7 +88,7 @@ async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, progress:
 @asynccontextmanager
 async def fake_upstream(where: Cores, folder: Path) -> AsyncGenerator[Target, None]:
     """Run the fake provider, which is also a server under load itself."""
-    async with started("upstream", [sys.executable, "-m", "bench.upstream"], where.harness, folder) as process:
+    async with started("upstream", [sys.executable, "-m", "bench.fake_provider"], where.harness, folder) as process:
         yield Target(DIRECT, process, await process.port(), DIRECT)
 
 
@@ -110,7 +110,7 @@ async def _targets(
     and gateway. Servers without calls take no processor time.
     """
     _make(folder)
-    bare = [sys.executable, "-m", "bench.passthrough", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
+    bare = [sys.executable, "-m", "bench.passthrough_server", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(started(PASS_THROUGH, bare, where.target, folder))
         yardstick = Target(PASS_THROUGH, process, await process.port(), KEY)
@@ -128,7 +128,7 @@ def _make(folder: Path) -> None:
 def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
     _make(folder)
     config = folder / "config.yaml"
-    models = ", ".join([*exchange.MODELS, vectors.MODEL])
+    models = ", ".join([*chat_bodies.MODELS, embedding_bodies.MODEL])
     written = CONFIG.format(port=upstream.port, credential=GATEWAY, models=models)
     config.write_text(written + LOCAL if local else written)
     return config
@@ -136,7 +136,7 @@ def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
 
 async def first_call(session: aiohttp.ClientSession, target: Target) -> None:
     """Make one call, so that code and data that the first call loads count as memory of the idle server."""
-    question = QUESTIONS[exchange.SMALL]
+    question = QUESTIONS[chat_bodies.SMALL]
     url = f"http://127.0.0.1:{target.port}{question.path}"
     headers = {"Authorization": f"Bearer {target.credential}", "Content-Type": "application/json"}
     async with session.post(url, data=question.body, headers=headers) as answer:

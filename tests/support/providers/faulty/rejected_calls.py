@@ -4,9 +4,17 @@ from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 
 from tests.support.providers.common import compact
-from tests.support.providers.faulty.answers import WORD, Reply
-from tests.support.providers.faulty.link import Link
-from tests.support.providers.faulty.wire import END, head, head_of, send_body, send_content, send_events, send_pieces
+from tests.support.providers.faulty.answer_encoding import (
+    END,
+    head,
+    head_of,
+    send_body,
+    send_content,
+    send_events,
+    send_pieces,
+)
+from tests.support.providers.faulty.provider_connection import Link
+from tests.support.providers.faulty.right_answers import WORD, Reply
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 HTML = f"<!DOCTYPE html><html><head><title>Error</title></head><body><h1>the {WORD}</h1></body></html>".encode()

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
-from bench import arrivals
-from bench.load import Job, Report
+from bench import open_loop_load
+from bench.closed_loop_load import Job, Report
+from bench.load_requests import QUESTIONS
 from bench.processes import TICKS, BenchError, Process, core_seconds, started
-from bench.questions import QUESTIONS
 
 STARTING_SECONDS = 60.0
 FINISHING_SECONDS = 90.0
@@ -112,14 +112,14 @@ class Bench:
 
         return await self._do(target, self._job(target, question, self.plan.held, hold=True), inspect)
 
-    async def offer(self, target: Target, rate: float, seconds: float) -> arrivals.Report:
+    async def offer(self, target: Target, rate: float, seconds: float) -> open_loop_load.Report:
         """Measure a load of `rate` calls per second, which do not wait for answers. Raises BenchError on a wrong
         answer.
         """
         served = await self._served(target)
-        job = arrivals.Job(target.port, target.credential, rate, seconds)
-        line, spent = await self._load("bench.arrivals", msgspec.json.encode(job), target, seconds, None)
-        report = msgspec.json.decode(line, type=arrivals.Report)
+        job = open_loop_load.Job(target.port, target.credential, rate, seconds)
+        line, spent = await self._load("bench.open_loop_load", msgspec.json.encode(job), target, seconds, None)
+        report = msgspec.json.decode(line, type=open_loop_load.Report)
         self._require_right(target, f"{rate:,.0f} calls/s", report.wrong, report.shown)
         if (calls := await self._served(target) - served) < report.good:
             raise BenchError(f"{target.name}: {report.good} answers, {calls} calls at the upstream")
@@ -132,7 +132,9 @@ class Bench:
 
     async def _do(self, target: Target, job: Job, meanwhile: Callable[[], Awaitable[None]] | None) -> Measured:
         served = await self._served(target)
-        line, spent = await self._load("bench.load", msgspec.json.encode(job), target, job.seconds, meanwhile)
+        line, spent = await self._load(
+            "bench.closed_loop_load", msgspec.json.encode(job), target, job.seconds, meanwhile
+        )
         report = msgspec.json.decode(line, type=Report)
         self._require_right(target, job.question, report.failures, report.shown)
         calls, alone = await self._served(target) - served, target.local and QUESTIONS[job.question].local

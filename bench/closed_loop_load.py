@@ -1,8 +1,8 @@
 """Closed-loop load generator: each connection sends its next request when the answer has arrived. Every answer is
 checked.
 
-`python -m bench.load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the measurement, and then a
-`Report` as JSON.
+`python -m bench.closed_loop_load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the measurement, and
+then a `Report` as JSON.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from collections.abc import Callable
 import msgspec
 import uvloop
 
-from bench import exchange
-from bench.questions import QUESTIONS
+from bench import chat_bodies
+from bench.load_requests import QUESTIONS
 
 CONNECTING_AT_ONCE = 50
 LAST_ANSWER_SECONDS = 60.0
@@ -106,7 +106,7 @@ class Run:
 class Connection(asyncio.Protocol):
     """Connection to the server under load: sends a request, reads the answer, and sends the next request."""
 
-    transport: exchange.Wire
+    transport: chat_bodies.Wire
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         self._counted = 0  # length of the body that was searched for chunks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, exchange.Wire)
+        assert isinstance(transport, chat_bodies.Wire)
         self.transport = transport
         self._run.busy += 1
 
@@ -174,13 +174,13 @@ class Connection(asyncio.Protocol):
             position = line + 4 + size
             last = size == 0
         del received[:position]
-        if found := body.count(exchange.CONTENT, self._counted):
+        if found := body.count(chat_bodies.CONTENT, self._counted):
             if not self._open:
                 self._run.opened += 1
                 self._run.changed.set()
             self._open = True
             self._run.chunks += found
-        self._counted = max(0, len(body) - len(exchange.CONTENT) + 1)  # the bytes may arrive in two reads
+        self._counted = max(0, len(body) - len(chat_bodies.CONTENT) + 1)  # the bytes may arrive in two reads
         if last:
             self._body = None
             self._settle(self._status, bytes(body))

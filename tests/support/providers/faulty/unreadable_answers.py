@@ -3,9 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tests.support.providers.faulty.answers import Reply
-from tests.support.providers.faulty.link import Link
-from tests.support.providers.faulty.wire import (
+from tests.support.providers.faulty.answer_encoding import (
     END,
     PADDING,
     chunk,
@@ -17,6 +15,8 @@ from tests.support.providers.faulty.wire import (
     send_events,
     send_pieces,
 )
+from tests.support.providers.faulty.provider_connection import Link
+from tests.support.providers.faulty.right_answers import Reply
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench.exchange import Fault
+from bench.chat_bodies import Fault
 
 PATH = "/v1/embeddings"
 MODEL = "bench-embed"

@@ -1,6 +1,6 @@
 """Bare pass-through with which the gateway is compared: an aiohttp server and client on uvloop, which parse no bodies.
 
-`python -m bench.passthrough UPSTREAM CREDENTIAL` prints its address.
+`python -m bench.passthrough_server UPSTREAM CREDENTIAL` prints its address.
 """
 
 import asyncio

@@ -5,8 +5,8 @@ import http
 import zlib
 from collections.abc import Iterable
 
-from tests.support.providers.faulty.answers import Reply
-from tests.support.providers.faulty.link import Link
+from tests.support.providers.faulty.provider_connection import Link
+from tests.support.providers.faulty.right_answers import Reply
 
 
 def head(status: int = 200, kind: str = "application/json", length: int | None = None, *more: str) -> bytes:

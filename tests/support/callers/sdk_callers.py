@@ -14,9 +14,9 @@ from google import genai
 from google.genai import types
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from tests.support.callers.answers import Answer
-from tests.support.callers.faces import FACES
+from tests.support.callers.format_free_answers import Answer
 from tests.support.callers.requests import Json, Request, Turn
+from tests.support.callers.text_format_clients import FACES
 
 
 class SdkCaller(Protocol):

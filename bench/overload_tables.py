@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.arrivals import RECOVERED_CALLS, RECOVERED_SECONDS, Report
-from bench.exchange import DELAY_SECONDS
-from bench.harness import Cores, Note
+from bench.chat_bodies import DELAY_SECONDS
+from bench.load_measurement import Cores, Note
+from bench.open_loop_load import RECOVERED_CALLS, RECOVERED_SECONDS, Report
 from bench.report import setting, table
 
 CONNECTIONS = 192

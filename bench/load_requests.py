@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench import exchange, vectors
-from bench.exchange import Fault
+from bench import chat_bodies, embedding_bodies
+from bench.chat_bodies import Fault
 
 
 class Question(NamedTuple):
@@ -42,9 +42,14 @@ class Question(NamedTuple):
 
 
 QUESTIONS = {
-    model: Question(exchange.PATH, exchange.request_body(model), partial(exchange.fault, model))
-    for model in exchange.MODELS
+    model: Question(chat_bodies.PATH, chat_bodies.request_body(model), partial(chat_bodies.fault, model))
+    for model in chat_bodies.MODELS
 } | {
-    request.name: Question(vectors.PATH, vectors.request_body(request), partial(vectors.fault, request), request.local)
-    for request in vectors.REQUESTS
+    request.name: Question(
+        embedding_bodies.PATH,
+        embedding_bodies.request_body(request),
+        partial(embedding_bodies.fault, request),
+        request.local,
+    )
+    for request in embedding_bodies.REQUESTS
 }
