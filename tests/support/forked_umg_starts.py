@@ -32,8 +32,8 @@ from typing import NoReturn
 from umg_grpc import cli
 
 MODULES = (
-    *("commands", "gateway_processes", "chat", "image", "video", "keys", "models", "usage", "request_records"),
-    *("channel_states", "remote_admin", "task_callbacks"),
+    *("commands", "gateway_processes", "chat", "image", "video_client", "keys", "models", "usage", "request_records"),
+    *("circuit_breaker_states", "http_admin_client", "undelivered_callbacks"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""
 LARGEST_REQUEST = 1 << 20

@@ -79,7 +79,7 @@ __all__ = [
 
 _MODULES = {
     "Address": "address",
-    "BUILT_IN": "built_in_text",
+    "BUILT_IN": "built_in_config",
     "ConfigError": "yaml_document",
     "Problem": "yaml_document",
     **dict.fromkeys(("built_in", "parse", "parse_storage"), "file_schema"),
