@@ -132,7 +132,7 @@ class Call(msgspec.Struct, eq=False):
         return is_strict(self.arrival.metadata.get(STRICT))
 
     def limit(self) -> None:
-        """Move the caller's deadline forward to that of the metadata `x-umg-timeout`, if that is earlier. Raise
+        """Shorten the caller's deadline to the time in the metadata `x-umg-timeout`, if that ends earlier. Raise
         UmgError(INVALID_FIELD).
         """
         self.ends_at = min(self.ends_at, time.monotonic() + timeout_seconds(self.arrival.metadata.get(TIMEOUT)))
@@ -142,7 +142,9 @@ class Call(msgspec.Struct, eq=False):
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, answer: Answer) -> None:
-        """List the dropped fields in the answer, for a gRPC caller: HTTP callers get them in a header."""
+        """Set the header that lists the dropped fields in the answer of a gRPC caller. HTTP callers get them in a
+        header of HTTP.
+        """
         if (report := self.facts.report) is not None and report.dropped:
             answer.dropped_fields.extend(report.entries())
 

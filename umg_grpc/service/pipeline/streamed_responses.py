@@ -34,8 +34,8 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class StreamedAnswer(msgspec.Struct, eq=False):
-    """State of one stream: completes its messages on their way to the caller, and stores the answer at its end. The
-    usage of a stream that breaks off is estimated.
+    """State of one streamed response: completes its messages on their way to the caller, and stores the response at its
+    end. The usage of a stream that breaks off is estimated.
 
     The last message of the response is held back until the stream has ended and the response is stored: a caller that
     continues it immediately, on any process, finds it.
@@ -116,8 +116,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         return self._held
 
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
-        """Close the stream after an error, estimate its usage if a part of it was sent before an error of `BREAKS`, and
-        release the memory reserved for the answer.
+        """End the response after an error: close the provider's stream, and release the memory reserved for the
+        response. Estimate its usage if a part was sent and the error is one of `BREAKS`.
         """
         try:
             await messages.aclose()

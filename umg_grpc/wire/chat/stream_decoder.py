@@ -59,7 +59,7 @@ _CHUNK = msgspec.json.Decoder(Chunk)
 
 
 def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
-    """Return the error that an event with a name or the member `error` contains, if any."""
+    """Return the error that a chat event states by its name or by the member `error`; None if it states none."""
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
     if event.name == b"error" and event.data is not None:

@@ -61,8 +61,10 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> bool:
-    """Set the counts; details that the provider leaves out are 0. Return False, and set none, for a usage without both
-    totals: it is ignored, and the gateway counts the tokens itself.
+    """Set the token counts of a usage; details that the provider leaves out are 0.
+
+    Return False, and set none, for a usage without both totals: it is ignored, and the gateway counts the tokens
+    itself.
     """
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return False

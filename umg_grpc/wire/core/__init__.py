@@ -1,1 +1,1 @@
-"""Parts that the codecs of several formats share."""
+"""Code that the codecs of several wire formats share: JSON, server-sent events, media, reasoning state, tool names."""

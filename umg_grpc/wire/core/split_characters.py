@@ -62,7 +62,7 @@ def unescape_halves(document: bytes) -> bytes:
 
 
 def replace_invalid_utf8(document: bytes) -> bytes:
-    """Return the bytes unchanged where they are UTF-8, else with U+FFFD for invalid sequences."""
+    """Return bytes unchanged if they are UTF-8, else with U+FFFD for each invalid sequence."""
     try:
         str(document, "utf-8")
     except UnicodeDecodeError:

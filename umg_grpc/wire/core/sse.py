@@ -143,9 +143,7 @@ def encode_event(name: bytes, data: bytes) -> bytes:
 
 
 def without_id(event: SseEvent) -> SseEvent:
-    """Return the event without its `id:` line, after which the openai client takes the next blank line for an event.
-    Few events contain b"id:" at all.
-    """
+    """Return an event without its `id:` line, after which the openai client takes the next blank line for an event."""
     if event.data is not None and _NUMBERED.search(event.raw):
         return SseEvent(event.name, event.data, encode_event(event.name, event.data))
     return event

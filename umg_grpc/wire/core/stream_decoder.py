@@ -209,7 +209,7 @@ class FrameDecoder(_Decoder, ABC):
         return frame if self._started and frame.startswith(b":") else b""
 
     def _hold(self, frame: bytes) -> bytes:
-        """Hold the frame back until the next one that is passed through. Return b""."""
+        """Hold a frame back until the next frame that is passed through. Return b""."""
         self._early = self._early or []
         self._early.append(frame)
         return b""
