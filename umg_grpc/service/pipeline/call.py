@@ -142,8 +142,8 @@ class Call(msgspec.Struct, eq=False):
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, answer: Answer) -> None:
-        """Set the header that lists the dropped fields in the answer of a gRPC caller. HTTP callers get them in a
-        header of HTTP.
+        """Add the dropped fields to the field `dropped_fields` of the answer to a gRPC caller. HTTP callers get them in
+        a header.
         """
         if (report := self.facts.report) is not None and report.dropped:
             answer.dropped_fields.extend(report.entries())
