@@ -68,7 +68,9 @@ for line in sys.stdin:
     app(line.split(), standalone_mode=False)
 print("modules", *sorted(sys.modules))
 """
-CODECS = {f"umg_grpc.wire.{name}" for name in ("formats", "chat", "responses", "messages", "native", "video", "images")}
+CODECS = {
+    f"umg_grpc.wire.{name}" for name in ("format_tables", "chat", "responses", "messages", "native", "video", "images")
+}
 SERVING = {
     *(
         "umg_grpc.service_factory",
