@@ -252,7 +252,7 @@ class Service:
         await self._discovery.start(self._take_models)
 
     async def aclose(self) -> None:
-        """Stop the background tasks."""
+        """Stop the background tasks of the services."""
         await self._discovery.aclose()
         await self.tasks.aclose()
 

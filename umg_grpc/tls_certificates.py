@@ -139,7 +139,7 @@ class Certificates:
         self._owner = asyncio.create_task(self._poll(), name="certificates")
 
     async def aclose(self) -> None:
-        """Stop the task."""
+        """Stop the task that watches the files for changes."""
         if self._owner is not None:
             self._owner.cancel()
             await asyncio.wait([self._owner])

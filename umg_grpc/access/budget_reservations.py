@@ -48,8 +48,8 @@ class _Lease:
         self.extending = asyncio.Lock()
 
     def aim(self, least: int, most: int) -> int:
-        """Return the amount to have unreserved for a call that needs at least `least` and costs at most `most`
-        micro-credits.
+        """Return how many unreserved micro-credits the lease should have for a call that costs between `least` and
+        `most`.
         """
         return max(least, min(most, (self.left + self.rest) // SHARE_DIVISOR))
 

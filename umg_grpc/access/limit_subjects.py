@@ -16,15 +16,15 @@ class Limited(Protocol):
 
     @property
     def requests_per_minute(self) -> int | None:
-        """Maximum number of calls in any 60 seconds."""
+        """Maximum number of calls of the key or model in any 60 seconds."""
 
     @property
     def tokens_per_minute(self) -> int | None:
-        """Maximum number of input and output tokens together in any 60 seconds."""
+        """Maximum number of input and output tokens together that the key or model may use in any 60 seconds."""
 
     @property
     def concurrent_requests(self) -> int | None:
-        """Maximum number of calls in flight."""
+        """Maximum number of calls of the key or model in flight."""
 
 
 class LimitedModel:

@@ -44,13 +44,13 @@ class Availability:
         return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
 
     def start(self) -> None:
-        """Start the checks, the first of them now."""
+        """Start the periodic checks of the dependency, the first of them now."""
         if self._checks is None:
             self._checks = Background(f"checking {self.name}", self._step, every=CHECK_SECONDS)
             self._checks.wake()
 
     async def aclose(self) -> None:
-        """Stop the checks."""
+        """Stop the periodic checks of the dependency."""
         if self._checks is not None:
             await self._checks.aclose(CLOSE_SECONDS)
             self._checks = None

@@ -166,7 +166,7 @@ class BlobStore:
         self._sweeper.wake()
 
     async def aclose(self) -> None:
-        """Stop the background task."""
+        """Stop the background task that deletes blobs."""
         if self._sweeper is not None:
             await self._sweeper.aclose(CLOSE_SECONDS)
 

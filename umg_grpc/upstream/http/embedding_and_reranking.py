@@ -33,8 +33,8 @@ class HttpUnary(Generic[Request, Response]):
         formats: Sequence[UnaryFormat[Request, Response]],
         max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """Create the operation. `formats`: formats of the provider, the preferred one first; several may share a
-        protocol.
+        """Create an operation of a channel. `formats`: formats of the provider, the preferred one first; several may
+        share a protocol.
 
         `max_bytes`: size limit of a response.
         """
@@ -69,7 +69,9 @@ class HttpEmbedding:
         *,
         max_items: int | None = None,
     ) -> None:
-        """Create the operation. `max_items`: maximum number of inputs in one request, None for that of the format."""
+        """Create the embedding of a channel. `max_items`: maximum number of inputs in one request, None for that of the
+        format.
+        """
         self._channel = channel
         self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES)
         self._max_items = max_items

@@ -49,7 +49,7 @@ class HttpImages:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create the operation for the provider of `channel`.
+        """Create the image generation of a channel, in the provider's `protocol`.
 
         `fetcher`: downloads callers' image URLs for providers that accept only bytes. `budget`: memory for large
         responses.

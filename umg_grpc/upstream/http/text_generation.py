@@ -33,7 +33,7 @@ class HttpText:
         *,
         check: Callable[[pb.GenerateRequest], None] | None = None,
     ) -> None:
-        """Create the operation. `formats`: text formats of the provider, the preferred one first.
+        """Create the text generation of a channel. `formats`: text formats of the provider, the preferred one first.
 
         `check` raises UmgError for a request that the channel's models cannot serve.
         """

@@ -47,7 +47,7 @@ class HttpVideo:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create the operation.
+        """Create the video tasks of a channel, in the provider's `protocol`.
 
         `fetcher`: downloads callers' media for providers that accept only bytes, and results on other hosts than the
         provider's.

@@ -70,11 +70,11 @@ class LoopDelay:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start the measurement."""
+        """Start to measure how late the timers of the event loop fire."""
         self._tick(asyncio.get_running_loop(), due=None)
 
     def close(self) -> None:
-        """Stop the measurement."""
+        """Stop the measurement of the event loop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -49,11 +49,10 @@ class SandboxEmbedding:
         first_byte_seconds: float = 60,
         total_seconds: float = 600,
     ) -> None:
-        """Create the operation. `count`: counts the tokens of a text, in the engine's thread; by default as these
-        models' vendors.
+        """Create the simulated embedding of a channel. `lengths`: operator's default vector length by model.
 
-        `lengths`: operator's default vector length by model. `first_byte_seconds`, `total_seconds`: the channel's time
-        limits; `[[slow]]` exceeds the first.
+        `count`: counts the tokens of a text, in the engine's thread; by default as these models' vendors.
+        `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds the first.
         """
         self.engine = engine
         self._lengths = lengths

@@ -57,8 +57,8 @@ class SandboxImages:
     """
 
     def __init__(self, budget: AnswerBudget, *, first_byte_seconds: float = 60, total_seconds: float = 300) -> None:
-        """Create the operation. `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds
-        the first.
+        """Create the simulated image generation of a channel. `first_byte_seconds`, `total_seconds`: the channel's time
+        limits; `[[slow]]` exceeds the first.
         """
         self.budget = budget
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)

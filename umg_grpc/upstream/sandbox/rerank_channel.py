@@ -18,8 +18,8 @@ class SandboxRerank:
     """
 
     def __init__(self, engine: WordLlamaEngine, *, first_byte_seconds: float = 60, total_seconds: float = 600) -> None:
-        """Create the operation. `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds
-        the first.
+        """Create the simulated reranking of a channel. `first_byte_seconds`, `total_seconds`: the channel's time
+        limits; `[[slow]]` exceeds the first.
         """
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
         self._local = LocalRerank(engine, total_seconds=total_seconds)

@@ -42,12 +42,11 @@ class SandboxText:
         clock: Callable[[], float] = time.monotonic,
         cached_prompts: int = 10_000,
     ) -> None:
-        """Create the operation. `count`: counts the tokens of a text, in several threads. `owner`: returns the current
-        call's owner.
+        """Create the simulated text generation of a channel. `count`: counts the tokens of a text, in several threads.
 
-        The owner separates the entries of the simulated prompt cache, which has at most `cached_prompts` and measures
-        time by `clock`. `tokens_per_second`: speed of streams, 0 for no delay. `first_byte_seconds`, `total_seconds`:
-        the channel's time limits; `[[slow]]` exceeds the first.
+        `owner`: returns the owner of the current call, which separates the entries of the simulated prompt cache; the
+        cache has at most `cached_prompts` and measures time by `clock`. `tokens_per_second`: speed of streams, 0 for no
+        delay. `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds the first.
         """
         self.counted = False  # whether tokens were counted before: the first count loads a vocabulary
         self.count = count

@@ -69,7 +69,9 @@ class SandboxVideo:
     """
 
     def __init__(self, *, total_seconds: float, now: Callable[[], float] = time.time) -> None:
-        """Create the operation. `total_seconds`: time after which an unfinished task is given up."""
+        """Create the simulated video tasks of a channel. `total_seconds`: time after which an unfinished task is given
+        up.
+        """
         self.max_batch = MAX_BATCH
         self.first_poll_seconds = self.poll_seconds = POLL_SECONDS
         self.deadline_seconds = total_seconds

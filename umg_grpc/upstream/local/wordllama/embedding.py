@@ -39,7 +39,7 @@ class LocalEmbedding:
     def __init__(
         self, engine: WordLlamaEngine, *, lengths: Mapping[str, int] = NO_LENGTHS, total_seconds: float = 600
     ) -> None:
-        """Create the operation. `lengths`: operator's default vector length by model. `total_seconds`: the channel's
+        """Create the embedding of a channel. `lengths`: operator's default vector length by model. `total_seconds`:
         time limit.
         """
         self._engine = engine

@@ -33,7 +33,7 @@ class LocalRerank:
     """
 
     def __init__(self, engine: WordLlamaEngine, *, total_seconds: float = 600) -> None:
-        """Create the operation. `total_seconds`: the channel's time limit."""
+        """Create the reranking of a channel. `total_seconds`: the channel's time limit."""
         self._engine = engine
         self._total_seconds = total_seconds
 
