@@ -1,6 +1,9 @@
 """The limits of a caller's body: counted as by a parser, with any text inside strings."""
 
-from collections.abc import Mapping
+import contextlib
+import gc
+import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -13,7 +16,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import body_limits
 from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES, check_bounds
-from umg_grpc.wire.core.request_body_decoding import SLOW_MARKS, decode_body, is_slow
+from umg_grpc.wire.core.request_body_decoding import SLOW_MARKS, decode_body, decode_form_body, is_slow
 from umg_grpc.wire.text_format import BIG_BYTES
 
 TEXTS = st.text(st.sampled_from('"\\[]{},:aé\n'), max_size=6)
@@ -103,3 +106,25 @@ def test_a_decoder_gets_the_body_and_its_headers_and_its_own_error_is_raised() -
     with pytest.raises(UmgError) as caught:
         decode_body(decode, b"", {})
     assert (caught.value.reason, caught.value.place) == (pb.ERROR_REASON_INVALID_FIELD, "")
+
+
+class Argument:
+    """Argument of a decoder, which a failed call must not keep in memory; bytes have no weak references."""
+
+
+def decode_nothing(_: bytes, __: object) -> None:
+    raise ValueError("no such body")
+
+
+@pytest.mark.parametrize("read", [decode_body, decode_form_body])
+def test_the_error_of_a_body_does_not_keep_the_arguments_of_its_decoder(read: Callable[..., None]) -> None:
+    argument = Argument()
+    left = weakref.ref(argument)
+    gc.disable()
+    try:
+        with contextlib.suppress(UmgError):
+            read(decode_nothing, b"{}", argument)
+        del argument
+        assert left() is None
+    finally:
+        gc.enable()

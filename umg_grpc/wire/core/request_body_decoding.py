@@ -38,9 +38,13 @@ def decode_body(
         return decode(body, *arguments, **named)
     except UmgError:
         raise
-    except Exception as error:
-        failure = _body_error(error)
-    raise failure  # outside the `except` block, so that the error does not keep the decoder's frames alive
+    except MemoryError:
+        place = None
+    except Exception as error:  # any failure of the decoder is caused by the body
+        place = place_of(error)
+    # outside the `except` block, so that the error does not keep the decoder's frames alive, and without a variable for
+    # it, since its traceback refers to this frame: the cycle would keep the body
+    raise _body_error(place)
 
 
 def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
@@ -49,13 +53,15 @@ def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, conte
         return decode(body, content_type)
     except UmgError:
         raise
+    except MemoryError:
+        place = None
     except Exception as error:
-        failure = _body_error(error)
-    raise failure
+        place = place_of(error)
+    raise _body_error(place)  # as in `decode_body`
 
 
-def _body_error(error: Exception) -> UmgError:
-    """Return the caller's error for an unexpected exception of a decoder, which is caused by the body."""
-    if isinstance(error, MemoryError):
+def _body_error(place: str | None) -> UmgError:
+    """Return the caller's error for a decoder that failed unexpectedly at `place`; None for a lack of memory."""
+    if place is None:
         return overloaded(NO_MEMORY)
-    return UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place_of(error))
+    return UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place)
