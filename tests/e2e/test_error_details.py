@@ -7,6 +7,7 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from tests.support.gateways import SANDBOX, channel, running
+from tests.support.providers.server import RecordingProvider, serve_provider
 from umg_grpc.grpc_status import DETAILS_KEY
 from umg_grpc.v1 import pb, rpc
 
@@ -41,3 +42,19 @@ async def test_an_answer_lists_the_fields_that_its_provider_was_not_sent(tmp_pat
             events = [event async for message in streamed for event in message.events]
     [started] = [event.started for event in events if event.HasField("started")]
     assert list(started.dropped_fields) == ["seed"]
+
+
+async def test_an_answer_lists_its_parts_that_the_format_of_a_grpc_caller_cannot_express(tmp_path: Path) -> None:
+    content = [{"type": "new_block", "a": 1}, {"type": "text", "text": "Hi"}]
+    answer = {"type": "message", "id": "r", "content": content, "stop_reason": "end_turn"}
+    async with serve_provider(RecordingProvider()) as provider:
+        provider.respond = lambda _: answer
+        config = "channels:\n" + channel("outer", "messages", provider.url, "m", "theirs")
+        async with running(config, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as opened:
+            request = pb.GenerateRequest(model="m")
+            request.source.format = "chat"
+            request.source.body = b'{"model": "m", "seed": 7, "messages": [{"role": "user", "content": "Hi"}]}'
+            metadata = (("authorization", f"Bearer {gateway.key}"),)
+            call = rpc.GenerationServiceStub(opened).Generate(request, metadata=metadata)
+            assert list((await call).dropped_fields) == ["seed", "answer.new_block"]
+            assert dict(await call.initial_metadata())["x-umg-dropped"] == "seed, answer.new_block"

@@ -115,7 +115,9 @@ class Answer(msgspec.Struct, eq=False):
             self._report_unsupported(response)
         elif self.reasoning_mark:
             self.find_reasoning(response.source.body)
-        facts = self.admitted.call.facts
+        call, facts = self.admitted.call, self.admitted.call.facts
+        if not call.arrival.trusted:
+            call.list_dropped(response)  # with the parts that `_report_unsupported` found
         if response.HasField("usage"):
             facts.usage = response.usage
         if facts.usage is None or self.stores_any:
@@ -164,7 +166,7 @@ class Answer(msgspec.Struct, eq=False):
 
     def complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:
         """Set the fields of a response that every format needs: the model id of the caller, an id, a time, whether it
-        is stored; and the dropped fields, for a gRPC caller.
+        is stored.
 
         The id of a response that can be retrieved is random, so that it cannot be guessed. A provider's id is kept only
         where the passed-through body contains it.
@@ -181,8 +183,6 @@ class Answer(msgspec.Struct, eq=False):
             head.create_time.seconds = int(time.time())
         if self._memory.conversations is None:
             head.stored = False
-        if not admitted.call.arrival.trusted:
-            admitted.call.list_dropped(head)
 
     async def estimate(self, response: pb.GenerateResponse, sample: int | None = None) -> pb.Usage:
         """Return the usage of a response by counting its tokens, for a provider that did not report it. `sample`:
