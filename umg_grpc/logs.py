@@ -102,9 +102,11 @@ def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
     encode, now, name = msgspec.json.Encoder().encode, Timestamper().now, msgspec.json.encode(event)
 
     def log(line: msgspec.Struct) -> None:
-        is_first = not writer.buffer
         begin = b'{"timestamp":"%b","level":"info","event":%b,' % (now().encode(), name)
-        writer.buffer += (begin, encode(line)[1:], b"\n")
+        parts = (begin, encode(line)[1:], b"\n")
+        # no call between here and the test of `is_first`: another thread may write the buffer during a call
+        is_first = not writer.buffer
+        writer.buffer += parts
         if is_first:
             writer.begin_batch()
 
