@@ -48,8 +48,8 @@ class EventStream(msgspec.Struct, eq=False):
     heartbeat: bytes
     """Event or comment of the format that keeps an idle connection open."""
     settings: Settings
-    ended: bool = False
-    end: bytes = b"0\r\n\r\n"
+    is_ended: bool = False
+    last_chunk: bytes = b"0\r\n\r\n"
     """End of the body; empty for a client of HTTP/1.0, which gets no chunks and sees the end by the close of the
     connection.
     """
@@ -69,7 +69,7 @@ class EventStream(msgspec.Struct, eq=False):
         own.extend(headers)  # metadata may have a name several times
         head, self.response = encode_head(exchange, own, None)
         if exchange.request.version < HttpVersion11:
-            self.end = b""
+            self.last_chunk = b""
         exchange.is_begun = True
         exchange.cut_off = self.cut_off
         self.sent_at = time.monotonic()
@@ -80,7 +80,7 @@ class EventStream(msgspec.Struct, eq=False):
     async def write(self, frames: bytes) -> None:
         """Write encoded events; wait while the write buffer is full."""
         self.sent_at = time.monotonic()
-        if not self.ended:
+        if not self.is_ended:
             await self.exchange.connection.write(self._chunk(frames))
 
     async def write_large(self, frames: bytes) -> None:
@@ -94,23 +94,23 @@ class EventStream(msgspec.Struct, eq=False):
 
     def cut_off(self) -> None:
         """End the stream at once with a shutdown error; later writes of the handler send nothing."""
-        if not self.ended:
-            self.ended = True
+        if not self.is_ended:
+            self.is_ended = True
             # the error must not be inside another event; a write that waits for the client has handed over its part
             frames = bytes(self.unsent) + self.encoded.cut(shutting_down())
-            self.exchange.connection.write_now(self._chunk(frames) + self.end)
+            self.exchange.connection.write_now(self._chunk(frames) + self.last_chunk)
 
     def _chunk(self, frames: bytes) -> bytes:
         """Return the bytes as one chunk of the chunked transfer encoding; empty bytes give none, since an empty chunk
         would end the body.
         """
-        if not (frames and self.end):
+        if not (frames and self.last_chunk):
             return frames
         return b"%x\r\n%b\r\n" % (len(frames), frames)
 
     def _check_pause(self) -> None:
         transport, pause = self.exchange.request.transport, time.monotonic() - self.sent_at
-        if self.ended or transport is None or transport.is_closing():
+        if self.is_ended or transport is None or transport.is_closing():
             return
         seconds = self.settings.heartbeat_seconds
         if pause >= seconds:
@@ -126,11 +126,11 @@ class EventStream(msgspec.Struct, eq=False):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        was_cut, self.ended = self.ended, True
+        was_cut, self.is_ended = self.is_ended, True
         self.exchange.cut_off = None
         if self.timer is not None:
             self.timer.cancel()
         if self.encoded.reservation is not None:
             self.encoded.reservation.release()
         if kind is None:
-            await self.exchange.connection.write(b"" if was_cut else self.end)
+            await self.exchange.connection.write(b"" if was_cut else self.last_chunk)

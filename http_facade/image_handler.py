@@ -132,7 +132,7 @@ class GenerateImage:
 class ImageEvents:
     """Encoder of one stream of images, which a shutdown can end with an error."""
 
-    reservation = None
+    reservation = None  # it keeps nothing of the answer, see `EncodedAnswer`
 
     def __init__(self, encoder: ImageStreamEncoder) -> None:
         self._encoder = encoder

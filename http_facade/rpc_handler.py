@@ -38,7 +38,7 @@ OK = Status()
 class Frames:
     """Encoder of the error envelope that ends a stream when the gateway shuts down."""
 
-    reservation = None
+    reservation = None  # it keeps nothing of the answer, see `EncodedAnswer`
 
     def __init__(self, protocol: EnvelopedProtocol) -> None:
         self._protocol = protocol

@@ -319,12 +319,10 @@ async def open_service(
 ) -> AsyncGenerator[Service, None]:
     """Open the services of a config, with an opened and migrated database.
 
-    `local`: None without a local model. `metrics`, `load_shedder` and `telemetry`: objects of the process to use, if
-    any. `counts_alone`: whether other processes serve the same callers without a common Redis, so that limits are
-    rejected.
+    `local`: None without a local model. `metrics`, `load_shedder`, `telemetry`: objects of the process, if there are
+    any. `counts_alone`: whether other processes serve the same callers without a Redis, so that limits are rejected.
 
-    Raise StoreError if the database cannot be used, OSError if a file that the config names cannot be read or `data`
-    cannot be written.
+    Raise StoreError for an unusable database, OSError for a file of the config or a folder `data` that is unusable.
     """
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)

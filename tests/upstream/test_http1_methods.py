@@ -10,7 +10,7 @@ import uvloop
 
 from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, outgoing, provider, sized
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.http.provider_connection import MAX_COMMON, Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import MAX_TEMPLATES, Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
@@ -167,9 +167,9 @@ async def test_the_head_of_similar_requests_is_encoded_once_and_few_heads_are_ke
         for other in (await head("/y"), await head("/x", version="1")):
             assert other is not None
             assert other.head != made.head
-        for number in range(MAX_COMMON):
+        for number in range(MAX_TEMPLATES):
             await head(f"/{number}")
-        assert len(endpoint.common) < MAX_COMMON
+        assert len(endpoint.request_templates) < MAX_TEMPLATES
 
 
 @pytest.mark.parametrize("operators", [{}, {"Content-Type": "text/plain"}], ids=["default", "the operator's"])

@@ -73,8 +73,7 @@ class Gateway:
 async def gateway(
     options: Options, config: Config, environment: Mapping[str, str], local: LocalSource | None
 ) -> AsyncGenerator[Gateway, None]:
-    """Yield a running gateway. At the end of the block, stop accepting calls and wait `config.drain` seconds for the
-    rest.
+    """Yield a running gateway. At the end of the block, reject new calls and wait `config.drain` seconds for the rest.
 
     Raises OSError if an address cannot be bound, a file of the config cannot be read, or too few files can be open;
     UmgError(INVALID_FIELD) for unusable TLS files.
@@ -105,20 +104,18 @@ async def gateway(
             sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(str(options.grpc), options=sizes))
             face = None
-        runner = scraped = None
+        runner, scraped, shares = None, None, options.share_ports
         try:
             if HTTP in options.faces:
                 runner = make_runner(_app(state, config, channel, metrics, load_shedder, files))
                 await runner.setup()
                 tls = certificates.http_context if certificates is not None else None
-                state.http = await _bind(
-                    runner, options.http, port_checks.HTTP, share_port=options.share_ports, tls=tls
-                )
+                state.http = await _bind(runner, options.http, port_checks.HTTP, share_port=shares, tls=tls)
             if (address := options.metrics or config.metrics.address) is not None:
                 scraped = make_runner(_metrics_app(config, channel, metrics))
                 await scraped.setup()
                 stack.push_async_callback(scraped.cleanup)  # after the drain, so that scrapers can observe the drain
-                state.metrics = await _bind(scraped, address, port_checks.METRICS, share_port=options.share_ports)
+                state.metrics = await _bind(scraped, address, port_checks.METRICS, share_port=shares)
             if state.service is not None and face is not None:  # only now, when no address is taken
                 state.service.links.base_url = _public_url(options, config, state.http)
                 state.bootstrap = await _learn_first_key(state.service, options, environment.get(VARIABLE))

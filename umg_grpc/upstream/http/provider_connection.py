@@ -33,8 +33,8 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
-MAX_COMMON = 256
-"""Maximum number of cached requests for each endpoint: paths may name models, which callers choose."""
+MAX_TEMPLATES = 256
+"""Maximum number of request templates of each endpoint: paths may name models, which callers choose."""
 UNAUTHORIZED = 401
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
@@ -71,8 +71,8 @@ class Endpoint:
         return urlencode(self.query, quote_via=quote)
 
     @cached_property
-    def common(self) -> dict[tuple[object, ...], Outgoing]:
-        """Cache of earlier requests, without their bodies, at most MAX_COMMON, see `HttpChannel.outgoing`."""
+    def request_templates(self) -> dict[tuple[object, ...], Outgoing]:
+        """Cache of requests without their bodies, at most MAX_TEMPLATES, see `HttpChannel.outgoing`."""
         return {}
 
     def url(self, path: str) -> str:
@@ -209,10 +209,10 @@ class HttpChannel:
             endpoint = self._in_turn.single or self._in_turn.next()
         own = tuple(encoded.headers.items()) if encoded.headers else ()
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
-        common = endpoint.common.get(kind) or self._common(endpoint, encoded, key_header, kind)
+        template = endpoint.request_templates.get(kind) or self._request_template(endpoint, encoded, key_header, kind)
         trace, answer, deadlines = OUTGOING.get(), ANSWER.get(), self._deadlines
         outgoing = structs.replace(
-            common,
+            template,
             body=encoded.body,
             deadlines=deadlines if seconds >= deadlines.total else deadlines.within(seconds),
             repeatable=repeatable,
@@ -221,11 +221,11 @@ class HttpChannel:
             head_lines=trace.head_lines if trace is not None else b"",
         )
         if endpoint.signer is not None:
-            signed = {**common.headers, **await endpoint.signer.headers(outgoing)}
+            signed = {**template.headers, **await endpoint.signer.headers(outgoing)}
             outgoing = structs.replace(outgoing, headers=signed)
         return endpoint, outgoing
 
-    def _common(
+    def _request_template(
         self, endpoint: Endpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
     ) -> Outgoing:
         """Return the request of this `kind` without its body, and cache it.
@@ -239,14 +239,14 @@ class HttpChannel:
             headers = {**encoded.headers, **headers}
             if content_type is not None:
                 headers[CONTENT_TYPE] = content_type
-        common = Outgoing(url, headers, b"", self._deadlines, self._proxy, self._tls, method=encoded.method)
+        template = Outgoing(url, headers, b"", self._deadlines, self._proxy, self._tls, method=encoded.method)
         if encoded.method != "POST" or content_type is not None or endpoint.signer is not None:
-            return common
-        common = structs.replace(common, common=request_to(url, headers, self._proxy, self._tls))
-        if len(endpoint.common) >= MAX_COMMON:
-            endpoint.common.clear()
-        endpoint.common[kind] = common
-        return common
+            return template
+        template = structs.replace(template, common=request_to(url, headers, self._proxy, self._tls))
+        if len(endpoint.request_templates) >= MAX_TEMPLATES:
+            endpoint.request_templates.clear()
+        endpoint.request_templates[kind] = template
+        return template
 
     def record_success(self, endpoint: Endpoint, headers: Headers) -> None:
         """Record that a successful response arrived or began; `headers` are those of the response."""
