@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection
 
 from umg_grpc.errors import UmgError
-from umg_grpc.image_model_families import (
+from umg_grpc.image_family_rules import (
     FAMILY_FIELDS,
     GENERAL,
     MAX_GROUP,

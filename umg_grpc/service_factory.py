@@ -49,7 +49,7 @@ from umg_grpc.service.pipeline.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.image_generation import ImagePipeline
 from umg_grpc.service.pipeline.text_generation import GenerationPipeline
 from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
-from umg_grpc.service.resilience.failure_handling import Resilience
+from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.servicers.admin import AdminServicer
 from umg_grpc.service.servicers.channel_health_report import ChannelReport

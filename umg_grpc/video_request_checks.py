@@ -12,7 +12,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.video_model_families import (
+from umg_grpc.video_family_rules import (
     ANY_ROLE,
     DOCUMENTED,
     E_3,

@@ -31,7 +31,7 @@ from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, text_generation
-from umg_grpc.service.resilience import call_start_queue, circuit_breaker, failure_handling, load_shedding
+from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_shedding, retry_budget
 from umg_grpc.service.telemetry import content_capture, otlp_export
 from umg_grpc.service.video_tasks import task_metrics
 from umg_grpc.store import blob_store, redis_client
@@ -235,8 +235,8 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("held back for up to {} seconds", text_generation.HOLD_SECONDS),
     DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
     DocumentedNumber("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
-    DocumentedNumber("One every {} seconds is allowed besides", failure_handling.SECONDS_PER_TOKEN),
-    DocumentedNumber("is saved, up to {} |", failure_handling.MAX_TOKENS),
+    DocumentedNumber("One every {} seconds is allowed besides", retry_budget.SECONDS_PER_TOKEN),
+    DocumentedNumber("is saved, up to {} |", retry_budget.MAX_TOKENS),
     DocumentedNumber("({} where it is less)", call_start_queue.ALWAYS),
     DocumentedNumber("where more than {} wait.", call_start_queue.ALWAYS),
     DocumentedNumber("and {} callers are never rejected", call_start_queue.ALWAYS),

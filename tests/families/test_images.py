@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.image_model_families import (
+from umg_grpc.image_family_rules import (
     GENERAL,
     MODELS,
     RATIO_PIXELS,

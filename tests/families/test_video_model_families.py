@@ -1,4 +1,4 @@
-"""Rules of the video models in their entries (`umg_grpc/video_model_families.py`)."""
+"""Rules of the video models in their entries (`umg_grpc/video_family_rules.py`)."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
-from umg_grpc.video_model_families import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
+from umg_grpc.video_family_rules import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
 from umg_grpc.video_request_checks import check
 
 UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(RULES)

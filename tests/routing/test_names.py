@@ -8,7 +8,7 @@ from umg_grpc.config import Channel, Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import EMBED, RERANK, Router, under_name
 from umg_grpc.routing.router import MAX_PATTERN_MODELS
-from umg_grpc.text_model_families import Suffix
+from umg_grpc.text_family_rules import Suffix
 from umg_grpc.v1 import pb
 
 FILE = """\

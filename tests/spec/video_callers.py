@@ -16,7 +16,7 @@ from tests.support.gateways import KEY, Running
 from tests.support.images import picture
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.video_model_families import DOCUMENTED
+from umg_grpc.video_family_rules import DOCUMENTED
 
 CHANNEL = f"""
   - name: videos

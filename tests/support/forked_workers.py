@@ -23,7 +23,7 @@ import threading
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count, pairwise
@@ -33,8 +33,6 @@ from pathlib import Path
 from typing import Final, Literal
 
 import pytest
-
-from tests.support.early_rewriting import rewriting
 
 STOP_SECONDS: Final = 20
 """Time in which interrupted workers tear down their fixtures, before they are killed."""
@@ -109,12 +107,6 @@ class Distribution:
         self._workers = dict["Connection[int | None, Message]", Worker]()
         self._files: list[list[pytest.Item]] = []
         self._queue = deque[int]()
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Generator[None, object, object]:
-        """Rewrite the assertions of modules by another process, meanwhile."""
-        with rewriting(self._config):
-            return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

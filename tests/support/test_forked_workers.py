@@ -118,13 +118,13 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
 
 
-def run(folder: Path, files: dict[str, str], *options: str, given: dict[str, str] | None = None) -> Outcome:
-    """Run a suite in a folder; `given`: its environment."""
+def run(folder: Path, files: dict[str, str], *options: str) -> Outcome:
+    """Run a suite in a folder."""
     write(folder, files)
     done = subprocess.run(
         command([*options, "--junitxml=report.xml", "--basetemp=temporary"]),
         cwd=folder,
-        env=given or environment(),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -227,13 +227,3 @@ def test_threads_of_the_collection_are_refused(tmp_path: Path) -> None:
     assert outcome.status == pytest.ExitCode.USAGE_ERROR
     assert "threads at the end of the collection" in outcome.output
     assert "early" in outcome.output
-
-
-def test_modules_that_the_collection_has_not_reached_are_rewritten_meanwhile(tmp_path: Path) -> None:
-    pattern = "__pycache__/test_last*-pytest-*.pyc"
-    waits = f"import glob, time\nwhile not glob.glob('{pattern}'):\n    time.sleep(0.01)\n\n"
-    last = "def test_last():\n    value = 1\n    assert value == 2\n"
-    with_bytecode = environment() | {"PYTHONDONTWRITEBYTECODE": ""}
-    outcome = run(tmp_path, {"test_first.py": f"{waits}def test(): pass", "test_last.py": last}, given=with_bytecode)
-    assert outcome.verdicts == {"test_first.py::test": "passed", "test_last.py::test_last": "failure"}
-    assert "assert 1 == 2" in outcome.output

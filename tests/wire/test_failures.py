@@ -13,8 +13,8 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.sse import SseSplitter
-from umg_grpc.wire.embedding_codec_base import other_length
 from umg_grpc.wire.errors.classification import DEFAULT, ProviderError
+from umg_grpc.wire.shared_embedding_checks import other_length
 
 CALLER, CONTEXT, TRANSIENT, OVERLOADED, DOWN, AMBIGUOUS = (
     Failure.CALLER,

@@ -19,8 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.access.redis_lease_queue import LeaseQueue
-from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
+from umg_grpc.store.repeated_work import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

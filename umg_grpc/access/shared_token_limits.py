@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
-from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
+from umg_grpc.store.repeated_work import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

@@ -18,9 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from umg_grpc.access.budget_reservations import Budgets
 from umg_grpc.config.values import Retention
 from umg_grpc.store import Store
-from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.in_flight_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
 from umg_grpc.store.write_ahead_journal import Journal
 

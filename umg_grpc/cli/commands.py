@@ -164,7 +164,7 @@ def health(
 @app.command()
 def reload(data: DataFlag = DATA) -> None:
     """Make the running gateways of a data directory read their configs again, and print the changes in each process."""
-    from umg_grpc.cli.reload import reload_all
+    from umg_grpc.cli.reload_command import reload_all
 
     raise typer.Exit(reload_all(data))
 

@@ -25,7 +25,7 @@ from umg_grpc.cli.config_loading import read
 from umg_grpc.cli.exposure_checks import check_exposure
 from umg_grpc.cli.open_file_limit import raise_file_limit
 from umg_grpc.cli.python_build_check import REMEDY, missing_optimizations
-from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
+from umg_grpc.cli.reload_command import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.cli.serve_options import GRPC, Options
 from umg_grpc.cli.serve_process import Gateway, drain_delay, gateway, local_model, served_part
 from umg_grpc.cli.signal_handlers import Signals

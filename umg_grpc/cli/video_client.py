@@ -24,7 +24,7 @@ from umg_grpc.cli.text_tables import print_table
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.video_model_families import RULES, Rules
+from umg_grpc.video_family_rules import RULES, Rules
 
 TERMINAL = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
 RECONNECT_SECONDS = 1.0

@@ -95,7 +95,9 @@ def enveloped(message: bytes) -> bytes:
 
 
 def envelopes(body: bytes) -> list[dict[str, object]]:
-    """Return the messages of a Connect stream as events: `message`, and `end` for the last."""
+    """Split the body of a Connect stream into its messages, one object for each: `event` is `message`, or `end` for the
+    last, and `data` is the decoded JSON.
+    """
     events: list[dict[str, object]] = []
     while len(body) >= ENVELOPE_HEAD:
         length = int.from_bytes(body[1:ENVELOPE_HEAD], "big")

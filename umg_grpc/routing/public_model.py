@@ -9,7 +9,7 @@ from umg_grpc.model_catalogue import describe
 from umg_grpc.prices import FREE, Prices, price_list
 from umg_grpc.routing.channel_target import EMBED, Target, formats_of
 from umg_grpc.shipped_prices import shipped_prices
-from umg_grpc.text_model_families import FamilyModel, Suffix, family_model
+from umg_grpc.text_family_rules import FamilyModel, Suffix, family_model
 from umg_grpc.v1 import pb
 
 FREE_PROTOCOLS = frozenset({"local", "sandbox"})

@@ -24,7 +24,7 @@ from umg_grpc.routing.channel_target import (
     target_of,
 )
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
-from umg_grpc.text_model_families import split_suffix
+from umg_grpc.text_family_rules import split_suffix
 from umg_grpc.v1 import pb
 
 VERBS: dict[Operation, str] = {

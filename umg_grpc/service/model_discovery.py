@@ -12,8 +12,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.metrics import Metrics, Values
-from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.v1 import pb

@@ -24,7 +24,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
-from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.v1 import pb
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)

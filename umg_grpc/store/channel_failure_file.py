@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.repeated_work import Background
 
 FILE_NAME = "channel_failures.json"
 MAX_FAILURES = 200

@@ -10,9 +10,9 @@ from sqlalchemy import URL, Connection, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
-from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
+from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.sqlite_connection import BUSY_SECONDS, Connector
 
 WAL_RETRY_SECONDS = 0.02  # interval of retries for the only lock for which SQLite's own timeout has no effect

@@ -14,9 +14,9 @@ from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.store.background_tasks import Background, reason_of
 from umg_grpc.store.database import Store
 from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import RetainedRow
 
 BATCH_ROWS = 200

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.repeated_work import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from umg_grpc.lazy_logger import LazyLogger
-from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import Store
 from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import UsageRow
 
 INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters

@@ -72,8 +72,10 @@ def without_states_of_others(request: pb.GenerateRequest, channel: str, known: M
 
 
 def digest_of(kind: str, text: str) -> str:
-    """Return the digest of an id or a state. It ignores the base64 alphabet and padding of a state, which some clients
-    change.
+    """Return the BLAKE2b digest of a text, in hexadecimal, under which the reasoning store keeps it. `kind` is mixed
+    in, `call` for the id of a tool call, `object` for that of a provider's object, `state` for a reasoning state.
+
+    The base64 alphabet and padding of a state, which some clients change, make no difference.
     """
     if kind == "state":
         text = text.translate(STANDARD_ALPHABET).rstrip("=")

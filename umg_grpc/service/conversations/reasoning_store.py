@@ -19,8 +19,8 @@ from umg_grpc.access.api_keys import utc_now
 from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
 from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids
 from umg_grpc.store import Store
-from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 

@@ -19,8 +19,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.response_input_items import page
 from umg_grpc.store import Store
-from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

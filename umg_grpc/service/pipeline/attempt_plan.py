@@ -8,8 +8,8 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
+from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
-from umg_grpc.service.resilience.failure_handling import Resilience
 
 
 class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):

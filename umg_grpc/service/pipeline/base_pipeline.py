@@ -28,7 +28,7 @@ from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_recording import UsageInFlight
-from umg_grpc.service.resilience.failure_handling import Resilience
+from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes

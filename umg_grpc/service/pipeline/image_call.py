@@ -1,6 +1,6 @@
 """State of an admitted image call, and the usage and cost of its responses."""
 
-from umg_grpc.image_model_families import ImageRules
+from umg_grpc.image_family_rules import ImageRules
 from umg_grpc.service.pipeline.base_pipeline import Admitted
 from umg_grpc.service.pipeline.image_costs import image_quantities
 from umg_grpc.v1 import pb

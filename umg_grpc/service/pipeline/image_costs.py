@@ -7,7 +7,7 @@ provider's response states them. The size of family G is its resolution tier (`2
 
 from typing import NamedTuple
 
-from umg_grpc.image_model_families import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
+from umg_grpc.image_family_rules import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
 from umg_grpc.prices import IMAGE, IMAGE_INPUT, IMAGE_OUTPUT, INPUT, REQUEST, Prices, Quantities, variant_of
 from umg_grpc.prices import image_quantities as quantities_of_images
 from umg_grpc.v1 import pb

@@ -7,7 +7,7 @@ the answer are bounded by the maximum that the provider is sent.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from umg_grpc.image_model_families import family_row
+from umg_grpc.image_family_rules import family_row
 from umg_grpc.prices import (
     AUDIO_INPUT,
     AUDIO_OUTPUT,

@@ -105,7 +105,7 @@ def find_model(router: Router, caller: Caller, name: str) -> Resolved:
 
 
 def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
-    """Return whether the key may use the model."""
+    """Return whether the caller's key may use the model, by its id or by the `alias` that the request names."""
     return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels, caller.model_operations)
 
 

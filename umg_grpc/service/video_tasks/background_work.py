@@ -8,9 +8,9 @@ from umg_grpc.service.video_tasks.poller import Poller
 from umg_grpc.service.video_tasks.result_mirroring import Mirror
 from umg_grpc.service.video_tasks.submission import Submissions
 from umg_grpc.service.video_tasks.task_context import TaskContext
-from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.process_locks import ProcessLocks
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.video_task_table import ROW_BYTES
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 

@@ -10,8 +10,8 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
 from umg_grpc.service.video_tasks.task_context import TaskContext
-from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.callback_outbox import Outgoing
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 TICK_SECONDS = 1.0

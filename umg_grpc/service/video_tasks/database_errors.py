@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
-from umg_grpc.store.background_tasks import reason_of
+from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.v1 import pb
 
 P = ParamSpec("P")

@@ -14,7 +14,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.task_context import TaskContext
-from umg_grpc.store.background_tasks import Background, reason_of
+from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUBMITTING, Claim, Poll
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream

@@ -7,8 +7,8 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
-from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.blob_store import BlobStore
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import TaskResult, VideoTasks, results_of
 from umg_grpc.upstream.caller_url_fetch import Fetcher

@@ -12,8 +12,8 @@ from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.embedding_codec_base import other_length, own_length
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.shared_embedding_checks import other_length, own_length
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import UnaryFormat
 

@@ -1,6 +1,6 @@
 """Usage that simulated image models report: tokens for the families G and C, numbers of images for the others."""
 
-from umg_grpc.image_model_families import ImageRules
+from umg_grpc.image_family_rules import ImageRules
 from umg_grpc.upstream.sandbox.answer_images import TOKENS
 from umg_grpc.upstream.sandbox.image_drawing import Drawing
 from umg_grpc.v1 import pb

@@ -1,5 +1,5 @@
-"""Names of the members that the gateway recognizes in the objects that the structs of a chat body keep as raw JSON, by
-which unknown ones are found.
+"""Names of the members that the gateway recognizes in the objects that the structs of a chat body keep as raw JSON, so
+that all others are reported as unknown.
 """
 
 from msgspec import Raw, defstruct

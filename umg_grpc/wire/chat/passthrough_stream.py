@@ -84,8 +84,9 @@ class PassthroughDecoder(FrameDecoder):
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the chunks up to the last one that fits the template, with the caller's model id, and the number of
-        bytes they took; `DECODED` unless all of them fit.
+        """Pass on, without decoding them, the leading chunks that differ from an earlier one, the template, only in
+        their text. Return them with the caller's model id, and their length in bytes as received. Return `DECODED`,
+        no bytes and the length 0, if one of them has to be decoded.
         """
         if not self._called and CALLED in frames:
             self._called = CALLS[0] in frames or CALLS[1] in frames

@@ -13,7 +13,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
-from umg_grpc.text_model_families import ANY_FIELDS, chat_words
+from umg_grpc.text_family_rules import ANY_FIELDS, chat_words
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema

@@ -143,9 +143,11 @@ class Head(Struct, kw_only=True):
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
-    """Return the finish reason in the words of the chat format.
+    """Return the `finish_reason` of the chat format.
 
-    A response with tool calls finishes with the reason for calls; a response with a refusal text is complete (`stop`).
+    `calls`: the response has tool calls, so that the reason is `tool_calls`, or `function_call` if the request is
+    `legacy`, that is, it has `functions` instead of `tools`. `refused`: the response has a refusal text, so that it is
+    complete (`stop`).
     """
     if calls and (reason in OVERRIDDEN or reason == pb.FINISH_REASON_TOOL_CALLS):
         return "function_call" if legacy else "tool_calls"

@@ -53,7 +53,9 @@ class AnswerAggregator(ABC):
 
 
 class StreamAggregator(AnswerAggregator):
-    """Aggregator of a translated stream, whose events contain the whole response."""
+    """Collector of the events of a stream that is translated from the provider's format, for the whole response that
+    the gateway stores and logs.
+    """
 
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = max_bytes

@@ -5,10 +5,10 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
-from umg_grpc.wire.embedding_codec_base import TOO_LONG
 from umg_grpc.wire.embeddings.request import NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response
 from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.shared_embedding_checks import TOO_LONG
 from umg_grpc.wire.unary_format import UnaryFormat
 
 MAX_INPUTS = 2048  # reference, 5.1

@@ -12,9 +12,9 @@ from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.core.unknown_fields import Fields
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
-from umg_grpc.wire.embedding_codec_base import without_nulls
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody, KnownEmbeddingsBody
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.shared_embedding_checks import without_nulls
 from umg_grpc.wire.text_format import UpstreamRequest
 
 NAME = "embeddings"

@@ -16,7 +16,10 @@ from umg_grpc.wire.core.embedding_vectors import (
 )
 from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.embedding_codec_base import (
+from umg_grpc.wire.embeddings.request import NAME
+from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderAnswer, ProviderEmbedding
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
+from umg_grpc.wire.shared_embedding_checks import (
     ProviderUsage,
     check_count,
     fill_usage,
@@ -25,9 +28,6 @@ from umg_grpc.wire.embedding_codec_base import (
     is_valid_count,
     raise_error,
 )
-from umg_grpc.wire.embeddings.request import NAME
-from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderAnswer, ProviderEmbedding
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import ClientShape
 

@@ -8,7 +8,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.core.json import ABSENT
-from umg_grpc.wire.embedding_codec_base import Dimensions
+from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 Text = Annotated[str, Meta(min_length=1)]
 Token = Annotated[int, Meta(ge=0, le=2**32 - 1)]

@@ -1,7 +1,7 @@
 """Bodies of the image paths as typed structs: the fields of the image document, and those of current SDKs.
 
 `None` means absent, and so does an explicit null. Values and ranges that depend on the model's family are checked by
-`umg_grpc.image_model_families`.
+`umg_grpc.image_family_rules`.
 """
 
 from typing import Annotated, Literal

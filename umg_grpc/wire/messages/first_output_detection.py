@@ -1,4 +1,6 @@
-"""Detection of streamed events without output: `message_start`, and the first `content_block_start`."""
+"""Detection of the first streamed event with output. The events before it (`message_start`, and the first
+`content_block_start`) are held back, so that failover is still possible.
+"""
 
 import re
 

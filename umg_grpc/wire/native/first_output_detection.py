@@ -1,4 +1,6 @@
-"""Detection of streamed native chunks without output: the first chunk may have only empty parts."""
+"""Detection of the first native chunk with output. A chunk before it, which has only empty parts, is held back, so that
+failover is still possible.
+"""
 
 import re
 

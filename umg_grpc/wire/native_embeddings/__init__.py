@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embedding_codec_base import TOO_LONG
 from umg_grpc.wire.native import errors
 from umg_grpc.wire.native.account_object_members import OBJECTS
 from umg_grpc.wire.native_embeddings.error_field_paths import wire_path_of_batch, wire_path_of_single
@@ -18,6 +17,7 @@ from umg_grpc.wire.native_embeddings.response import (
     encode_single,
 )
 from umg_grpc.wire.provider_protocols import key_header
+from umg_grpc.wire.shared_embedding_checks import TOO_LONG
 from umg_grpc.wire.unary_format import UnaryFormat
 
 MAX_INPUTS = 100  # inputs of `:batchEmbedContents`, as its provider documents

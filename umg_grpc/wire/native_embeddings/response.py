@@ -18,7 +18,10 @@ from umg_grpc.wire.core.embedding_vectors import (
 from umg_grpc.wire.core.json import JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.embedding_codec_base import (
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
+from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
+from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderAnswer, UsageMetadata, Vector
+from umg_grpc.wire.shared_embedding_checks import (
     ProviderUsage,
     check_count,
     fill_usage,
@@ -27,9 +30,6 @@ from umg_grpc.wire.embedding_codec_base import (
     is_valid_count,
     raise_error,
 )
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
-from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
-from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderAnswer, UsageMetadata, Vector
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import ClientShape
 

@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.core.json import ABSENT, NonEmpty
 from umg_grpc.wire.core.lenient_numbers import Count
-from umg_grpc.wire.embedding_codec_base import Dimensions
+from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 # --- structs of a caller's body
 

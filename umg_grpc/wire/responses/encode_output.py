@@ -99,11 +99,11 @@ def kind_of(part: pb.Part) -> str:
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Return whether the reasoning state of a part is sent as an item of its own, since the part's item has no field
-    for it.
+    """Return whether the reasoning state of a part needs a `reasoning` item of its own, because the part's item has no
+    field for it. `shown`: which parts the caller gets.
 
-    That item precedes a call, as reasoning precedes its item, and follows any other part, whose state is known only at
-    its end.
+    For a tool call this item comes before the call. For other parts it comes after them, since their state is known
+    only at their end.
     """
     return shown.states and part.HasField("state") and not part.HasField("reasoning")
 

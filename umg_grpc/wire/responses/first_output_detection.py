@@ -1,4 +1,6 @@
-"""Detection of streamed events without output: the start of a response, of its first item and of its first part."""
+"""Detection of the first streamed event with output. The events before it (the start of the response, of its first item
+and of its first part) are held back, so that failover is still possible.
+"""
 
 import re
 

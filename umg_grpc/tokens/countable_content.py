@@ -1,6 +1,6 @@
-"""Content of a request that the model reads, in pieces: the system prompt, the messages and the tools.
+"""Parts of a request whose tokens are counted, because the model reads them: system prompt, messages and tools.
 
-Output parameters, the response format included, do not count, nor does content that only the provider has: a prompt
+Output parameters and the response format are not counted, nor is content that only the provider has: a prompt
 template, a cached prefix, an earlier response.
 """
 

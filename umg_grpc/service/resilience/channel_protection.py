@@ -1,7 +1,8 @@
-"""Failure handling shared by all calls of a process: circuit breakers, concurrency limits, retry budgets, back-off."""
+"""Protection of the channels, shared by all calls of a process: circuit breakers, concurrency limits, retry budgets,
+back-off.
+"""
 
 import random
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -11,37 +12,8 @@ from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
+from umg_grpc.service.resilience.retry_budget import RetryBudget
 from umg_grpc.store.channel_failure_file import ChannelFailures
-
-MAX_TOKENS = 50.0
-"""Maximum number of retries that a budget holds."""
-SECONDS_PER_TOKEN = 10.0
-"""Seconds in which a budget gains one retry without calls, for channels that are rarely called."""
-
-
-class Budget:
-    """Retry budget of a channel: retries are limited to a share of its calls, so that they add little load."""
-
-    def __init__(self, share: float, now: Callable[[], float] = time.monotonic) -> None:
-        self._share = share
-        self._now = now
-        self._tokens = 1.0 if share else 0.0
-        self._updated = now()
-        self.calls = 0
-        """Number of calls to the channel since the last `spend`: each adds a fraction of a retry to the budget."""
-
-    def spend(self) -> bool:
-        """Take one retry from the budget. Return False if the budget is used up."""
-        if not self._share:
-            return False
-        now = self._now()
-        gained = self.calls * self._share + (now - self._updated) / SECONDS_PER_TOKEN
-        self._tokens = min(MAX_TOKENS, self._tokens + gained)
-        self._updated, self.calls = now, 0
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
 
 
 class Resilience:
@@ -67,7 +39,7 @@ class Resilience:
         breakers, since a change may have repaired a channel.
         """
         self.retries = config.retries
-        self.budgets = defaultdict[str, Budget](lambda: Budget(config.retries.budget))
+        self.budgets = defaultdict[str, RetryBudget](lambda: RetryBudget(config.retries.budget))
         """Retry budgets by channel."""
         self.health.take(config.breaker)
         same = [channel for channel in config.channels if channel in self._channels]

@@ -7,15 +7,15 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
-from umg_grpc.store import background_tasks
-from umg_grpc.store.background_tasks import Background
+from umg_grpc.store import repeated_work
+from umg_grpc.store.repeated_work import Background
 
 AWAY = OperationalError("SELECT a caller's value", None, OSError("the server is away"))
 
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_tasks, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(repeated_work, "FIRST_PAUSE_SECONDS", 0.001)
 
 
 async def lines_of(outcomes: Iterator[Exception | None]) -> list[tuple[object, ...]]:

@@ -1,8 +1,8 @@
 """Rules of the six text model families: which request fields a family rejects, and how it changes reasoning options.
 
-The text document defines the families by the prefixes of model ids (`famG-`); their fields and reasoning controls
-differ from model to model. Codecs do not depend on families: they record which family-specific fields a body has
-(`RequestNotes.family`). `apply` checks these once, before the first attempt, and records its changes
+The text document of the specification defines the families by the prefixes of model ids (`famG-`); their fields and
+reasoning controls differ from model to model. Codecs do not depend on families: they record which family-specific
+fields a body has (`RequestNotes.family`). `apply` checks these once, before the first attempt, and records its changes
 (`RequestNotes.edited`), so that a provider of the caller's own format gets them too.
 
 Pure: no I/O and no clock.

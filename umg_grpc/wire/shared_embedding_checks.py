@@ -1,4 +1,6 @@
-"""Checks and conversions that both embedding formats need for the bodies of callers and of providers."""
+"""Checks and conversions that the codecs of both embedding formats share, `embeddings` (OpenAI's) and
+`native_embeddings` (Gemini's).
+"""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -1,0 +1,34 @@
+"""Retry budget of a channel."""
+
+import time
+from collections.abc import Callable
+
+MAX_TOKENS = 50.0
+"""Maximum number of retries that a budget holds."""
+SECONDS_PER_TOKEN = 10.0
+"""Seconds in which a budget gains one retry without calls, for channels that are rarely called."""
+
+
+class RetryBudget:
+    """Retry budget of a channel: retries are limited to a share of its calls, so that they add little load."""
+
+    def __init__(self, share: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._share = share
+        self._now = now
+        self._tokens = 1.0 if share else 0.0
+        self._updated = now()
+        self.calls = 0
+        """Number of calls to the channel since the last `spend`: each adds a fraction of a retry to the budget."""
+
+    def spend(self) -> bool:
+        """Take one retry from the budget. Return False if the budget is used up."""
+        if not self._share:
+            return False
+        now = self._now()
+        gained = self.calls * self._share + (now - self._updated) / SECONDS_PER_TOKEN
+        self._tokens = min(MAX_TOKENS, self._tokens + gained)
+        self._updated, self.calls = now, 0
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
