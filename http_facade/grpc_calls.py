@@ -50,7 +50,8 @@ OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment]
 
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
-    """Return `method` with calls that hand Python objects to a service in this process, which saves work there.
+    """Return `method` with calls that pass Python objects to a service in this process, which saves work there. For
+    callers that need the call itself; `call_unary` and `open_stream` pass the objects without it.
 
     The objects are the decoder's `notes` and the validated key. A service in another process gets none: it decodes the
     caller's body and checks the key again.
@@ -75,7 +76,7 @@ async def call_unary(
     if open_in_process is not None:
         answer, opened_call = open_in_process(request, pairs, Attachment(notes, exchange.known_key))
         return await answer, response_headers(opened_call.initial)
-    call = attach(method, notes, exchange.known_key)(request, metadata=pairs)
+    call = method(request, metadata=pairs)  # a service in another process takes no attachment
     return await call, await initial_headers(call)
 
 
@@ -95,7 +96,7 @@ def open_stream(
     open_in_process: OpenInProcess[Request, AsyncGenerator[Response, None]] | None = getattr(method, "open", None)
     if open_in_process is not None:
         return open_in_process(request, pairs, Attachment(notes, exchange.known_key))
-    call = SocketStream(attach(method, notes, exchange.known_key)(request, metadata=pairs))
+    call = SocketStream(method(request, metadata=pairs))
     return call.messages(), call
 
 
