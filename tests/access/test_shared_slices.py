@@ -127,9 +127,9 @@ async def test_the_slice_of_a_killed_process_counts_until_it_cannot_have_been_us
     [slice_text] = (await leased(redis)).values()
     counted = len(await used(redis)) + int(slice_text.partition(":")[0])
     async with requests(redis, clock) as other:
-        await let_pass(redis, clock, 1)
+        await let_pass(redis, clock, 10)
         assert await admitted(other, 100, 100) == 100 - counted
-    await let_pass(redis, clock, 59.7)
+    await let_pass(redis, clock, 51)
     async with requests(redis, clock) as other:
         assert await admitted(other, 100, 100) == counted
 

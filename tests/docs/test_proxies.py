@@ -24,7 +24,7 @@ PAGE = (DOCS / "proxies.md").read_text(encoding="utf-8")
 CONFIG = SANDBOX.replace("pace: 0", "pace: 30") + "body_limit: 2MiB\n"
 TEXT = "One two three four five six seven eight nine ten eleven twelve."
 BODY = {"model": "famO-5", "stream": True, "messages": [{"role": "user", "content": TEXT}]}
-START_SECONDS = 20
+START_SECONDS = 60
 
 
 def config_of(program: str, gateway: Running, files: CertificateFiles, port: int) -> str:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from umg_grpc.image_family_rules import MODELS, RATIO_PIXELS, max_images
 from umg_grpc.prices import IMAGE, PRICED_UNITS, price_list
 from umg_grpc.service.pipeline.image_costs import MAX_IMAGE_TOKENS, image_quantities, max_cost
-from umg_grpc.service.pipeline.token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.token_estimates import TokenEstimate, estimate_tokens
 from umg_grpc.v1 import pb
 
 SIZES = ["", "1024x1024", "1536x1024", "2048x2048", "1328x1328", "1K", "2K"]
@@ -61,4 +61,4 @@ def test_no_answer_costs_more_than_its_bound(data: st.DataObject, model: str, pr
 @pytest.mark.parametrize(("inputs", "tokens"), [(0, 2), (2, 2002)])
 def test_input_images_are_estimated_by_their_number(inputs: int, tokens: int) -> None:
     request = pb.GenerateImageRequest(prompt="12345678", inputs=[pb.ImageInput(data=bytes(10**6))] * inputs)
-    assert estimate_tokens(request, pb.Model()) == (tokens, 0)
+    assert estimate_tokens(request, pb.Model()) == TokenEstimate(tokens, 0)

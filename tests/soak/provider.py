@@ -10,7 +10,7 @@ import aiohttp
 
 from tests.support.providers.faulty.server import Count
 
-READY_SECONDS = 60
+READY_SECONDS = 180
 ENDING_SECONDS = 20
 
 

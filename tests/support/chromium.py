@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-START_SECONDS = 60
+START_SECONDS = 180
 CALL_SECONDS = 60
 FLAGS = (
     "--headless",

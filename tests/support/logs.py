@@ -49,7 +49,10 @@ def library_warnings() -> Generator[Warnings]:
 
 
 def configure() -> None:
-    """Configure structlog for tests, in place of the configuration of another test."""
+    """Configure structlog for tests, in place of the configuration of another test. Of libraries nothing is printed: to
+    the first message on a logger without handlers, `logging` would add one that outlives the captured output of a test.
+    """
+    logging.getLogger().addHandler(logging.NullHandler())
     output = Output()
     structlog.reset_defaults()
     structlog.configure(processors=[_line], logger_factory=lambda *_: output)

@@ -15,7 +15,7 @@ from tests.support.secrets import leaked
 from umg_grpc.access.bootstrap_key import VARIABLE
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 
-START_SECONDS = 60
+START_SECONDS = 180
 UMG = (sys.executable, "-m", "umg_grpc.cli")
 """Command of a process that loads its modules itself."""
 READ_AT_IMPORT = {"PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
