@@ -31,7 +31,7 @@ TABLES = {
     "BODIES": ("tests/wire/test_rules.py",),
     "OWNERS": ("umg_grpc/text_family_rules.py",),
     "RULES": ("umg_grpc/text_family_rules.py",),
-    "PROVIDER_QUIRKS": ("umg_grpc/provider_quirks.py",),
+    "PROVIDER_QUIRKS": ("umg_grpc/known_provider_quirks.py",),
     "SERVICES": ("umg_grpc/service_factory.py",),
     "SERVED": ("tests/service/test_operations.py",),
     "FAULTS": ("tests/support/providers/faulty/faults.py",),

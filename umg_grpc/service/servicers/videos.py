@@ -34,7 +34,8 @@ from umg_grpc.service.video_tasks.task_requests import (
 )
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter, results_of
+from umg_grpc.store.video_task_results import results_of
+from umg_grpc.store.video_task_table import CANCELLED, QUEUED, SUCCEEDED, TERMINAL, TaskFilter
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid

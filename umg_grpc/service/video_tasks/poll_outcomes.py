@@ -13,6 +13,7 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_task_results import TaskResult, results_text
 from umg_grpc.store.video_task_table import (
     CANCELLED,
     FAILED,
@@ -22,8 +23,6 @@ from umg_grpc.store.video_task_table import (
     TERMINAL,
     Claim,
     Poll,
-    TaskResult,
-    results_text,
 )
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb

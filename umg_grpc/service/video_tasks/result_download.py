@@ -19,7 +19,8 @@ from umg_grpc.service.video_tasks.poller import provider_task_of
 from umg_grpc.service.video_tasks.task_messages import now_micros
 from umg_grpc.store.blob_store import EXTENSIONS, BlobStore
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import QUEUED, RUNNING, SUBMITTING, SUCCEEDED, TaskResult, results_of
+from umg_grpc.store.video_task_results import TaskResult, results_of
+from umg_grpc.store.video_task_table import QUEUED, RUNNING, SUBMITTING, SUCCEEDED
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb

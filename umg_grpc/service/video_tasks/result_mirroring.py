@@ -10,7 +10,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import TaskResult, VideoTasks, results_of
+from umg_grpc.store.video_task_results import TaskResult, results_of
+from umg_grpc.store.video_task_table import VideoTasks
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 SHORT_SECONDS = 25 * 3600.0

@@ -10,7 +10,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.store.blob_store import Blob
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import QUEUED, SUBMITTING, SUCCEEDED, TERMINAL, TaskResult, results_of
+from umg_grpc.store.video_task_results import TaskResult, results_of
+from umg_grpc.store.video_task_table import QUEUED, SUBMITTING, SUCCEEDED, TERMINAL
 from umg_grpc.v1 import pb
 
 MAX_ESTIMATE = 95
