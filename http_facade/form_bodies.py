@@ -45,7 +45,10 @@ def _boundary(content_type: str) -> bytes:
 
 
 def _first(body: bytes, delimiter: bytes) -> int:
-    """Return the position after the first boundary of the form; text before it is to be ignored."""
+    """Return the offset in the body of the first byte after the first `delimiter`, the boundary between parts.
+
+    Text before that boundary is skipped. Raise UmgError(MALFORMED_BODY) if the body has no boundary.
+    """
     start = 0 if body.startswith(delimiter) else body.find(_LINE_END + delimiter)
     if start < 0:
         raise _malformed("the boundary of its content type is not in it")

@@ -1,4 +1,8 @@
-"""Boundaries between the requests of one connection, found in the received bytes without an HTTP parser."""
+"""Boundaries between the HTTP requests of one connection, found in the received bytes without an HTTP parser.
+
+By them, `connections` times the arrival of headers and takes the body of a short request out of the received bytes.
+Requests are validated by aiohttp's parser alone, and longer bodies are received by `request_bodies`.
+"""
 
 from math import inf
 

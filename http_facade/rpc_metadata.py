@@ -1,4 +1,8 @@
-"""gRPC metadata of calls by the Connect protocol and gRPC-Web: from HTTP headers to metadata and back."""
+"""Conversion between HTTP headers and the gRPC metadata of a call, for the Connect protocol and gRPC-Web.
+
+`rpc_handler` makes the calls, `connect_protocol` and `grpc_web` encode messages and errors, and `rpc_status` converts
+errors to statuses; only headers and trailers are converted here.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,9 @@
-"""Exception class of the gateway, `UmgError`, and the consequences of failed attempts for further attempts."""
+"""Exception class of the gateway, `UmgError`, and the classes of failures that decide whether a call is attempted
+again.
+
+All layers raise `UmgError`. `grpc_status` converts it to and from gRPC statuses, and the codecs of the wire formats
+encode it for callers of HTTP.
+"""
 
 from enum import Enum
 from typing import Self

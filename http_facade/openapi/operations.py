@@ -1,4 +1,8 @@
-"""Table of tags, summaries and errors of the operations in the OpenAPI document."""
+"""Table with the tag, summary and error statuses of each kind of operation, for the OpenAPI document.
+
+It has only texts and statuses: `parameters`, `bodies_and_responses` and `error_responses` generate the other parts of
+an operation from the types of the bodies, and `document` puts the parts together.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

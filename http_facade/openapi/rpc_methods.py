@@ -1,4 +1,7 @@
-"""RPCs in the OpenAPI document, each as an operation of the Connect protocol."""
+"""Builder of the OpenAPI operations of the RPCs that are called by the Connect protocol.
+
+The operations of all other HTTP paths are built by `document` from the table in `operations`.
+"""
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
@@ -23,7 +26,7 @@ _HEADERS: tuple[JsonObject, ...] = (
 
 
 def methods_of(route: Route) -> list[MethodDescriptor]:
-    """Return the RPCs of the gRPC service that a route serves."""
+    """Return the RPCs of the gRPC service in the path of a route, each of which is one operation of the document."""
     return list(Default().FindServiceByName(route.path.split("/")[1]).methods)
 
 

@@ -10,7 +10,7 @@ from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 @dataclass(slots=True)
 class TokenReservation:
-    """Tokens that are counted for one call: an estimate, which is replaced by the actual number once it is known."""
+    """Tokens that count against a limit for one call: first its estimate, later the actual number of tokens."""
 
     time: float
     tokens: int
@@ -36,7 +36,9 @@ class _Window:
             self.total -= self.reservations.popleft().tokens
 
     def seconds_until(self, room: int, now: float) -> float:
-        """Return the seconds until enough reservations expire for the sum to be at most `room`."""
+        """Return the seconds until so much of the window has expired that its sum is at most `room` tokens; 0 if it is
+        empty.
+        """
         left = self.total
         for reservation in self.reservations:
             left -= reservation.tokens
@@ -46,8 +48,11 @@ class _Window:
 
 
 class TokenWindows:
-    """Sliding windows of all keys and models: in any 60 seconds, the admitted estimates and the corrections known at
-    that time do not exceed the limit.
+    """Limiter of the tokens per minute of each API key or model, counted in this process by a sliding window of 60
+    seconds.
+
+    A call counts with its estimated tokens, which are rejected if the sum of the window would exceed the limit, until
+    `correct` replaces them by the actual number. Corrections may exceed the limit; they delay later calls.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -60,8 +65,8 @@ class TokenWindows:
         return len(self._windows)
 
     def reserve(self, key_id: str, limit: int, tokens: int) -> TokenReservation:
-        """Count the estimated tokens of a call against the limit. Return the reservation. Raise
-        UmgError(RATE_LIMITED).
+        """Count the estimated tokens of a call against `limit`, and return the reservation. Raise
+        UmgError(RATE_LIMITED) if the sum of the last 60 seconds would exceed the limit.
         """
         now = self._now()
         if now >= self._clean_up_at:
@@ -86,7 +91,9 @@ class TokenWindows:
             self._window(key_id).add(now, difference)
 
     def status(self, key_id: str, limit: int) -> LimitStatus:
-        """Return the limit, the remaining tokens, and the time until all of them are available again."""
+        """Return the limit, the remaining tokens of the last 60 seconds, and the seconds until all tokens are available
+        again.
+        """
         now, window = self._now(), self._windows.get(key_id)
         if window is None:
             return LimitStatus(limit, limit, 0.0)

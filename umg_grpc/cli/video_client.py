@@ -37,7 +37,7 @@ ENUM = re.compile(r"^VIDEO_(?:TASK_STATE|TASK_KIND|ENTRY|VARIANT|MEDIA_KIND|MEDI
 
 @dataclass
 class VideoOptions:
-    """Options of a video request, independent of the model, which may not be known yet."""
+    """Options of `umg video`, collected from its flags before the model, on which the request depends, is known."""
 
     prompt: str
     model: str | None
@@ -52,8 +52,8 @@ class VideoOptions:
                 setattr(self.given, name, value)
 
     def request(self, model: pb.Model) -> pb.CreateVideoTaskRequest:
-        """Return the request for a model, to an API (entry) that serves it, with values for all parameters that it
-        requires.
+        """Return the request for a model: to an HTTP API for videos that has the model, with a value for each required
+        parameter.
         """
         entry, rules = _entry(model)
         request = pb.CreateVideoTaskRequest(model=model.id, entry=entry, parameters=self.given)
@@ -76,7 +76,11 @@ class VideoOptions:
 
 
 def _entry(model: pb.Model) -> "tuple[pb.VideoEntry.ValueType, Rules | None]":
-    """Return the first API (entry) that serves the model or its family, and the model's rules there."""
+    """Return the HTTP API for videos to which requests for the model are sent, and the model's rules in this API.
+
+    It is the first API whose rules list the model or its family; for any other model the unified API, and None as
+    rules.
+    """
     for name in (model.id, model.family):
         for entry, rows in RULES.items():
             if name in rows:
@@ -85,14 +89,16 @@ def _entry(model: pb.Model) -> "tuple[pb.VideoEntry.ValueType, Rules | None]":
 
 
 def medium(place: str) -> pb.VideoMedia:
-    """Return an input image from a URL or a file. Raise OSError."""
+    """Return an input image from `place`: a URL (`http`, `https`, `asset`) or the path of a file. Raise OSError for an
+    unreadable file.
+    """
     if place.startswith(("http://", "https://", "asset://")):
         return pb.VideoMedia(kind=pb.VIDEO_MEDIA_KIND_IMAGE, url=place)
     return pb.VideoMedia(kind=pb.VIDEO_MEDIA_KIND_IMAGE, data=Path(place).read_bytes())
 
 
 class VideoClient:
-    """Client for the video tasks of one API key."""
+    """Client of the gateway's video service with one API key, as the commands use it."""
 
     def __init__(self, channel: grpc.aio.Channel, target: GrpcTarget) -> None:
         self.stub = rpc.VideoServiceStub(channel)
@@ -101,7 +107,9 @@ class VideoClient:
         self.flags = target.flags
 
     async def model(self, name: str | None) -> pb.Model:
-        """Return the model with this id; without one, the first model that makes videos. Raise UmgError."""
+        """Return the model with the id `name`; for None the first model that makes videos. Raise UmgError if there is
+        none.
+        """
         if name is not None:
             found = await self.models.GetModel(pb.GetModelRequest(model=name), metadata=self.metadata)
             return found.model
@@ -249,7 +257,9 @@ async def show(target: GrpcTarget, task_id: str) -> None:
 
 
 def _rows(value: object, path: str = "") -> list[tuple[str, str]]:
-    """Return the values in a nested JSON value with their paths, for a table."""
+    """Return the leaves of a nested JSON value as pairs of path (`output.videos[0].url`) and text; `path` is that of
+    the value.
+    """
     if isinstance(value, dict):
         return [row for name, each in value.items() for row in _rows(each, f"{path}.{name}" if path else name)]
     if isinstance(value, list):
@@ -273,7 +283,7 @@ def _state(task: pb.VideoTask) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line without control characters."""
+    """Return a text on one line, with control characters, which could change the terminal, removed."""
     return " ".join(text.translate(CONTROL_CHARACTERS).split())
 
 

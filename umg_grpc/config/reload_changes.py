@@ -1,4 +1,7 @@
-"""Comparison of two configs: the changes that a reload applies, and the changes that need a restart."""
+"""Comparison of two configs: the changed settings that a reload applies, and the ones that need a restart.
+
+It changes nothing: `umg_grpc.service_factory.Service.reload` applies the changes.
+"""
 
 from dataclasses import dataclass, fields, is_dataclass
 
@@ -23,9 +26,10 @@ class Changes:
 
 
 def changes(started: Config, current: Config, new: Config) -> Changes:
-    """Return the settings that a reload changes.
+    """Return the settings that differ in a new config, for the report of a reload.
 
-    `started`: config at the start of the process; `current`: config in effect; `new`: config to apply.
+    `started`: config at the start of the process, with which settings that need a restart are compared; `current`:
+    config in effect; `new`: config to apply.
     """
     reloaded = RELOADED | RELOADED_OF_CHANNELS
     return Changes(
@@ -49,7 +53,7 @@ def _changed(old: Config, new: Config) -> list[str]:
 
 
 def _names(section: object) -> list[str]:
-    """Return the keys of a config section; empty for a plain value."""
+    """Return the keys of a config section; empty for a value that is no section."""
     if isinstance(section, msgspec.Struct):
         return [field.name for field in msgspec.structs.fields(section)]
     return [field.name for field in fields(section)] if is_dataclass(section) else []

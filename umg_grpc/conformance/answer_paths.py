@@ -19,7 +19,9 @@ _SEGMENT = re.compile(r"\.?([^.\[\]|\s]+)|\[(-?\d+)\]|\[(\*)\]|\[(\?)\]|\[\?([^\
 
 
 class AbsentError(Exception):
-    """Error of a path that leads to nothing. Its text names the first part that is absent."""
+    """Error for a path that selects no value in the answer. Its text names the first part of the path that is
+    absent.
+    """
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Index:
-    """Item of an array."""
+    """Step of a path: one item of an array, by its position; a negative position counts from the end."""
 
     position: int
 
 
 @dataclass(frozen=True)
 class Items:
-    """Several items of an array."""
+    """Step of a path: all items of an array, or those with a given member; the rest of the path is followed in each."""
 
     partial: bool = False
     """Whether items without the rest of the path are left out."""
@@ -53,12 +55,16 @@ Path = tuple[tuple[Segment, ...], ...]
 
 
 def parse(text: str) -> Path:
-    """Return the path of a text. Raise ValueError where it is no path."""
+    """Parse the text of a path into its alternatives, each a tuple of steps. Raise ValueError for invalid syntax."""
     return tuple(_alternative(part.strip()) for part in text.split("|"))
 
 
 def find(document: object, path: Path) -> list[object]:
-    """Return the values at a path. Raise AbsentError where there is none."""
+    """Return the values that the first alternative of the path with a value other than null selects in the document.
+
+    The list has one value, or one for each item that `[*]` or `[?]` selects; it is empty if `[?]` selects none. Raise
+    AbsentError if no alternative exists.
+    """
     nulls: list[object] | None = None
     problem = AbsentError("nothing")
     for alternative in path:

@@ -1,4 +1,4 @@
-"""Answer to a call as one document, in which the paths of expectations are looked up."""
+"""Answers of the server under test, each as one JSON-like document in which the paths of expectations are looked up."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to one call, or to the last of its polls."""
+    """Answer to one call over HTTP or gRPC; for a call that is repeated until a value is reached, the last answer."""
 
     status: int | str
     """Status code of HTTP, or the name of gRPC's."""
@@ -40,7 +40,9 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """Message of an error, for reports."""
+        """Error message in the body, for reports; the first 200 characters of the text if the body has no error
+        message.
+        """
         found = self.body
         for name in ("error", "message"):
             if isinstance(found, dict) and name in found:
@@ -49,7 +51,11 @@ class Answer:
 
 
 def event_name(name: str, data: object) -> str:
-    """Return the name of an event for `order`: its own, or else its `type`, or `[DONE]`, or `data`."""
+    """Return the name by which `order` expectations refer to an event of a stream.
+
+    It is `name` (the SSE field `event`) or, if that is "", the member `type` of `data`, else `[DONE]` for that text,
+    else `data`.
+    """
     if name:
         return name
     if isinstance(data, dict) and isinstance(data.get("type"), str):
@@ -58,7 +64,11 @@ def event_name(name: str, data: object) -> str:
 
 
 def server_sent_events(text: str) -> list[dict[str, object]]:
-    """Return the events of a stream of server-sent events, without comments. The last one may lack its blank line."""
+    """Return the events of a server-sent event stream as objects with `data` (JSON or text), `name` and, if sent,
+    `event`.
+
+    Comments are left out. An incomplete last event, without its blank line, is included.
+    """
     events: list[dict[str, object]] = []
     name, data = "", list[str]()
     for line in [*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
@@ -76,7 +86,7 @@ def server_sent_events(text: str) -> list[dict[str, object]]:
 
 
 def json_or_text(text: str) -> object:
-    """Return the JSON of a text, or the text where it is none."""
+    """Return the parsed JSON of a text, or the text itself if it is not JSON."""
     try:
         parsed: object = json.loads(text)
     except ValueError:
@@ -90,7 +100,7 @@ LAST = 2
 
 
 def enveloped(message: bytes) -> bytes:
-    """Return a message in the envelope of a Connect stream."""
+    """Return a message in the envelope of a Connect stream: flags 0, the length in four bytes, and the message."""
     return b"\0" + len(message).to_bytes(4, "big") + message
 
 

@@ -1,4 +1,4 @@
-"""Files of checks: their structure, and the reader that reports each mistake with its line."""
+"""Types of the check files (YAML), and their reader, which reports the first mistake in a file with its line."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +21,10 @@ Name = Annotated[str, Meta(pattern=r"^[a-z0-9_.-]+$")]
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Expectation of an answer: one subject, and the predicates that hold for each of its values.
+    """Expectation of an answer: one subject, which selects values in the answer, and the predicates for each value.
 
-    Subjects are `path`, `header` (the same as `path: headers.NAME`), `order`, `each_line` and `no_line`.
+    The subject is `path`, `header` (short for `path: headers.NAME`), `order`, `each_line` or `no_line`; all other
+    fields are predicates.
     """
 
     path: str | UnsetType = UNSET
@@ -64,7 +65,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Named expectations of the answer to one call."""
+    """Check of the answer to a call: it passes if the answer meets all its expectations."""
 
     id: Name
     reason: str
@@ -74,7 +75,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """File of a form."""
+    """File in a multipart form: file name, media type, and content in base64."""
 
     filename: str
     type: str
@@ -82,7 +83,7 @@ class FilePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Request of a call, over HTTP or gRPC."""
+    """Request that the kit sends: over HTTP by `method` and `path`, or over gRPC if `grpc` is set."""
 
     method: Literal["GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"] = "POST"
     path: str = ""
@@ -99,7 +100,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Repetition of a call until a value is one of some; the last answer is checked."""
+    """Repetition of a call every `every` seconds until the value at `path` is one of `until`; only the last answer is
+    checked.
+
+    The call fails after `seconds`.
+    """
 
     path: str
     until: list[object]
@@ -108,7 +113,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One request, and the checks of its answer. Its status is the first of them."""
+    """One request with the checks of its answer. The first check, which every call has, is that of its `status`."""
 
     id: Name
     reason: str
@@ -122,7 +127,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class CheckFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Checks of one face."""
+    """Content of a check file: the calls for one wire format (face) with their checks, in the order in which they are
+    made.
+    """
 
     face: Name
     title: str
@@ -132,7 +139,7 @@ class CheckFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CheckFileError(Exception):
-    """Error of a file of checks. Its text begins with `FILE:LINE:`."""
+    """Error for an invalid check file. Its text begins with `FILE:LINE:`."""
 
 
 SUBJECTS = ("path", "header", "order", "each_line", "no_line")
@@ -149,7 +156,7 @@ Position = tuple[str | int, ...]
 
 
 def read_folder(folder: Path) -> list[CheckFile]:
-    """Return the checks of all files of a folder. Raise CheckFileError for the first mistake."""
+    """Read all check files of a folder. Raise CheckFileError for the first mistake."""
     try:
         names = sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml", ".json"})
     except OSError as error:
@@ -166,7 +173,7 @@ def read_folder(folder: Path) -> list[CheckFile]:
 
 
 def read(path: Path) -> CheckFile:
-    """Return the checks of one file, in YAML or JSON. Raise CheckFileError for its first mistake."""
+    """Read one check file, in YAML or JSON. Raise CheckFileError for its first mistake."""
     try:
         loader = LOADER(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
@@ -247,7 +254,9 @@ def _dotted(position: Sequence[str | int]) -> str:
 
 
 def _line(node: yaml.Node | None, position: Position) -> int:
-    """Return the line of a position, or of its nearest parent that the file has."""
+    """Return the line of the value at `position` (the keys and indexes that lead to it), or of the nearest parent in
+    the file.
+    """
     line = node.start_mark.line if node is not None else 0
     for step in position:
         child: yaml.Node | None = None

@@ -1,4 +1,4 @@
-"""Run of checks: makes the calls of each face in their order, and compares their answers."""
+"""Runner of the checks: makes the calls of each check file in order, and compares the answers with the expectations."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -30,7 +30,7 @@ RETRY_INFO = answer_paths.parse("body.error.RetryInfo.retry_delay")
 
 
 class Outcome(Enum):
-    """Outcome of a check."""
+    """Outcome of a check: passed, failed, or skipped because it could not be made."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -39,7 +39,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """Result of one check."""
+    """Result of one check: its identity (wire format, id, severity, reason, source), outcome, and the problem if it did
+    not pass.
+    """
 
     face: str
     id: str
@@ -58,7 +60,7 @@ class Result:
 
 @dataclass
 class Runner:
-    """Runner of files of checks against one address."""
+    """Runner of check files against one server over HTTP and, if it has a gRPC address, over gRPC."""
 
     http: HttpCaller
     grpc: "GrpcCaller | None"
@@ -68,7 +70,10 @@ class Runner:
     """Variables of options."""
 
     async def run(self, file: CheckFile) -> AsyncIterator[Result]:
-        """Yield the results of a file."""
+        """Make the calls of a check file, and yield the result of each check.
+
+        If the first call shows that the server does not have the wire format, all further checks are skipped.
+        """
         variables: dict[str, object] = {**file.values, **self.values}
         for name, kind in file.models.items():
             if kind in self.models:
@@ -130,7 +135,11 @@ class Runner:
 
 
 def _wait(answer: Answer, call: Call) -> float | None:
-    """Return the seconds until a busy server takes the call; None if the answer is to be checked."""
+    """Return the seconds after which to repeat a call that the server rejected as busy, from `retry-after` or
+    `RetryInfo`.
+
+    None if the answer is to be checked: it is no unexpected rejection, or it has no wait of at most a minute.
+    """
     if answer.status not in BUSY or answer.status in _expected(call):
         return None
     delay = answer.headers.get("retry-after", "")
@@ -155,7 +164,11 @@ def _reached(answer: Answer, path: answer_paths.Path, until: Sequence[object]) -
 
 
 def _checked(face: str, call: Call, request: Request, answer: Answer, variables: dict[str, object]) -> list[Result]:
-    """Return the results of the checks of a call, and save the variables of its answer."""
+    """Return the results of all checks of a call, the check of its status first.
+
+    `variables` gets the values of the answer that the call saves for later calls. After an unexpected status the other
+    checks are skipped.
+    """
     expected = _expected(call)
     if answer.status not in expected:
         wanted = " or ".join(map(str, expected))

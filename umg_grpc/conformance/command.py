@@ -1,4 +1,6 @@
-"""Body of the command `umg conformance`: from its options to the results."""
+"""Implementation of `umg conformance`: selects checks by the options of the command, runs them, and returns the
+results.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -18,12 +20,12 @@ FACES_AT_ONCE = 4
 
 
 class UsageError(Exception):
-    """Error of an option. Its text is for the person at the terminal."""
+    """Error for an invalid option of the command; its text is printed to the user."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Gateway or provider under test, and the selected checks."""
+    """Server under test (a gateway or a provider), with its key, and the selection of checks to run."""
 
     url: str
     key: str
@@ -41,7 +43,9 @@ class Target:
 
 
 def selected(target: Target) -> list[CheckFile]:
-    """Return the files of the target's faces. Raise UsageError or CheckFileError for a face or file that is wrong."""
+    """Return the check files of the selected wire formats. Raise UsageError for an unknown one, CheckFileError for an
+    invalid file.
+    """
     files = read_folder(target.folder)
     for name, call in ((file.face, call) for file in files for call in file.calls if call.request.grpc):
         try:
@@ -56,9 +60,10 @@ def selected(target: Target) -> list[CheckFile]:
 
 
 async def check(target: Target) -> list[Result]:
-    """Return the results of all selected checks.
+    """Run all selected checks, and return their results.
 
-    Raise UsageError, CheckFileError, UnreachableError or KeyRefusedError where nothing can be checked.
+    Raise UsageError, CheckFileError, UnreachableError (no answer) or KeyRefusedError (invalid key) if nothing can be
+    checked.
     """
     files = selected(target)
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Order of the events of a stream, as a list of names.
+"""Expected order of the events of a stream, written as a list of event names with quantifiers.
 
 `["message_start", "ping*", "content_block_delta+", "message_stop"]`: `*` is any number, `+` at least one, `?` at most
 one. `a/b` is one of several names, `...` any events, and a nested list a group, whose last item may be its quantifier.
@@ -11,12 +11,14 @@ QUANTIFIERS = ("*", "+", "?")
 
 
 def parse(order: Sequence[object]) -> re.Pattern[str]:
-    """Return a pattern for the names of events, each before a line end. Raise ValueError where it is no order."""
+    """Convert an order to a regular expression over event names, each followed by a line feed. Raise ValueError for
+    invalid syntax.
+    """
     return re.compile("".join(map(_pattern, order)))
 
 
 def matches(pattern: re.Pattern[str], names: Sequence[str]) -> bool:
-    """Return whether the events have the order."""
+    """Return whether the event names `names` are in the order that `parse` converted to `pattern`."""
     return pattern.fullmatch("".join(f"{name}\n" for name in names)) is not None
 
 

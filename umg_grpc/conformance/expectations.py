@@ -1,4 +1,4 @@
-"""Comparison of an answer with the expectations of a check."""
+"""Comparison of an answer with an expectation of a check: one function for each subject and predicate."""
 
 import base64
 import binascii
@@ -23,7 +23,9 @@ SHOWN = 120
 
 
 def problem(expectation: Expectation, answer: Answer) -> Problem:
-    """Return the first difference of an answer from an expectation."""
+    """Compare an answer with an expectation. Return a description of the first difference; None if the answer meets
+    it.
+    """
     if expectation.order is not UNSET:
         return _order(expectation.order, answer)
     if expectation.each_line is not UNSET:
@@ -64,13 +66,13 @@ def _first(expectation: Expectation, found: list[object], document: Document, pa
 
 
 def shown(value: object) -> str:
-    """Return a value as short JSON, for reports."""
+    """Return a value as JSON for reports, cut after 120 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def type_name(value: object) -> str:
-    """Return the JSON type of a value."""
+    """Return the JSON type of a value, for example `string` or `null`; `integer` for an int, `number` for a float."""
     match value:
         case None:
             return "null"
@@ -96,7 +98,7 @@ def _order(order: Sequence[object], answer: Answer) -> Problem:
 
 
 def _folded(names: Iterable[str]) -> list[str]:
-    """Return the names with repeated ones written once."""
+    """Return event names for reports, each run of equal names as one with `+`: `a`, `b`, `b` becomes `a`, `b+`."""
     folded: list[str] = []
     for name in names:
         if folded and folded[-1].rstrip("+") == name:
@@ -131,7 +133,7 @@ def _type(value: object, wanted: str | list[str]) -> Problem:
 
 
 def _same(value: object, other: object) -> bool:
-    """Return whether two JSON values are equal; true is not 1."""
+    """Return whether two JSON values are equal; unlike in Python, true does not equal 1."""
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
@@ -145,7 +147,9 @@ def _not_matches(value: object, pattern: str) -> Problem:
 
 
 def _number(value: object) -> float | None:
-    """Return a number, also one in a text, as protobuf's JSON and HTTP headers write them."""
+    """Return the value as a float, also if it is a number in text, as in headers and protobuf's JSON; None for other
+    values.
+    """
     if isinstance(value, str):
         try:
             return float(value)
@@ -282,7 +286,7 @@ def _all_equal(found: list[object], wanted: bool, document: Document) -> Problem
 
 
 def shown_fully(value: object) -> str:
-    """Return a value as JSON, to compare it."""
+    """Return a value as uncut JSON, by which values are compared."""
     return json.dumps(value, sort_keys=True, default=str)
 
 

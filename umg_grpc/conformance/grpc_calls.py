@@ -1,4 +1,4 @@
-"""Calls over gRPC, unary or with a server stream, by the schema of this package."""
+"""gRPC client of the kit, which makes unary and server-streaming calls to the server under test."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,14 +19,14 @@ Metadata = Sequence[tuple[str, str | bytes]]
 
 
 def channel_to(address: str, *, tls: bool) -> grpc.aio.Channel:
-    """Return a connection to an address."""
+    """Return a gRPC channel to an address, on which messages of any size can be received."""
     if tls:
         return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(), options=RECEIVED)
     return grpc.aio.insecure_channel(address, options=RECEIVED)
 
 
 class GrpcCaller:
-    """Caller of one gRPC address with one key."""
+    """gRPC client of one server with one API key."""
 
     def __init__(self, channel: grpc.aio.Channel, key: str, seconds: float) -> None:
         self._channel = channel
@@ -34,7 +34,10 @@ class GrpcCaller:
         self._seconds = seconds
 
     async def call(self, request: Request) -> Answer:
-        """Return the answer to a request. Raise UnreachableError if nothing listens."""
+        """Make the gRPC call of a request. Return its answer, also if the call failed with a status.
+
+        Raise UnreachableError if no server listens, and CheckFileError for an unknown method or field.
+        """
         found, message = encoded(request)
         metadata = [(name.lower(), value) for name, value in request.headers.items()]
         if request.auth not in {"none", "query"}:
@@ -94,7 +97,9 @@ def _headers(pairs: Metadata) -> dict[str, str]:
 
 
 def _failure(error: grpc.aio.AioRpcError) -> dict[str, object]:
-    """Return an error as a body: `error.message`, and the details by their names, as in `error.ErrorInfo`."""
+    """Return the error of a call as a JSON body: `error.message`, and each detail by its type, for example
+    `error.ErrorInfo`.
+    """
     body: dict[str, object] = {"message": error.details() or ""}
     for name, value in _pairs(error.trailing_metadata()):
         if name != DETAILS or not isinstance(value, bytes):

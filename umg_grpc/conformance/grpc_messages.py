@@ -1,4 +1,7 @@
-"""Messages of calls over gRPC, by the schema of this package. Without gRPC: a list of the checks calls nothing."""
+"""Methods and messages of gRPC requests in check files, by the schema `umg.v1`.
+
+It does not import gRPC, since a list of the checks makes no calls.
+"""
 
 from google.protobuf import descriptor_pool, json_format, message_factory
 from google.protobuf.descriptor import MethodDescriptor
@@ -14,7 +17,7 @@ BUILT_IN = (pb.GenerateRequest, health_pb2.HealthCheckRequest, error_details_pb2
 
 
 def method(name: str) -> MethodDescriptor:
-    """Return a method by `package.Service/Method`. Raise CheckFileError for one that the schema lacks."""
+    """Return the descriptor of the RPC `package.Service/Method`. Raise CheckFileError if the schema lacks it."""
     service, _, rpc = name.partition("/")
     try:
         return descriptor_pool.Default().FindServiceByName(service).methods_by_name[rpc]
@@ -23,7 +26,9 @@ def method(name: str) -> MethodDescriptor:
 
 
 def encoded(request: Request) -> tuple[MethodDescriptor, Message]:
-    """Return the method and the message of a request. Raise CheckFileError for one that the schema lacks."""
+    """Return the RPC that a request of a check file names, and its message from JSON. Raise CheckFileError if the
+    schema lacks it.
+    """
     found = method(request.grpc)
     message = message_factory.GetMessageClass(found.input_type)()
     try:

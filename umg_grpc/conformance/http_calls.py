@@ -1,4 +1,4 @@
-"""Calls over HTTP: the request of a check, sent, and its answer with the events of a stream."""
+"""HTTP client of the kit, which sends the requests of checks and reads answers, also streams of events."""
 
 import base64
 import json
@@ -20,11 +20,11 @@ FILES = ("image/", "video/", "audio/", "application/octet-stream")
 
 
 class UnreachableError(Exception):
-    """Error of a call without an answer."""
+    """Error for a call to which the server sent no answer, or not the awaited one in time."""
 
 
 class HttpCaller:
-    """Caller of one base URL with one key."""
+    """HTTP client of one server (base URL) with one API key."""
 
     def __init__(self, session: aiohttp.ClientSession, base_url: str, key: str, seconds: float) -> None:
         self._session = session
@@ -33,7 +33,7 @@ class HttpCaller:
         self._seconds = seconds
 
     async def call(self, request: Request) -> Answer:
-        """Return the answer to a request. Raise UnreachableError if there is none."""
+        """Send a request over HTTP. Return its answer with any status. Raise UnreachableError if there is no answer."""
         headers, query = {**_credentials(request, self._key), **request.headers}, dict(request.query)
         if request.auth == "query":
             query["key"] = self._key
@@ -71,7 +71,11 @@ def _credentials(request: Request, key: str) -> dict[str, str]:
 
 
 def _body(request: Request) -> tuple[bytes | aiohttp.FormData | None, str]:
-    """Return the body and its content type; "" where it has none, or where aiohttp sets it."""
+    """Return the HTTP body of a request and its content type.
+
+    The body is None if the request has none; the content type is "" for no body and for a form, whose type aiohttp
+    sets.
+    """
     if request.form:
         form = aiohttp.FormData(default_to_multipart=True)
         for name, value in request.form.items():

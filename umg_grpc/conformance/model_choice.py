@@ -1,4 +1,6 @@
-"""Choice of a model for each kind, from the model list or by option."""
+"""Choice of the models for the checks: one of each kind (text, reasoning and others), from options or the model
+list.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,23 +16,27 @@ KINDS_FILE = Path(__file__).with_name("kinds.yaml")
 
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Patterns of the ids of one kind of models."""
+    """Regular expressions by which a model of one kind is chosen from the model list: preferred ids, and ids to
+    avoid.
+    """
 
     prefer: list[str]
     avoid: list[str] = []
 
 
 class KeyRefusedError(Exception):
-    """Error of a model list that refuses the key."""
+    """Error for an API key that the server's model list rejects with 401 or 403."""
 
 
 def kinds() -> dict[str, Kind]:
-    """Return the kinds of models."""
+    """Return the kinds of models by name, from `kinds.yaml`."""
     return msgspec.convert(yaml.safe_load(KINDS_FILE.read_text(encoding="utf-8")), dict[str, Kind])
 
 
 def parse_options(options: Sequence[str]) -> dict[str, str]:
-    """Return the models of `--model ID` (text and reasoning) and `--model KIND=ID` by their kinds."""
+    """Parse the values of `--model`: `ID` or `KIND=ID`. Return the model of each kind; an `ID` alone is for text and
+    reasoning.
+    """
     chosen: dict[str, str] = {}
     for option in options:
         kind, separator, model = option.partition("=")
@@ -43,7 +49,10 @@ def parse_options(options: Sequence[str]) -> dict[str, str]:
 
 
 def choose(listed: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return a model of each kind that has one; `chosen` are those of options."""
+    """Return the model of each kind by the kind's name; kinds without a model are absent.
+
+    `listed`: ids of the server's model list; `chosen`: models from options, which have precedence.
+    """
     found: dict[str, str] = {}
     for name, kind in kinds().items():
         candidates = [model for model in listed if not any(re.search(pattern, model) for pattern in kind.avoid)]
@@ -55,7 +64,9 @@ def choose(listed: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 async def list_models(caller: HttpCaller) -> list[str]:
-    """Return the ids of the model list; none where there is no list. Raise KeyRefusedError if it refuses the key."""
+    """Return the ids of the server's model list; empty if it has none. Raise KeyRefusedError if it rejects the API
+    key.
+    """
     answer = await caller.call(Request(method="GET", path="/v1/models"))
     if answer.status in {401, 403}:
         raise KeyRefusedError(f"the key is refused: {answer.status}, {answer.message}")

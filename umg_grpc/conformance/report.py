@@ -1,4 +1,4 @@
-"""Results as tables for terminals and documents, and as JUnit XML."""
+"""Reports of the results of checks: tables for terminals and documents, and JUnit XML."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from umg_grpc.conformance.check_runner import Outcome, Result
 
 @dataclass(frozen=True)
 class FaceSummary:
-    """Numbers of one face's results."""
+    """Numbers of passed, failed and skipped checks of one wire format."""
 
     face: str
     passed: int
@@ -22,7 +22,7 @@ class FaceSummary:
 
 
 def summaries(results: Iterable[Result]) -> list[FaceSummary]:
-    """Return the numbers of each face, in the order of the results."""
+    """Return the numbers of results of each wire format, in the order of the results."""
     faces: dict[str, Counter[str]] = {}
     for result in results:
         counts = faces.setdefault(result.face, Counter())
@@ -35,7 +35,7 @@ def summaries(results: Iterable[Result]) -> list[FaceSummary]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return the results as a table of faces, followed by the failed and the skipped checks."""
+    """Return a text table with one row for each wire format, followed by the failed and the skipped checks."""
     rows = [("face", "passed", "failed", "recommended only", "skipped")]
     rows += [(s.face, str(s.passed), str(s.failed), str(s.differing), str(s.skipped)) for s in summaries(results)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -47,7 +47,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def verdict(results: Sequence[Result]) -> str:
-    """Return one line about all results."""
+    """Return one line that states how many of all checks passed, and how many required checks failed."""
     failed = sum(result.fails_run for result in results)
     passed = sum(result.outcome is Outcome.PASSED for result in results)
     end = f"{failed} required checks failed" if failed else "no required check failed"
@@ -64,7 +64,9 @@ def _failures(results: Sequence[Result]) -> list[str]:
 
 
 def _skips(results: Sequence[Result]) -> list[str]:
-    """Return the causes of skipped checks with their numbers."""
+    """Return a line for each wire format and cause of skipped checks, with the number of checks; empty if none was
+    skipped.
+    """
     causes = Counter((r.face, r.problem) for r in results if r.outcome is Outcome.SKIPPED)
     lines = [
         f"skipped: {face}: {count} check{'s' if count > 1 else ''}: {cause}" for (face, cause), count in causes.items()
@@ -106,5 +108,5 @@ def _case(suite: ET.Element, result: Result) -> None:
 
 
 def _printable(text: str) -> str:
-    """Return a text without the control characters that XML forbids."""
+    """Return the text without control characters, which XML forbids."""
     return "".join(character if character >= " " or character in "\t\n" else "?" for character in text)

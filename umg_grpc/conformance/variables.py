@@ -1,4 +1,4 @@
-"""Variables in the texts of checks: `${model}`."""
+"""Variables in check files: `${model}` in any text is replaced by the variable's value."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class UnsetError(Exception):
-    """Error of a variable without a value."""
+    """Error for a variable that has no value; `name` is the variable."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -15,9 +15,10 @@ class UnsetError(Exception):
 
 
 def replaced(value: object, variables: Mapping[str, object]) -> object:
-    """Return the value with its variables replaced. A text that is one variable gets its value, of any type.
+    """Return a JSON value with the variables in all its texts replaced.
 
-    Raise UnsetError for a variable without a value.
+    A text that consists of one variable becomes the variable's value with its type. Raise UnsetError for a variable
+    without a value.
     """
     match value:
         case str():
