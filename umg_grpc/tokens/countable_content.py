@@ -18,7 +18,9 @@ Piece = str | int | pb.MediaPart
 
 
 def request_pieces(request: pb.GenerateRequest, message_tokens: int) -> Iterator[Piece]:
-    """Yield the pieces of a request in order, with `message_tokens` for the marks of each turn."""
+    """Yield the countable pieces of a request in order: instructions, messages, tools. `message_tokens`: tokens that
+    are added for the role and the separators of each message.
+    """
     if request.instructions:
         yield message_tokens
         yield from part_pieces(request.instructions)
@@ -34,7 +36,9 @@ def request_pieces(request: pb.GenerateRequest, message_tokens: int) -> Iterator
 
 
 def part_pieces(parts: Iterable[pb.Part]) -> Iterator[Piece]:
-    """Yield the pieces of parts, without ids, sources and log probabilities, which the model does not read."""
+    """Yield the countable pieces of message parts: all that the model reads, without ids, sources and log
+    probabilities.
+    """
     for part in parts:
         yield from _part_pieces(part)
 
@@ -86,9 +90,10 @@ def _media_pieces(media: pb.MediaPart) -> Iterator[Piece]:
 
 
 def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
-    """Yield the reasoning, also of earlier turns, which some providers keep and some drop.
+    """Yield the countable pieces of a reasoning part, also of earlier messages, which some providers keep and some
+    drop.
 
-    The length of encrypted reasoning is estimated from its state. The state beside readable reasoning is a signature,
+    Encrypted reasoning is counted by the length of its opaque data; data beside readable reasoning is a signature,
     which does not count.
     """
     reasoning = "".join(part.reasoning.texts)
@@ -101,7 +106,7 @@ def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
 
 
 def _result_pieces(result: pb.ToolResult) -> Iterator[Piece]:
-    """Yield the pieces of the parts; without parts the JSON of the result."""
+    """Yield the countable pieces of a tool result: its parts or, if it has none, its JSON."""
     if result.parts:
         yield from part_pieces(result.parts)
     else:
@@ -116,8 +121,8 @@ def _server_result_pieces(result: pb.ServerToolResult) -> Iterator[Piece]:
 
 
 def _tool_pieces(tool: pb.Tool) -> Iterator[Piece]:
-    """Yield the declaration as the caller wrote it. A provider's own tools count as their names, since their
-    declarations are not known.
+    """Yield the declaration of a tool as the caller wrote it. A tool that the provider runs counts as its name, since
+    its declaration is not known.
     """
     match tool.WhichOneof("kind"):
         case "function":

@@ -1,4 +1,4 @@
-"""Token counter of requests and responses for one kind of model."""
+"""Estimated token counts of requests and responses, without calls of the provider."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -20,31 +20,31 @@ THREAD_BYTES = 1 << 20  # of documents, which are searched for page marks
 
 
 class TokenCounter:
-    """Counter with the vocabulary of a family, or with the configured one (`TOKENIZERS`).
+    """Token counter for the models of one family, or for one configured tokenizer (see `TOKENIZERS`).
 
-    Cheap to create, thread-safe, and deterministic. A vocabulary is loaded once a process, at the first count.
+    Cheap to create, thread-safe and deterministic. The vocabulary is loaded at the first count in the process.
     """
 
     def __init__(self, family: str = "", tokenizer: str | None = None) -> None:
         self._counting = counting_rules(family, tokenizer)
 
     def count_text(self, text: str) -> int:
-        """Return the tokens of a text; 0 for an empty one. Markup like `<|im_end|>` counts as plain text."""
+        """Return the number of tokens of a text; 0 for "". Markup like `<|im_end|>` is counted as ordinary text."""
         return self._count([text])
 
     def count_unsplit(self, text: str) -> int:
-        """Return the number of tokens of a text that is encoded as a whole, as limits require: `count_text` may count
-        one more per 8192 characters.
+        """Return the exact number of tokens of a text, encoded as a whole, for checks of limits: `count_text` splits
+        long texts and may count one more per 8192 characters.
 
-        Holds the interpreter lock meanwhile, 0.1-3 ms per 8192 characters.
+        Holds the interpreter lock for 0.1-3 ms per 8192 characters.
         """
         tokens = len(load(self._counting.vocabulary).encode_ordinary(text))
         return -(-tokens * self._counting.percent // 100)
 
     def count_request(self, request: pb.GenerateRequest, sample: int | None = None) -> int:
-        """Return an estimate of the prompt tokens: at least 3, and 1000 for each image. Output parameters add nothing.
+        """Return the estimated prompt tokens, at least 3. An image counts as 1000; output parameters do not count.
 
-        `sample`: number of characters to encode; the tokens of the rest are extrapolated.
+        `sample`: number of characters to encode, from which the rest is extrapolated; None encodes all.
         """
         counting = self._counting
         preamble = counting.tool_preamble if request.tools else 0
@@ -52,15 +52,20 @@ class TokenCounter:
         return min(preamble + self._count(pieces, sample) + counting.answer_tokens, MAX_COUNT)
 
     def count_parts(self, parts: Iterable[pb.Part], sample: int | None = None) -> int:
-        """Return the tokens of parts, of a prompt or a response, without the marks of a turn. `sample`: see
-        `count_request`.
+        """Return the number of tokens of parts of a prompt or response, without those for roles and separators of
+        messages.
+
+        `sample`: number of characters to encode, from which the rest is extrapolated; None encodes all.
         """
         return self._count(part_pieces(parts), sample)
 
     def estimate_response(
         self, request: pb.GenerateRequest, response: pb.GenerateResponse, sample: int | None = None
     ) -> pb.Usage:
-        """Return the estimated usage of a whole response, all candidates together. `sample`: see `count_request`."""
+        """Return the estimated usage of a complete response to `request`, for all candidates together.
+
+        `sample`: number of characters to encode, from which the rest is extrapolated; None encodes all.
+        """
         parts = [part for candidate in response.candidates for part in candidate.message.parts]
         reasoning_parts = [part for part in parts if part.WhichOneof("kind") == "reasoning" or part.thought]
         output_parts = [part for part in parts if part.WhichOneof("kind") != "reasoning" and not part.thought]
@@ -74,12 +79,12 @@ class TokenCounter:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the next count is slow because the vocabulary must be loaded first."""
+        """Whether the next count takes 10-200 ms, because the vocabulary is not loaded yet."""
         return not is_loaded(self._counting.vocabulary)
 
     def needs_thread(self, request: pb.GenerateRequest) -> bool:
-        """Return whether counting the request takes over about a millisecond and is to be done in a thread. Cheap:
-        stops reading the request at the limit.
+        """Return whether counting the request takes more than about a millisecond, so that it should be done in a
+        thread. Reads only as much of the request as is needed to decide.
         """
         if self.is_slow:
             return True
@@ -113,10 +118,8 @@ class TokenCounter:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Yield the text in chunks that end, if possible, at the end of a line in front of a line that is not blank.
-
-    There almost no vocabulary has a token across the boundary, so the count equals that of the whole text. At other
-    boundaries the count may be off by one.
+    """Yield a text in chunks of limited length, cut in front of a line that is not blank where possible, since hardly
+    any vocabulary has a token across this boundary. Any other cut may change the count by one.
     """
     start = 0
     while len(text) - start > CHUNK_CHARACTERS:

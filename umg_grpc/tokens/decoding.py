@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
 VENDOR_TOKENS = {"cl100k_base": 100_277, "o200k_base": 200_019}
-"""Sizes of the vendors' vocabularies, to which the library adds marks of its own."""
+"""Vocabulary -> number of its tokens at the vendor; the library adds further special tokens, which are not decoded."""
 
 EMBEDDING_TOKENIZER = "cl100k_base"
-"""Tokenizer of embedding models without a configured one: that of the vendor, which SDKs use for unknown model ids."""
+"""Vocabulary for embedding models without a configured tokenizer: the one that SDKs use for unknown model ids."""
 
 
 def decode(ids: Sequence[int], tokenizer: str | None) -> str:
-    """Return the text of token ids. A partial character at either end, where a client cut a long text, becomes U+FFFD,
-    and marks without text are left out.
+    """Return the text of token ids. `tokenizer`: name of the vocabulary, None for that of OpenAI's embedding models.
 
-    Raises ValueError for an id that is not in the vocabulary, with its position, and for ids that are all marks.
+    A partial character at either end becomes U+FFFD; special tokens (markup without text) are left out. Raise
+    ValueError for an id that the vocabulary lacks, with its position, and if all ids are special tokens.
     """
     name = tokenizer or EMBEDDING_TOKENIZER
     vocabulary = load(name)
@@ -37,8 +37,8 @@ def decode(ids: Sequence[int], tokenizer: str | None) -> str:
 
 
 def _lossy(ids: Sequence[int], vocabulary: "AnyTokenizer", name: str) -> str:
-    """Decode the token ids one by one, with U+FFFD for invalid bytes: the library's own lossy decoder does not support
-    every kind of vocabulary.
+    """Return the text of token ids, decoded one by one with U+FFFD for invalid bytes: the library's own lossy decoder
+    does not support every kind of vocabulary. `name`: name of the vocabulary.
     """
     pieces, end = bytearray(), VENDOR_TOKENS.get(name, 2**32)
     for position, token in enumerate(ids):

@@ -18,15 +18,17 @@ Value = str | float | list["Value"]
 
 
 def weights(package: str) -> Path | None:
-    """Return the GGUF file of an installed package, without importing it; None if it is not installed."""
+    """Return the path of the GGUF file (the weights of a model) in an installed Python package, without importing it;
+    None if the package or the file does not exist.
+    """
     spec = find_spec(package)
     folders = (spec.submodule_search_locations or ()) if spec else ()
     return next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
 
 
 def hugging_face_tokenizer(file: Path) -> bytes:
-    """Return the tokenizer.json of the file's vocabulary. Reads only the first 2 MB or so of the file. Raises
-    ValueError for a file without a vocabulary of SmolLM2.
+    """Return the contents of a tokenizer.json with the vocabulary of a GGUF file. Reads about the first 2 MB of the
+    file. Raise ValueError if it has no vocabulary of SmolLM2.
     """
     with file.open("rb") as stream:
         keys = _keys(stream)

@@ -21,8 +21,8 @@ VIDEO_SECONDS_BY_REFERENCE = 60
 
 
 def media_tokens(media: pb.MediaPart) -> int | str:
-    """Return the tokens, or the text of a text document. URLs and file ids are not fetched: they count as one page or
-    one minute.
+    """Return the estimated tokens of a medium, or for a text document its text, which is to be counted. A URL or file
+    id is not fetched: it counts as one page of a document, or as one minute of audio or video.
     """
     if media.kind == pb.MEDIA_KIND_IMAGE or media.mime_type.startswith("image/"):
         return IMAGE_TOKENS
@@ -46,7 +46,9 @@ def _document(data: bytes) -> int | str:
 
 
 def _seconds(data: bytes) -> float:
-    """Return the length of audio in seconds: exact for WAV, whose header has the bytes a second, else estimated."""
+    """Return the length of audio in seconds: for WAV by the byte rate in its header, otherwise estimated at 128
+    kbit/s.
+    """
     bytes_per_second = AUDIO_BYTES_PER_SECOND
     if data[:4] == b"RIFF" and data[8:16] == b"WAVEfmt " and len(data) >= 44:
         bytes_per_second = struct.unpack_from("<I", data, 28)[0] or AUDIO_BYTES_PER_SECOND

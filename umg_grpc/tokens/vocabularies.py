@@ -1,4 +1,4 @@
-"""Names of the vocabularies and the counting rules of models. `vocabulary_cache` loads the vocabularies themselves."""
+"""Tokenizer vocabularies that can be selected, and the rules by which the tokens of each model family are counted."""
 
 from dataclasses import dataclass
 
@@ -10,22 +10,23 @@ TOKENIZERS = (
 """Allowed values of `tokenizer` in the config of a model."""
 
 SENTENCE_PIECE = frozenset({"gemma3", "mistral_v2", "llama2"})
-"""SentencePiece vocabularies, which are a dozen times slower than the others."""
+"""Vocabularies of the SentencePiece kind, whose encoding takes about twelve times longer than that of the others."""
 
 
 @dataclass(frozen=True)
 class CountingRules:
-    """Rules for counting the tokens of a model."""
+    """Rules for counting the tokens of requests and responses of a model."""
 
     vocabulary: str
+    """Name of the tokenizer vocabulary."""
     percent: int = 100
-    """Scale of text counts in percent, for models whose own vocabulary is not published."""
+    """Factor for the tokens of texts, in percent, for models whose own vocabulary is not published."""
     tool_preamble: int = 0
-    """Tokens that the provider adds to a request with tools."""
+    """Tokens that the provider adds to a request with tools, once."""
     message_tokens: int = 4
-    """Tokens of the role and the marks of a turn."""
+    """Tokens added for the role and the separators of each message."""
     answer_tokens: int = 3
-    """Tokens of the marks that begin the answer."""
+    """Tokens added to each request for the markup with which the response begins."""
 
 
 DEFAULT = CountingRules("o200k_base")
@@ -41,7 +42,9 @@ BY_TOKENIZER = {"smollm2": CountingRules("smollm2", message_tokens=5, answer_tok
 
 
 def counting_rules(family: str, tokenizer: str | None) -> CountingRules:
-    """Return the rules of the configured tokenizer, else of the family; an unknown family counts as famO."""
+    """Return the rules for a configured `tokenizer` or, if it is None, for a model family (`famO`, `famC`); an
+    unknown family has the rules of `famO`.
+    """
     if tokenizer is not None:
         return BY_TOKENIZER.get(tokenizer, CountingRules(tokenizer))
     return FAMILIES.get(family, DEFAULT)

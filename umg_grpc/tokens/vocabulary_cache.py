@@ -1,4 +1,4 @@
-"""Cache of loaded vocabularies: each is loaded once a process, at its first use."""
+"""Cache of loaded tokenizer vocabularies: each is loaded once in a process, at its first use."""
 
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -20,13 +20,13 @@ _lock = Lock()
 
 
 def is_loaded(vocabulary: str) -> bool:
-    """Return whether the vocabulary is in memory, so that `load` returns at once."""
+    """Return whether a vocabulary is in memory, so that `load` takes no time."""
     return vocabulary in _loaded
 
 
 def load(vocabulary: str) -> "AnyTokenizer":
-    """Return a vocabulary. Loading takes 10-200 ms and 6-50 MiB the first time. Thread-safe. Raises ValueError for an
-    unknown name.
+    """Return the tokenizer with the vocabulary of this name. The first call takes 10-200 ms and 6-50 MiB of memory.
+    Thread-safe. Raise ValueError for an unknown name.
     """
     if (tokenizer := _loaded.get(vocabulary)) is not None:
         return tokenizer

@@ -1,4 +1,6 @@
-"""Types of the bodies of each format, of its requests, answers and events, for the OpenAPI document."""
+"""Types of the request bodies, responses and stream events of each wire format, from which the OpenAPI document
+derives its JSON schemas. Bodies of video tasks are built from the field tables of the decoders.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,18 +38,20 @@ from umg_grpc.wire.video.content_array_items import KINDS
 
 @dataclass(frozen=True)
 class BodyTypes:
-    """Types of the bodies of one operation: request, answer and events."""
+    """Types of the HTTP bodies of one operation in one wire format, for the OpenAPI document."""
 
     request: type[Struct]
+    """Type of the JSON request body."""
     answer: object
+    """Type, or union of types, of the JSON response body."""
     event: type[Struct] | None = None
-    """Type of the data of an event; None for an operation without a stream."""
+    """Type of the JSON `data` of one event of a stream; None for an operation without a stream."""
     form: type[Struct] | None = None
-    """Type of a form; None for an operation that takes none."""
+    """Type of the fields of a `multipart/form-data` request body; None for an operation that accepts none."""
 
 
 class ImageUrl(Struct):
-    """Address of a medium: http(s) or a data URL."""
+    """Address of a medium (image, video or audio): an http(s) URL or a data URL."""
 
     url: NonEmpty
 
@@ -74,7 +78,10 @@ _Images = str | list[str]
 
 
 def _fields(table: submission_body_reader.Fields) -> list[_Field]:
-    """Return the fields of a request body for a video task, by the table with which it is decoded."""
+    """Return the struct fields (name, type or None, default None) of a request body for a video task.
+
+    `table`: field name -> member, with which the same body is decoded.
+    """
     return [(name, _optional(_KINDS.get(member.kind, member.kind)), None) for name, member in table.items()]
 
 
@@ -92,7 +99,10 @@ def _struct(name: str, doc: str, required: tuple[tuple[str, object], ...], optio
 
 
 def _as_form(body: type[Struct], names: tuple[str, ...]) -> type[Struct]:
-    """Return a body as a form in which the fields `names` are files or texts."""
+    """Return the struct of a `multipart/form-data` body with the fields of a JSON body, except for `metadata`.
+
+    `names`: fields that may be uploaded files instead of texts; all fields but `model` become optional.
+    """
     required = tuple((name, body.__annotations__[name]) for name in ("model",))
     others: list[_Field] = [
         (name, File | str if name in names else kind, None)
@@ -195,7 +205,9 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
         "video_g": BodyTypes(BodyG, media.CreatedG),
     }
 )
-"""Types of generating answers, embeddings, rankings and images, and of submitting video tasks, by face."""
+"""Name of a wire format -> types of its main operation: text generation, embedding, reranking, making images or
+submitting a video task.
+"""
 
 COUNTS: Mapping[str, BodyTypes] = MappingProxyType(
     {
@@ -204,7 +216,7 @@ COUNTS: Mapping[str, BodyTypes] = MappingProxyType(
         "native": BodyTypes(GenerateBody, text.NativeTokens),
     }
 )
-"""Types of counting tokens, by face."""
+"""Name of a text format -> types of its token counting operation."""
 
 TASKS: Mapping[str, object] = MappingProxyType(
     {
@@ -216,7 +228,7 @@ TASKS: Mapping[str, object] = MappingProxyType(
         "video_g": media.TaskG,
     }
 )
-"""Types of the queries of video tasks, by face."""
+"""Name of a video API -> response type of the query of a task."""
 
 MODELS: Mapping[str, tuple[object, object]] = MappingProxyType(
     {
@@ -227,4 +239,4 @@ MODELS: Mapping[str, tuple[object, object]] = MappingProxyType(
         "native_models": (retrieval.NativeModels, retrieval.NativeModel),
     }
 )
-"""Types of a list of models and of one model, by face."""
+"""Name of a model list's format -> response types of (the list of models, one model)."""

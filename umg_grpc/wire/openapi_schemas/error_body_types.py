@@ -65,7 +65,9 @@ class KeyNativeErrorDetails(Struct, kw_only=True):
 
 
 class KeyNativeError(Struct, kw_only=True):
-    """Error body of a model list in the native shape, on a path that all formats share."""
+    """Error body of `/v1/models` for a caller of the native format, in which an error has members of the native and
+    of the chat format.
+    """
 
     error: KeyNativeErrorDetails
 
@@ -86,20 +88,20 @@ class RerankError(Struct, kw_only=True):
 
 
 class CodeAndMessage(Struct, kw_only=True):
-    """Member `error` of an error body of Entry D."""
+    """Member `error` of an error body of Entry D (the HTTP API of video family D)."""
 
     code: str
     message: str
 
 
 class ErrorD(Struct, kw_only=True):
-    """Error body of Entry D."""
+    """Error body of Entry D (the HTTP API of video family D)."""
 
     error: CodeAndMessage
 
 
 class EnvelopedError(Struct, kw_only=True):
-    """Error body of Entry E and Entry F."""
+    """Error body of Entry E and Entry F (the HTTP APIs of video families E and F)."""
 
     code: int
     message: str
@@ -109,7 +111,7 @@ class EnvelopedError(Struct, kw_only=True):
 
 
 class ErrorDetailsG(Struct, kw_only=True):
-    """Member `error` of an error body of Entry G."""
+    """Member `error` of an error body of Entry G (the HTTP API of video family G)."""
 
     type: str
     message: str
@@ -117,7 +119,7 @@ class ErrorDetailsG(Struct, kw_only=True):
 
 
 class ErrorG(Struct, kw_only=True):
-    """Error body of Entry G."""
+    """Error body of Entry G (the HTTP API of video family G)."""
 
     type: Literal["error"]
     error: ErrorDetailsG
@@ -153,9 +155,11 @@ ERROR_TYPES: Mapping[str, object] = MappingProxyType(
         "connect": ConnectError,
     }
 )
-"""Type of the error body by the name of a format, for formats whose errors are not those of chat."""
+"""Name of a format -> type of its error bodies, for formats whose errors differ from those of the chat format."""
 
 
 def error_type(name: str) -> object:
-    """Return the type of the error bodies of a format."""
+    """Return the type of the error bodies of the format `name` (a wire format, a model list or `connect`); that of
+    the chat format for all formats without an error body of their own.
+    """
     return ERROR_TYPES.get(name, ChatError)

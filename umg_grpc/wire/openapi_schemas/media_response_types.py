@@ -13,7 +13,7 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
 class Image(Struct, kw_only=True):
-    """Image: its address, or its file in base64."""
+    """Image as its URL or as its file in base64; the other member is absent."""
 
     url: str | None = None
     b64_json: str | None = None
@@ -37,7 +37,9 @@ class DocumentedImages(Struct, kw_only=True):
 
 
 class ImageEvent(Struct, kw_only=True):
-    """Event of a stream of images: `partial_image`, `completed` or `partial_failed` of the operation."""
+    """Event of a stream of images: `partial_image` (a draft), `completed` (a finished image) or `partial_failed` (a
+    failed image of a group), after the name of the operation.
+    """
 
     type: str
     image_index: Count
@@ -54,7 +56,7 @@ class TaskFailure(Struct, kw_only=True):
 
 
 class UnifiedTask(Struct, kw_only=True):
-    """Video task in the unified entry."""
+    """Video task in the responses of `/v1/video/generations`."""
 
     task_id: str
     status: Literal["queued", "in_progress", "succeeded", "failed"]
@@ -66,7 +68,7 @@ class UnifiedTask(Struct, kw_only=True):
 
 
 class VideoObject(Struct, kw_only=True):
-    """Video task as a video object. Members that its state does not have are absent."""
+    """Video task in the responses of `/v1/videos`. Members that do not apply to the status of the task are absent."""
 
     id: str
     object: Literal["video"]
@@ -103,20 +105,20 @@ class VideoDeleted(Struct, kw_only=True):
 
 
 class CreatedD(Struct, kw_only=True):
-    """New task of Entry D."""
+    """Response to the submission of a task by Entry D (the HTTP API of video family D)."""
 
     id: str
 
 
 class ContentD(Struct, kw_only=True):
-    """Member `content` of a task of Entry D: its result."""
+    """Member `content` of a succeeded task of Entry D (the HTTP API of video family D): the URLs of its result."""
 
     video_url: str
     last_frame_url: str | None = None
 
 
 class TaskD(Struct, kw_only=True):
-    """Task of Entry D."""
+    """Task in the responses of Entry D (the HTTP API of video family D)."""
 
     id: str
     model: str
@@ -128,14 +130,16 @@ class TaskD(Struct, kw_only=True):
 
 
 class OutputE(Struct, kw_only=True):
-    """Element of `outputs` of a task of Entry E: one result."""
+    """Element of `outputs` of a task of Entry E (the HTTP API of video family E): the URL and length in seconds of
+    one video.
+    """
 
     url: str
     duration: Count
 
 
 class ItemE(Struct, kw_only=True):
-    """Task of Entry E."""
+    """Task in the responses of Entry E (the HTTP API of video family E); times are in Unix milliseconds."""
 
     id: str
     status: Literal["submitted", "processing", "succeeded", "failed"]
@@ -147,7 +151,7 @@ class ItemE(Struct, kw_only=True):
 
 
 class TasksE(Struct, kw_only=True):
-    """Envelope of a task of Entry E."""
+    """Response of Entry E (the HTTP API of video family E), whose `data` has the task as its only item."""
 
     code: int
     message: str
@@ -156,7 +160,9 @@ class TasksE(Struct, kw_only=True):
 
 
 class DataF(Struct, kw_only=True):
-    """New task of Entry F, or the state of one."""
+    """Member `data` of a response of Entry F (the HTTP API of video family F): the id of a new task, or the status of
+    a queried one.
+    """
 
     task_id: str | None = None
     status: Literal["PENDING", "RUNNING", "SUCCESS", "FAILED"] | None = None
@@ -165,7 +171,7 @@ class DataF(Struct, kw_only=True):
 
 
 class TaskF(Struct, kw_only=True):
-    """Envelope of Entry F."""
+    """Response of Entry F (the HTTP API of video family F)."""
 
     code: int
     message: str
@@ -174,19 +180,19 @@ class TaskF(Struct, kw_only=True):
 
 
 class CreatedG(Struct, kw_only=True):
-    """New task of Entry G."""
+    """Response to the submission of a task by Entry G (the HTTP API of video family G)."""
 
     task_id: str
 
 
 class ContentG(Struct, kw_only=True):
-    """Result of a task of Entry G."""
+    """Member `content` of a succeeded task of Entry G (the HTTP API of video family G): the URL of its result."""
 
     url: str
 
 
 class StateG(Struct, kw_only=True):
-    """Member `task` of Entry G: the state of a task."""
+    """Member `task` of a response of Entry G (the HTTP API of video family G): the task with its status."""
 
     id: str
     model: str
@@ -198,7 +204,7 @@ class StateG(Struct, kw_only=True):
 
 
 class TaskG(Struct, kw_only=True):
-    """Task of Entry G."""
+    """Response to the query of a task by Entry G (the HTTP API of video family G)."""
 
     task: StateG
 

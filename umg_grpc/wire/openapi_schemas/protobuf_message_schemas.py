@@ -32,8 +32,10 @@ _DURATION, _TIMESTAMP = "google.protobuf.Duration", "google.protobuf.Timestamp"
 
 
 class ProtoJsonSchemas:
-    """JSON schemas of protobuf messages in ProtoJSON, with one OpenAPI component for each message and enum. A member
-    that is not set is absent, and integers of 64 bits are strings.
+    """Builder of JSON schemas of protobuf messages in ProtoJSON, for the Connect protocol; adds one OpenAPI component
+    for each message and enum.
+
+    In ProtoJSON a member that is not set is absent, and 64-bit integers are strings.
     """
 
     known: Mapping[str, JsonObject] = MappingProxyType(
@@ -46,11 +48,11 @@ class ProtoJsonSchemas:
     prefix = ""
 
     def __init__(self, components: JsonObject) -> None:
-        """Create the schemas, whose components are added to `components`."""
+        """Create a builder that adds the schemas of messages and enums to `components` (name -> schema), in place."""
         self._components = components
 
     def schema(self, message: Descriptor) -> JsonObject:
-        """Return the schema of a message, which refers to its component."""
+        """Return `{"$ref": ...}` to the component of a message, which is added with all that it refers to."""
         if (known := self.known.get(message.full_name)) is not None:
             return known
         name = self.prefix + message.full_name
@@ -94,7 +96,9 @@ class ProtoJsonSchemas:
         return scalar
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return the schema of an enum: its names, or a number for a value of a newer gateway."""
+        """Return the schema of an enum: one of its value names, or an integer, by which a newer gateway sends a value
+        without a name in this version.
+        """
         name = self.prefix + kind.full_name
         if name not in self._components:
             names = [value.name for value in kind.values]
@@ -104,8 +108,8 @@ class ProtoJsonSchemas:
 
 
 class PlainSchemas(ProtoJsonSchemas):
-    """JSON schemas of protobuf messages in the JSON of the administration. All members are present, null where a field
-    is not set.
+    """Builder of JSON schemas of protobuf messages in the JSON of the administration API, where all members are
+    present and null means not set.
     """
 
     known = MappingProxyType({_TIMESTAMP: _TIME, _DURATION: {"type": "number"}})
@@ -127,17 +131,21 @@ class PlainSchemas(ProtoJsonSchemas):
         return _SCALARS[field.cpp_type]
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return the schema of an enum: any string, since a newer gateway has more values."""
+        """Return the schema of an enum: any string, since a newer gateway may send values that this version does not
+        have.
+        """
         return {"type": "string", "description": _values(kind, list(enum_names(kind).values()))}
 
 
 def _described(schema: JsonObject, name: str) -> JsonObject:
-    """Return a schema with the comment of the .proto element of this name as its description."""
+    """Return a copy of a schema whose description is the comment in the .proto file of the element with the full name
+    `name`; the schema unchanged if it has no comment.
+    """
     text = comments().get(name)
     return schema if text is None else {**schema, "description": text}
 
 
 def _values(kind: EnumDescriptor, names: list[str]) -> str:
-    """Return the description of an enum: its comment and the names of its values."""
+    """Return the description of an enum: its comment in the .proto file and the value names in JSON, `names`."""
     text = comments().get(kind.full_name, "")
     return f"{text} One of {', '.join(f'`{name}`' for name in names)}.".strip()

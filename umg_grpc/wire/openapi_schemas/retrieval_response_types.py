@@ -20,7 +20,7 @@ class Embedding(Struct, kw_only=True):
 
 
 class EmbeddingUsage(Struct, kw_only=True):
-    """Token usage of a call."""
+    """Token usage of an embedding or reranking call."""
 
     prompt_tokens: Count
     total_tokens: Count
@@ -57,7 +57,7 @@ class NativeEmbeddings(Struct, kw_only=True):
 
 
 class Ranked(Struct, kw_only=True):
-    """Document with its score."""
+    """Element of `results`: one document's position in the request, and its relevance score."""
 
     index: Count
     relevance_score: float
@@ -66,7 +66,7 @@ class Ranked(Struct, kw_only=True):
 
 
 class Ranking(Struct, kw_only=True):
-    """Response of reranking."""
+    """Response of reranking (`/v1/rerank`, `/v2/rerank`)."""
 
     id: str
     model: str
@@ -107,7 +107,7 @@ class MessagesModel(Struct, kw_only=True):
 
 
 class MessagesModels(Struct, kw_only=True):
-    """Page of a model list of the messages format."""
+    """Page of a model list of the messages format; `first_id` and `last_id` are null for an empty page."""
 
     data: list[MessagesModel]
     has_more: bool
@@ -128,7 +128,7 @@ class NativeModel(Struct, rename="camel", kw_only=True):
 
 
 class NativeModels(Struct, rename="camel", kw_only=True):
-    """Page of models in the native shape."""
+    """Page of a model list of the native format."""
 
     models: list[NativeModel]
     next_page_token: str | None = None

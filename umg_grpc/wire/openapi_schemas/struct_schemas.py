@@ -1,5 +1,5 @@
-"""JSON schemas of msgspec types, for the OpenAPI document. `msgspec.json.schema` has no schema for raw values with a
-default, which most bodies have.
+"""JSON schemas of msgspec types, for the OpenAPI document. They are made here because `msgspec.json.schema` fails for
+fields of type `msgspec.Raw` (any JSON) with a default, which most bodies have.
 """
 
 import inspect
@@ -22,19 +22,21 @@ _BOUNDS = {
 
 
 class File(msgspec.Struct):
-    """Uploaded file: the type of a field of a form."""
+    """Uploaded file: marks a field of a form whose schema is `{"type": "string", "format": "binary"}`."""
 
 
 class StructSchemas:
-    """JSON schemas of types, with one OpenAPI component for each struct."""
+    """Builder of the JSON schemas of msgspec types; adds one OpenAPI component `<format>.<struct>` for each struct."""
 
     def __init__(self, components: JsonObject) -> None:
-        """Create the schemas, whose components are added to `components`."""
+        """Create a builder that adds the components of structs to `components` (name -> schema), in place."""
         self._components = components
         self._names: dict[type, str] = {}
 
     def schema(self, kind: object) -> JsonObject:
-        """Return the schema of a type, which refers to its components. A union may have several structs."""
+        """Return the JSON schema of a type or of a union of types (also of several structs, which msgspec does not
+        allow). Structs are references to their components. Raise TypeError for a type without a schema.
+        """
         if isinstance(kind, UnionType):
             return {"anyOf": [self.schema(member) for member in kind.__args__]}
         return self._of(described.type_info(kind))
@@ -77,7 +79,9 @@ class StructSchemas:
                 raise TypeError(f"no schema is known for {kind}")
 
     def _union(self, kind: described.UnionType) -> JsonObject:
-        """Return the schema of a union. An integer in a union with a float may be written as `5.0`."""
+        """Return the schema of a union: `{}` if one member is any JSON. A float beside an integer is left out of the
+        schema, since it only admits integers written as `5.0`.
+        """
         kinds = kind.types
         if any(isinstance(part, described.IntType) for part in kinds):
             kinds = tuple(part for part in kinds if not isinstance(part, described.FloatType))
@@ -92,7 +96,9 @@ class StructSchemas:
         return {"$ref": f"#/components/schemas/{self._component(kind)}"}
 
     def _component(self, kind: described.StructType) -> str:
-        """Return the name of the component of a struct, which is added once. Raise ValueError for a taken name."""
+        """Return the name of the component of a struct, and add the component at the first call. Raise ValueError if
+        another struct has the same component name.
+        """
         if (known := self._names.get(kind.cls)) is not None:
             return known
         name = f"{_package(kind.cls)}.{kind.cls.__name__}"
@@ -113,13 +119,15 @@ class StructSchemas:
 
 
 def _package(kind: type) -> str:
-    """Return the name of the format that defines a struct, or of its module in this package."""
+    """Return the first part of the component name of a struct: the wire format whose package defines it (`chat`), or
+    the module of this package.
+    """
     package, _, module = kind.__module__.removeprefix("umg_grpc.wire.").partition(".")
     return module.removesuffix("_answers") if package == "openapi_schemas" else package
 
 
 def nullable(*kinds: JsonObject) -> JsonObject:
-    """Return the schema of values of any of these schemas, or null."""
+    """Return the JSON schema of values that match one of `kinds`, at least one schema, or are null."""
     [kind, *others] = kinds
     if not others and isinstance(kind.get("type"), str):
         values = kind.get("enum")

@@ -55,7 +55,7 @@ class ChatCompletion(Struct, kw_only=True):
 
 
 class ChatChunk(Struct, kw_only=True):
-    """Event of a chat stream, which ends with `data: [DONE]`."""
+    """Event of a chat stream; the stream ends with the text `[DONE]` as data instead of an event."""
 
     id: str
     object: Literal["chat.completion.chunk"]
@@ -97,7 +97,7 @@ class ResponseDeleted(Struct, kw_only=True):
 
 
 class InputItems(Struct, kw_only=True):
-    """Page of the input items of a stored response."""
+    """Page of the input items of a stored response; `first_id` and `last_id` are null for an empty page."""
 
     object: Literal["list"]
     data: list[Raw]
@@ -152,7 +152,7 @@ class MessagesTokens(Struct, kw_only=True):
 
 
 class NativeAnswer(Struct, rename="camel", kw_only=True):
-    """Answer of `:generateContent`, and element of a stream."""
+    """Response of `:generateContent`, and of each element of the stream of `:streamGenerateContent`."""
 
     candidates: list[Raw] | None = None
     prompt_feedback: Raw = ABSENT
