@@ -19,7 +19,7 @@ from umg_grpc.wire.core.json import JsonObject, invalid, parse
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 
 OPERATION_NAMES: Mapping[int, str] = enum_names(pb.KeyOperation.DESCRIPTOR)
-"""Operation of a key -> name in JSON, on the command line and in the database."""
+"""Number of an operation that a key may use -> its name in JSON, on the command line and in the database."""
 OPERATION_VALUES = {name: pb.KeyOperation.ValueType(value) for value, name in OPERATION_NAMES.items()}
 
 MODEL_OPERATION_VALUES: Mapping[str, "pb.ModelOperation.ValueType"] = {
@@ -28,7 +28,7 @@ MODEL_OPERATION_VALUES: Mapping[str, "pb.ModelOperation.ValueType"] = {
 """Operation of a model by its name in JSON and in usage records."""
 
 PERIOD_NAMES: Mapping[int, str] = enum_names(pb.BudgetPeriod.DESCRIPTOR)
-"""Period of a budget -> its name in JSON."""
+"""Number of a budget period -> its name in JSON; `none` for a budget without a period."""
 PERIOD_VALUES = {name: pb.BudgetPeriod.ValueType(value) for value, name in PERIOD_NAMES.items()}
 
 Field = TypeVar("Field")
@@ -37,7 +37,9 @@ Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 
 
 class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Settings of a key as a JSON object: the fields of `umg.v1.KeySettings`."""
+    """Settings of a key in a request body: the fields of `umg.v1.KeySettings`. UNSET is an absent field, None an
+    explicit null.
+    """
 
     name: Given[str] = UNSET
     model_patterns: Given[list[str]] = UNSET
@@ -62,19 +64,19 @@ class SettingsBody(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of the request that replaces the secret of a key."""
+    """Body of the request that replaces the secret of a key; the old secret stays valid for `overlap_seconds`."""
 
     overlap_seconds: Annotated[int, Meta(ge=0, le=30 * 86400)] | None = None
 
 
 def decode_create(body: bytes) -> pb.CreateKeyRequest:
-    """Decode the body of a request that creates a key. Raise UmgError naming the field."""
+    """Decode the JSON body of a request that creates a key. Raise UmgError naming the field that is invalid."""
     return pb.CreateKeyRequest(settings=_settings(_given(parse(SettingsBody, body).settings)))
 
 
 def decode_update(body: bytes) -> pb.UpdateKeyRequest:
-    """Decode the body of a request that changes settings of a key, which are the fields present in it. Raise UmgError
-    naming the field.
+    """Decode the JSON body of a request that changes a key: the fields present in the body are the ones to change,
+    with null to remove a value. Raise UmgError naming the field.
     """
     given = _given(parse(SettingsBody, body).settings)
     if not given:
@@ -83,8 +85,8 @@ def decode_update(body: bytes) -> pb.UpdateKeyRequest:
 
 
 def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
-    """Decode the body, which may be empty, of a request that replaces the secret of a key. Raise UmgError naming the
-    field.
+    """Decode the JSON body of a request that replaces the secret of a key; b"" is a body without fields. Raise
+    UmgError naming the field.
     """
     seconds = parse(RotateBody, body or b"{}").overlap_seconds
     overlap = None
@@ -95,23 +97,23 @@ def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
 
 
 def encode_create(request: pb.CreateKeyRequest) -> JsonObject:
-    """Encode the body of a request that creates a key: the inverse of `decode_create`."""
+    """Encode a request to create a key as the JSON object that `decode_create` reads."""
     return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
 
 
 def encode_update(request: pb.UpdateKeyRequest) -> JsonObject:
-    """Encode the body of a request that changes settings of a key: the inverse of `decode_update`."""
+    """Encode a request to change the settings of a key as the JSON object that `decode_update` reads."""
     return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
 
 
 def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
-    """Encode the body of a request that replaces the secret of a key: the inverse of `decode_rotate`."""
+    """Encode a request to replace the secret of a key as the JSON object that `decode_rotate` reads."""
     seconds = to_json(request)["overlap_seconds"]
     return {} if seconds is None else {"overlap_seconds": seconds}
 
 
 def _given(settings: Settings) -> dict[str, object]:
-    """Return the settings that a body contains, also the null ones."""
+    """Return the settings that are present in a body by name, including the ones that are null."""
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not UNSET}
 

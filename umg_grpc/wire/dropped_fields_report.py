@@ -20,30 +20,35 @@ _INVALID_CHARACTER = re.compile(r"[^\w.$:-]", re.ASCII)
 
 
 class Report(msgspec.Struct, eq=False):
-    """Fields of one request that were dropped or changed on the way to a provider, by the names that the caller
-    used.
+    """Collector of the fields of one request that are not sent to the provider, or are sent with another value.
+
+    Fields have canonical names (`max_output_tokens`) until `rename` replaces them by the names in the caller's body.
     """
 
     dropped: dict[str, str | None] = {}
-    """Name -> the value sent instead, None for a dropped field."""
+    """Field name -> the value sent instead; None for a field that is not sent."""
     times: dict[str, int] = {}
-    """Name -> number of times it was dropped."""
+    """Field name -> number of times it was dropped, for example once in each message."""
     limits: int = 0
-    """Number of limits of the gateway among them."""
+    """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
 
     def drop(self, name: str, instead: str | None = None) -> None:
-        """Record that a field is not sent to the provider, or is sent as `instead`."""
+        """Record that the field `name` is not sent to the provider (`instead` is None), or is sent with the value
+        `instead`.
+        """
         self.dropped[name] = instead
         self.times[name] = self.times.get(name, 0) + 1
 
     def record_final(self, name: str, instead: str) -> None:
-        """Record the final value of a field. With earlier changes of the field this counts as one change."""
+        """Record the value with which a field is sent in the end. Unlike `drop`, it adds no further change to the
+        count of a field that was recorded before.
+        """
         self.dropped[name] = instead
         self.times.setdefault(name, 1)
 
     def limit(self, name: str, value: str) -> None:
-        """Record a limit that the gateway sets for every provider, unless a lower limit for this provider is
-        recorded.
+        """Record that the gateway lowers the field `name` to `value` for every provider; does nothing if the field
+        was recorded before, for a lower limit of this provider.
         """
         if name not in self.dropped:
             self.drop(name, value)
@@ -51,13 +56,15 @@ class Report(msgspec.Struct, eq=False):
 
     @property
     def lost(self) -> int:
-        """Number of fields that the provider does not get as the caller wrote them, because of its format or
-        its rules.
+        """Number of fields that the provider's format or model cannot take as the caller wrote them, without the
+        gateway's own limits.
         """
         return len(self.dropped) - self.limits
 
     def rename(self, name_of: Callable[[str], str]) -> None:
-        """Replace the canonical field names in the report by the names in the caller's format."""
+        """Replace each field name in the report by `name_of(name)`, for example to convert canonical names to those
+        of the caller's format.
+        """
         dropped, times = self.dropped, self.times
         self.dropped, self.times = {}, {}
         for name, instead in dropped.items():
@@ -66,8 +73,8 @@ class Report(msgspec.Struct, eq=False):
             self.times[renamed] = self.times.get(renamed, 0) + times[name]
 
     def entries(self) -> dict[str, int]:
-        """Return the entries of the report, `seed` or `temperature=1`, with the number of their fields. Fields that
-        differ only by list indexes are one entry.
+        """Return (`seed` or `temperature=1`) -> number of fields. Fields that differ only by list indexes are one
+        entry.
         """
         entries = dict[str, int]()
         for name, instead in self.dropped.items():
@@ -77,10 +84,10 @@ class Report(msgspec.Struct, eq=False):
         return entries
 
     def header(self) -> str:
-        """Return the value of `x-umg-dropped`: `seed, temperature=1, strict x9`, at most 1 KiB, "" when nothing was
-        dropped.
+        """Return the value of the header `x-umg-dropped`, for example `seed, temperature=1, strict x9`; "" if nothing
+        was dropped.
 
-        An entry of several fields has a count. Entries that do not fit are counted at the end: `+2`.
+        `strict x9` are nine fields. The value has at most 1 KiB; `+2` at its end counts the entries that do not fit.
         """
         if not self.dropped:
             return ""
@@ -95,8 +102,11 @@ class Report(msgspec.Struct, eq=False):
         return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
     def refuse(self, wire_path: Callable[[str], str] | None = None) -> None:
-        """Raise UmgError(UNTRANSLATABLE) if any field was dropped, as `x-umg-strict` requires. `wire_path`: converts a
-        canonical path if the report has names of the caller's body.
+        """Raise UmgError(UNTRANSLATABLE), as the header `x-umg-strict` requires, if anything was recorded. Its field
+        is the first one recorded.
+
+        `wire_path`: converts canonical paths to paths in the caller's body; None if the error should have canonical
+            ones.
         """
         if self.dropped:
             name, dropped = next(iter(self.dropped)), self.header()
@@ -108,15 +118,17 @@ class Report(msgspec.Struct, eq=False):
 
 
 def header_name(path: str) -> str:
-    """Return the name of a field for a header: its path without list indexes, in ASCII, at most `MAX_NAME_CHARACTERS`.
-
-    Names of unknown fields are the caller's own and may contain any character.
+    """Return the name of a field for a header: its path without list indexes, at most `MAX_NAME_CHARACTERS` long.
+    Characters other than ASCII letters, digits and `_.$:-` become `_`, since unknown fields of callers have any
+    name.
     """
     return _INVALID_CHARACTER.sub("_", _INDEX.sub("", path))[:MAX_NAME_CHARACTERS]
 
 
 def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
-    """Return the error for an opaque block (raw JSON of one format), which only a provider of that format accepts."""
+    """Return the error UNSUPPORTED_FIELD for an opaque part (raw JSON of one wire format) that the provider's format
+    does not have. `at`: canonical path of the part.
+    """
     kind = echo(opaque.type) or "of no type"
     problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
@@ -127,8 +139,8 @@ NOTHING_LEFT = "nothing of them can be said; send results together with the call
 
 
 def omits(opaque: pb.OpaquePart, report: Report) -> bool:
-    """Return whether a provider of another format can do without an opaque part (raw JSON of one format). If so, the
-    part is recorded in the report by its type.
+    """Return whether an opaque part (raw JSON of one wire format) may be left out for a provider of another format.
+    An optional part is recorded in `report` by its type.
     """
     if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
         report.drop(opaque.type)
@@ -136,18 +148,20 @@ def omits(opaque: pb.OpaquePart, report: Report) -> bool:
 
 
 def untranslatable(at: str, problem: str) -> UmgError:
-    """Return the error for a part of a request that changes its meaning and that the provider's format cannot
-    express.
+    """Return the error UNTRANSLATABLE for a part that the provider's format cannot express and that cannot be left
+    out without changing the meaning. `at`: canonical path of the part; `problem`: text for the caller.
     """
     return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
 
 
 def unknown_part(at: str) -> UmgError:
-    """Return the error for a part of a kind that is newer than this build."""
+    """Return the error UNSUPPORTED_FIELD for a part of a kind that this version of the gateway does not have. `at`:
+    canonical path of the part.
+    """
     message = f"{at}: this kind of part is not known here; leave it out"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 
 
 def no_role(at: str) -> UmgError:
-    """Return the error for a message without a role."""
+    """Return the error MISSING_FIELD for a message without a role. `at`: canonical path of the message."""
     return UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{at}.role: say who speaks", field=f"{at}.role")

@@ -29,30 +29,34 @@ FORMATS: dict[str, TextFormat] = {name: resolve_name(row.codec) for name, row in
 
 
 def all_formats() -> tuple[AnyFormat, ...]:
-    """Return the formats of all operations."""
+    """Return the formats of text, embedding, reranking and image operations; the HTTP APIs of videos are not among
+    them.
+    """
     return (*FORMATS.values(), *EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values(), *IMAGE_FORMATS.values())
 
 
 def codec_of(name: str) -> AnyFormat | None:
-    """Return the format with this name, of any operation; None for an unknown name."""
+    """Return the text, embedding, rerank or image format with this name; None for an unknown name and for videos."""
     tables = (FORMATS, EMBEDDING_FORMATS, RERANK_FORMATS, IMAGE_FORMATS)
     return next((table[name] for table in tables if name in table), None)
 
 
 def face_of(name: str) -> AnyFormat | EntryFormat | None:
-    """Return the format with this name that callers may use, of any operation; None for an unknown name."""
+    """Return the format with this name for callers, including the HTTP APIs of videos; None for an unknown name."""
     return codec_of(name) or VIDEO_FACES.get(name)
 
 
 def headers_of_limits(name: str) -> RateLimitHeaders:
-    """Return the encoder of rate limit headers for callers of a format; that of `x-ratelimit-*` for an unknown
-    format.
+    """Return the function that encodes a caller's rate limits as response headers of the format `name`;
+    `x-ratelimit-*` headers for all formats without their own.
     """
     return FORMATS[name].rate_limit_headers if name in FORMATS else rate_limit_headers
 
 
 def stores_by_default(name: str) -> bool:
-    """Return whether answers of a text format are stored unless the request forbids it; false for an unknown format."""
+    """Return whether the text format `name` stores responses unless the request forbids it; False for an unknown
+    format.
+    """
     return name in FORMATS and FORMATS[name].stores_by_default
 
 

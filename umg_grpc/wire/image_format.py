@@ -14,31 +14,34 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 class DecodedForm(NamedTuple):
-    """Image request decoded from a form (`multipart/form-data`), and whether it requests a stream."""
+    """Image request decoded from a `multipart/form-data` body."""
 
     request: DecodedRequest[pb.GenerateImageRequest]
     stream: bool
+    """Whether the form requests a stream of events."""
 
 
 class ImageStreamEncoder(Protocol):
-    """Encoder of one stream of image events as server-sent events."""
+    """Encoder of one stream of canonical image events as server-sent events for a caller. One instance per stream."""
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
-        """Return all frames of one message, for one write; b"" when it has no output in this format."""
+        """Return the server-sent events for one message, for one write; b"" if the message has no output in this
+        format.
+        """
         ...
 
     def close(self) -> bytes:
-        """Return the bytes that end a complete stream."""
+        """Return the bytes that end a complete stream; b"" if nothing is left to send."""
         ...
 
     def error(self, error: UmgError) -> bytes:
-        """Return the error event that ends a stream after a failure."""
+        """Return the bytes that end a stream after a failure: images that were not sent yet, and the error event."""
         ...
 
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """Image format for callers: the functions that decode its requests and encode its responses (image document)."""
+    """Image format for callers: the functions that decode its requests and encode its responses."""
 
     name: str
     """Name of the face: `SourceDocument.format` of the requests that it decodes."""
@@ -57,8 +60,9 @@ class ImageFormat:
     encode_pieces: Callable[
         [pb.GenerateImageResponse, pb.GenerateImageRequest, ClientShape, EncodedFiles], Iterator[bytes | memoryview]
     ]
-    """Variant of `encode_response` that yields pieces, each encoded when it is requested, in a millisecond. A response
-    without files is one piece. Images whose data refer to the encoded files are sent as they came.
+    """Variant of `encode_response` that yields the body in pieces; each is encoded in about a millisecond when it is
+    requested. A response without files is one piece. Fourth argument: images that stay in the base64 that the
+    provider sent.
     """
     heartbeat: bytes
     """Bytes between events that every client of the format ignores."""

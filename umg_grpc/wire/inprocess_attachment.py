@@ -11,6 +11,6 @@ class Attachment(msgspec.Struct, eq=False):
     """
 
     notes: RequestNotes | None = None
-    """Notes of the decoding of the request; None for a request without a body."""
+    """Notes of the decoder about the caller's body; None for a request without a body."""
     known_key: object = None
-    """Result of the service's check of the caller's key (`KnownKey`); None if the key has to be checked."""
+    """The caller's key after its check by the service (a `KnownKey`); None if the service still has to check it."""

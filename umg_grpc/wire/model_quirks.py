@@ -1,5 +1,5 @@
-"""Adjustment of single values of a request to the quirks of a provider's model (values that it rejects), while a codec
-encodes the request.
+"""Adjustment of single values of a request to the quirks of a provider's model (values that it rejects), while a
+codec encodes the request. Each change is recorded in the `report` of dropped fields.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 SAMPLING = ("temperature", "top_p", "top_k")
 SEARCH = ("search", "tools", "tool_choice")
-"""Fields that request a search."""
+"""Canonical fields in which a request may request a web search."""
 REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
 """Fields of `reasoning` that set the amount of reasoning."""
 THOUGHTS = "messages.parts.reasoning"
@@ -20,8 +20,8 @@ THOUGHTS = "messages.parts.reasoning"
 
 
 def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str:
-    """Return the end user's id as the provider accepts it. An id whose length it rejects is replaced by a hash, the
-    same for each call.
+    """Return the end user's id as the provider accepts it, "" if there is none. An id of a length that the provider
+    rejects is replaced by a hash, which is the same in each call.
     """
     if _fits(request.user, quirks):
         return request.user
@@ -31,7 +31,7 @@ def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str
 
 
 def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> int | None:
-    """Return the caller's limit of output tokens, lowered to the model's own limit; None if the caller set none."""
+    """Return the caller's maximum of output tokens, lowered to the model's own maximum; None if the caller set none."""
     if not request.HasField("max_output_tokens"):
         return None
     if not _exceeds(request, quirks):
@@ -43,8 +43,11 @@ def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) ->
 def copied_fields(
     request: pb.GenerateRequest, names: Mapping[str, str], tiers: Collection[str], quirks: Quirks, report: Report
 ) -> JsonObject:
-    """Return the fields that a body has with the same values as the canonical request, changed to values that the
-    provider accepts. `names`: canonical name -> name in the body; `tiers`: service tiers of the format.
+    """Return the members of a provider's body that have the same values in the canonical request, adjusted to the
+    quirks.
+
+    `names`: canonical field -> member of the body. `tiers`: service tiers of the provider's format; others are
+        dropped.
     """
     fields: JsonObject = {names[field.name]: value for field, value in request.ListFields() if field.name in names}
     if "user" in fields:
@@ -60,7 +63,7 @@ def copied_fields(
 
 
 def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the model accepts reasoning options. Report the options of the request if it does not."""
+    """Return whether the model accepts reasoning options. If it does not, record those of the request as dropped."""
     if quirks.reasoning is not False:
         return True
     if not _is_off(request.reasoning):
@@ -71,8 +74,8 @@ def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Repo
 
 
 def supports_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the model accepts temperature, top_p and top_k. Report the values of the request that it
-    rejects.
+    """Return whether the model accepts temperature, top_p and top_k. If it does not, record those of the request as
+    dropped.
     """
     if quirks.sampling is not False:
         return True
@@ -83,7 +86,9 @@ def supports_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Repor
 
 
 def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the model accepts a web search beside the request's tools. Report a search that it rejects."""
+    """Return whether the model accepts the request's web search, if there are functions together with them. If it
+    does not, record the search as dropped.
+    """
     if not _rejects_search(request, quirks):
         return True
     report.drop("web_search")
@@ -91,8 +96,10 @@ def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report)
 
 
 def changed_fields(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
-    """Return the canonical fields whose values have to be changed for the model. A body in the provider's own format is
-    rewritten in these fields and in no other.
+    """Return the names of the canonical fields whose values must change for the model; an empty list if it accepts
+    all.
+
+    A body in the provider's own format is rewritten only in these fields.
     """
     return [] if quirks is NO_QUIRKS else list(_list_changed(request, quirks))
 
@@ -116,17 +123,17 @@ def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
 
 
 def requests_search(request: pb.GenerateRequest) -> bool:
-    """Return whether a tool or an option requests a web search by the provider."""
+    """Return whether a tool or the field `search` requests a web search by the provider."""
     return has_search_option(request) or any(tool.HasField("web_search") for tool in request.tools)
 
 
 def has_search_option(request: pb.GenerateRequest) -> bool:
-    """Return whether an option, and not a tool, requests a web search by the provider."""
+    """Return whether the field `search`, independent of the tools, requests a web search by the provider."""
     return request.HasField("search") and request.search.mode != pb.SEARCH_MODE_OFF
 
 
 def has_functions(request: pb.GenerateRequest) -> bool:
-    """Return whether the model may call tools that the caller runs."""
+    """Return whether the request declares functions or custom tools, which the caller runs."""
     return any(tool.HasField("function") or tool.HasField("custom") for tool in request.tools)
 
 

@@ -23,20 +23,20 @@ from umg_grpc.wire.core.json import JsonObject, invalid
 MessageT = TypeVar("MessageT", bound=Message)
 
 ZERO_NAMES: Mapping[str, str] = MappingProxyType({"umg.v1.BudgetPeriod": "none"})
-"""Names of the first values of enums, where that value has a meaning."""
+"""Full name of an enum -> JSON name of its zero value, for enums whose zero value is more than "not set"."""
 SECONDS = "_seconds"
 _INTEGERS = frozenset({FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64})
 _BOOLEANS = {"true": True, "false": False}
 
 
 def to_json(message: Message) -> JsonObject:
-    """Return a message as a JSON object."""
+    """Return a message as a JSON object with all its fields; null for a field that is not set."""
     return {member_name(field): _member(message, field) for field in fields_of(type(message)).values()}
 
 
 def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
-    """Return the message of a JSON object of `to_json`. Unknown members, for example of a newer gateway, are ignored.
-    Raise ValueError or TypeError for a member of the wrong type.
+    """Return the message of type `kind` for a JSON object as `to_json` makes it. Unknown members, for example of a
+    newer gateway, are ignored. Raise ValueError or TypeError for a member of the wrong type.
     """
     message = kind()
     for field in fields_of(kind).values():
@@ -46,7 +46,9 @@ def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
 
 
 def to_query(message: Message) -> list[tuple[str, str]]:
-    """Return the set fields of a message as parameters of a URL query."""
+    """Return the set fields of a message as (name, text) parameters of a URL query; a list as one parameter per
+    element.
+    """
     return [
         (field.name, _text(field, item))
         for field, value in message.ListFields()
@@ -55,8 +57,8 @@ def to_query(message: Message) -> list[tuple[str, str]]:
 
 
 def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> MessageT:
-    """Return the message of a URL query. A list is a parameter that is repeated, or has several values with commas
-    between them. Raise UmgError(INVALID_FIELD) naming the parameter.
+    """Return the message of type `kind` for the (name, text) parameters of a URL query. A list is a repeated
+    parameter, or one with commas between the values. Raise UmgError(INVALID_FIELD) naming the parameter.
     """
     message, fields = kind(), fields_of(kind)
     for name, text in parameters:
@@ -70,18 +72,20 @@ def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> M
 
 
 def fields_of(kind: type[Message]) -> Mapping[str, FieldDescriptor]:
-    """Return the fields of a message type by their names."""
+    """Return the fields of a message type by their names in the .proto file."""
     return {field.name: field for field in kind.DESCRIPTOR.fields if isinstance(field, FieldDescriptor)}
 
 
 def member_name(field: FieldDescriptor) -> str:
-    """Return the name of the JSON member for a field."""
+    """Return the name of the JSON member for a field: the field's name, for a duration with the suffix `_seconds`."""
     return field.name + SECONDS if _message_name(field) == "google.protobuf.Duration" else field.name
 
 
 @cache
 def enum_names(kind: EnumDescriptor) -> Mapping[int, str]:
-    """Return the JSON name of each value of an enum; an unspecified value has none unless `ZERO_NAMES` gives it one."""
+    """Return number -> name in JSON (lower case, without the enum's prefix) of the values of an enum. The zero value
+    is absent unless `ZERO_NAMES` has a name for it.
+    """
     prefix = kind.values[0].name.removesuffix("UNSPECIFIED")
     names = {value.number: value.name.removeprefix(prefix).lower() for value in kind.values[1:]}
     return {0: ZERO_NAMES[kind.full_name], **names} if kind.full_name in ZERO_NAMES else names
@@ -122,7 +126,7 @@ def _encoded(field: FieldDescriptor, value: object) -> object:
 
 
 def _set(message: Message, field: FieldDescriptor, value: object) -> None:
-    """Set a field of a message to the value of a JSON member, which is not null."""
+    """Set a field of a message to the value of its JSON member, which must not be null."""
     if _is_map(field):
         if not isinstance(value, dict):
             raise TypeError(field.name)
@@ -169,7 +173,9 @@ def _text(field: FieldDescriptor, value: object) -> str:
 
 
 def _of_text(field: FieldDescriptor, text: str) -> object:
-    """Return the value of a field from the text of a query parameter. Raise UmgError(INVALID_FIELD)."""
+    """Return the value of a field from the text of a query parameter. Raise UmgError(INVALID_FIELD) for an invalid
+    text.
+    """
     if field.enum_type is not None:
         values = _enum_values(field.enum_type)
         if text not in values:
@@ -193,7 +199,7 @@ def _of_text(field: FieldDescriptor, text: str) -> object:
 
 
 def _timestamp(text: str) -> Timestamp:
-    """Return the time of an RFC 3339 text. Raise ValueError, also for a text without a zone."""
+    """Return the time of an RFC 3339 text. Raise ValueError for any other text, also for one without a time zone."""
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(text)

@@ -28,10 +28,11 @@ _NATIVE = re.compile(r"/models/[^/]+:[A-Za-z]+$")
 
 
 def right_base_url(base_url: str, call: str) -> str | None:
-    """Return the base URL that the operator probably meant, where a provider does not have the path of a call.
+    """Return the `base_url` that the operator probably meant, for a provider that does not have the path of a call.
 
-    None if `base_url` has none of the usual mistakes: a version twice, the beginning of the call's path, no version.
-    `call`: path below the base URL, with or without a query.
+    None if `base_url` has none of the usual mistakes: a repeated version, the beginning of the call's path, no
+    version.
+    `call`: path of the call below the base URL, for example `/chat/completions`, with or without a query.
     """
     parts, path = urlsplit(base_url), call.partition("?")[0]
     steps = parts.path.strip("/").split("/") if parts.path.strip("/") else []
@@ -48,9 +49,8 @@ def right_base_url(base_url: str, call: str) -> str | None:
 
 
 def call_path(protocol: str, url: str) -> str | None:
-    """Return the end of a URL that is the path of the protocol's calls, for example `/chat/completions`; None if the
-    URL does not end so, and may therefore be the `base_url` of a channel. A path of one word directly behind the host
-    may be that of a proxy.
+    """Return the call path at the end of a configured URL, for example `/chat/completions`, since a `base_url` must
+    not contain it; None if the URL has none, or only one path segment, which may belong to a proxy.
     """
     path = _CALL_PATHS.get(protocol)
     match = path.search(url) if path is not None else None

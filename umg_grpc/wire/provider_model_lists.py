@@ -33,26 +33,32 @@ class Page:
 
 @dataclass(frozen=True)
 class ModelList:
-    """Model list of a provider: its path, and the function that decodes a page of it."""
+    """Description of a provider's model list: the request that reads a page, and the function that decodes the page."""
 
     path: str
     """Path below the base URL of a channel."""
     decode: Callable[[bytes], Page]
-    """Decoder of a page. Raises ValueError for a body that is no list of models."""
+    """Function that decodes the body of a page. Raises ValueError for a body that is no model list."""
     key_header: str = DEFAULT_KEY_HEADER
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Further headers of the request, for example the version of the API."""
     first_query: str = ""
+    """Query of the first page; "" for none."""
 
 
 def decode_openai(body: bytes) -> Page:
-    """Decode a model list of OpenAI's shape: an object with `data`, or the bare array that some providers send."""
+    """Decode a model list of OpenAI's shape: an object with `data`, or the bare array that some providers send. Raise
+    ValueError for any other body.
+    """
     decoded = msgspec.json.decode(body)
     rows = decoded.get("data") if isinstance(decoded, dict) else decoded
     return Page([_openai_model(row, name) for row, name in _rows(rows, "id")], "")
 
 
 def decode_anthropic(body: bytes) -> Page:
-    """Decode a page of a model list of the messages format's vendor."""
+    """Decode a page of a model list of the messages format's vendor. Raise ValueError for a body that is no model
+    list.
+    """
     decoded = msgspec.json.decode(body, type=dict[str, object])
     models = []
     for row, name in _rows(decoded.get("data"), "id"):
@@ -66,7 +72,9 @@ def decode_anthropic(body: bytes) -> Page:
 
 
 def decode_gemini(body: bytes) -> Page:
-    """Decode a page of a model list of the native format's vendor, whose names begin with `models/`."""
+    """Decode a page of a model list of the native format's vendor, and remove `models/` from the ids. Raise
+    ValueError for a body that is no model list.
+    """
     decoded = msgspec.json.decode(body, type=dict[str, object])
     models = []
     for row, name in _rows(decoded.get("models"), "name"):
@@ -88,7 +96,7 @@ GEMINI_METHODS: Mapping[str, "tuple[pb.ModelOperation.ValueType, ...]"] = {
     "predict": (pb.MODEL_OPERATION_GENERATE_IMAGE,),
     "predictLongRunning": (pb.MODEL_OPERATION_CREATE_VIDEO,),
 }
-"""Method of the native vendor -> our operations."""
+"""`supportedGenerationMethods` entry of the Gemini API -> operations of the gateway."""
 TYPES: Mapping[str, "tuple[pb.ModelOperation.ValueType, ...]"] = {
     "chat": GENERATES,
     "language": GENERATES,
@@ -100,7 +108,7 @@ TYPES: Mapping[str, "tuple[pb.ModelOperation.ValueType, ...]"] = {
     "image": (pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE),
     "video": (pb.MODEL_OPERATION_CREATE_VIDEO,),
 }
-"""`type` of a model in the lists of some providers (Together AI, LM Studio) -> our operations."""
+"""`type` of a model in the lists of some providers (Together AI, LM Studio) -> operations of the gateway."""
 NAME_PARTS: "tuple[tuple[str, pb.ModelOperation.ValueType], ...]" = (
     ("rerank", pb.MODEL_OPERATION_RERANK),
     ("embed", pb.MODEL_OPERATION_EMBED),
@@ -138,14 +146,16 @@ def _openai_model(row: Fields, name: str) -> pb.Model:
 
 
 def _operations(row: Fields, name: str) -> "tuple[pb.ModelOperation.ValueType, ...]":
-    """Return the operations of a model by the type in its list entry, else by its id; none if neither is known."""
+    """Return the operations of a model by the type in its list entry, otherwise by its id; () if neither shows any."""
     if (known := TYPES.get(_text(row, "type"))) is not None:
         return known
     return next(((operation,) for part, operation in NAME_PARTS if part in name.lower()), ())
 
 
 def _prices(pricing: Fields) -> Iterator[pb.Price]:
-    """Yield the token prices of a model. A negative price means that of another model, and is left out."""
+    """Yield the token prices of a model. A negative price, which means that another model's price applies, is
+    skipped.
+    """
     in_tokens = "prompt" in pricing
     for key, unit in (PRICE_FIELDS if in_tokens else MILLION_PRICE_FIELDS).items():
         price = _number(pricing.get(key))
@@ -182,7 +192,9 @@ def _set_limits(model: pb.Model, row: Fields, context: tuple[str, ...], output: 
 
 
 def _rows(rows: object, name: str) -> Iterator[tuple[Fields, str]]:
-    """Yield the entries of a model list with their names. Raise ValueError if it is no list."""
+    """Yield (list entry, model id) of a model list; `name`: member of the entry with the id. Entries without an id
+    are skipped. Raise ValueError if `rows` is no list.
+    """
     if not isinstance(rows, list):
         raise ValueError("expected a list of models")
     for row in rows:
@@ -240,9 +252,9 @@ MODEL_LISTS: Mapping[str, ModelList] = MappingProxyType(
         **dict.fromkeys(("native", "native_embeddings", "native_images"), _GEMINI),
     }
 )
-"""Protocol -> list of the models of its providers; without an entry, they have none."""
+"""Protocol of a channel -> model list of its providers; protocols without an entry have no model list."""
 
 
 def model_list(protocols: tuple[str, ...]) -> ModelList | None:
-    """Return the model list of the first of these protocols that has one; None if none has."""
+    """Return the model list of the first protocol that has one; None if none has."""
     return next((MODEL_LISTS[protocol] for protocol in protocols if protocol in MODEL_LISTS), None)

@@ -11,14 +11,14 @@ DEFAULT_KEY_HEADER = "authorization"
 
 @dataclass(frozen=True)
 class TextProtocol:
-    """Properties of a text format, which is also the protocol of the providers that use it."""
+    """Properties of a text format that a config needs, for formats that callers and providers share."""
 
     codec: str
-    """Place of the `TextFormat`, as `pkgutil.resolve_name` reads it."""
+    """Location of the `TextFormat` as `module:name`, for `pkgutil.resolve_name`."""
     key_header: str = DEFAULT_KEY_HEADER
     """Header that carries a provider's key."""
     has_cache_marks: bool = False
-    """Whether a request marks the parts that the provider should cache."""
+    """Whether requests of the format mark the parts that the provider should cache (`cache_control`)."""
 
 
 TEXT_PROTOCOLS = {
@@ -27,7 +27,7 @@ TEXT_PROTOCOLS = {
     "messages": TextProtocol("umg_grpc.wire.messages:MESSAGES", key_header="x-api-key", has_cache_marks=True),
     "native": TextProtocol("umg_grpc.wire.native:NATIVE", key_header="x-goog-api-key"),
 }
-"""Text format -> its row."""
+"""Name of a text format -> its properties."""
 EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
 RERANK_PROTOCOLS = ("rerank",)
 IMAGE_PROTOCOLS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")
@@ -44,7 +44,7 @@ OTHER_NAMES: Mapping[str, str] = MappingProxyType(
         "reranker": "rerank",
     }
 )
-"""Other name in lower case -> protocol."""
+"""Alternative name in lower case, as operators write it in a config -> name of the protocol."""
 
 KEY_HEADERS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("native_embeddings", "native_images", "vidB"), "x-goog-api-key")
@@ -53,12 +53,14 @@ KEY_HEADERS: Mapping[str, str] = MappingProxyType(
 
 
 def key_header(protocol: str) -> str:
-    """Return the HTTP header for the key of a provider of this protocol, if the config has no `auth`."""
+    """Return the HTTP header for a provider's key in this protocol, for a channel whose config sets no `auth`."""
     if protocol in TEXT_PROTOCOLS:
         return TEXT_PROTOCOLS[protocol].key_header
     return KEY_HEADERS.get(protocol, DEFAULT_KEY_HEADER)
 
 
 def has_cache_marks(protocol: str) -> bool:
-    """Return whether a protocol is a text format in which a request marks the parts that the provider should cache."""
+    """Return whether requests of this protocol mark the parts that the provider should cache (`cache_control`); False
+    for protocols that are no text formats.
+    """
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].has_cache_marks

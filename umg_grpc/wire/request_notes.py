@@ -11,47 +11,51 @@ Request = TypeVar("Request")
 
 
 class RequestNotes(msgspec.Struct, eq=False):
-    """Notes about one request. A decoder fills them; after that they are only read. A changed request has new notes."""
+    """Facts about one decoded request that have no place in the canonical request. The decoder fills them; a request
+    that is changed later gets new notes.
+    """
 
     uncarried: list[str] = []
-    """Known fields of the body that have no canonical form, by their paths there; an upstream of another format reports
-    them as dropped.
+    """Paths in the body of known fields without a canonical form; for a provider of another format they are reported
+    as dropped.
     """
     indispensable: list[str] = []
-    """Known fields without a canonical form that carry state or change the meaning (`mcp_servers`), and all top-level
-    fields of a text request that are unknown to the gateway. An upstream of another format refuses the call with
-    UNTRANSLATABLE.
+    """Paths in the body of known fields without a canonical form that change the meaning of the request
+    (`mcp_servers`), and of unknown top-level fields of a text request. For a provider of another format the call
+    fails with UNTRANSLATABLE.
     """
     family: list[str] = []
-    """Fields of the body that only models of some family accept, or that a family accepts only in another place, by
-    their paths there. The family's rules check them (text document, chat rules 2, 3 and 5).
+    """Paths in the body of fields that only the models of one family accept, or that a family accepts in another
+    place only. The rules of the model's family check them.
     """
     opaque_paths: dict[str, str] = {}
-    """Canonical path (`messages[1].parts[0]`) -> path in the body of parts of unknown kinds, where the two cannot be
-    derived from each other. For error messages only.
+    """Canonical path (`messages[1].parts[0]`) of a part of unknown kind -> its path in the body, where the two do not
+    correspond. For error messages only.
     """
 
     edited: tuple[str, ...] = ()
-    """Canonical fields that differ from the source document: a family's rules changed them, or the conversation is
-    longer. An upstream of the caller's own format encodes them again.
+    """Names of the canonical fields that differ from the source document: the rules of a family changed them, or
+    stored messages were added. They are encoded again for a provider of the caller's own format.
     """
     files: EncodedFiles | None = None
-    """Place for files of the answer that may stay in the provider's base64; None if their bytes are due."""
+    """Store for image files of the response that may stay in the provider's base64; None if the response must have
+    bytes.
+    """
 
     def with_edited(self, *fields: str) -> "RequestNotes":
-        """Return notes in which these canonical fields are also recorded as changed after decoding."""
+        """Return a copy of the notes in which `fields` (canonical names) are also recorded in `edited`."""
         return msgspec.structs.replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
 
     def report_uncarried(self, report: Report) -> None:
-        """Report the fields of an embedding or rerank request without a canonical form (`uncarried`) as dropped, for a
-        provider of another format.
+        """Record the fields in `uncarried` as dropped in `report`, for an embedding or rerank provider of another
+        format.
         """
         for path in self.uncarried:
             report.drop(path)
 
 
 NO_NOTES = RequestNotes()
-"""Notes of a request without a source document."""
+"""Empty notes, for a request that was not decoded from a caller's body (gRPC)."""
 
 
 class DecodedRequest(NamedTuple, Generic[Request]):

@@ -16,18 +16,18 @@ from umg_grpc.wire.core.lenient_numbers import Count, as_number, count
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 
 TOO_LONG = "inputs"
-"""Canonical field that is too large in a request that is too long."""
+"""Canonical field that an error names if the provider rejects the request as too long."""
 MAX_JSON_INTEGER = 2**53
 """Largest integer that every JSON parser reads exactly."""
 Dimensions = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]
-"""Length of a vector: `256` and `256.0`."""
+"""Type of the requested vector length in a JSON body, written as `256` or `256.0`."""
 
 
 # --- the request
 
 
 def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
-    """Return the members of a caller's body that are not null: null means absent, but some providers reject it."""
+    """Return the members of a JSON body that are not null, for providers that reject null for an absent member."""
     return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
 
 
@@ -42,14 +42,16 @@ class ProviderUsage(Struct):
 
 
 def raise_error(error: Raw) -> None:
-    """Raise the UmgError of a response that contains an error although its status is 200."""
+    """Raise the UmgError for the member `error` of a response with HTTP status 200; do nothing if it states no
+    error.
+    """
     if is_error(error):
         raise from_provider(200, as_error(msgspec.json.decode(error)), too_long=TOO_LONG)
 
 
 def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
-    """Set the token counts of a response. If the provider sent only one of the two, it is used for both; without
-    either, the usage stays unset. Invalid counts are treated as absent.
+    """Set the token counts of a response in place. If the provider sent only one of `prompt` and `total`, it is used
+    for both; without either, the usage stays unset. Invalid counts are treated as absent.
     """
     prompt_count, total_count = _valid_count(prompt), _valid_count(total)
     if prompt_count is not None or total_count is not None:
@@ -65,15 +67,15 @@ def _valid_count(tokens: Count) -> int | None:
 
 
 def is_valid_count(tokens: Count) -> bool:
-    """Return whether a token count of a provider may be passed on to callers unchanged: an integer, not negative, of
-    limited size.
-    """
+    """Return whether a provider's token count may be passed on unchanged: an integer from 0 to `MAX_JSON_INTEGER`."""
     return type(tokens) is int and 0 <= tokens <= MAX_JSON_INTEGER
 
 
 def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest) -> None:
-    """Set the vectors of a response, one for each input. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors,
-    for an empty or broken vector, and for other lengths than requested.
+    """Set the vectors of a response in place. `vectors`: for each input little-endian float32 bytes.
+
+    Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an empty or broken vector, and for a vector
+    whose length (count of numbers) is not the requested one.
     """
     check_count(len(vectors), request)
     if not are_whole(vectors):
@@ -86,15 +88,15 @@ def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: 
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
-    """Return whether vectors of these lengths are as long as the request requires. A value that is no vector has the
-    length 0.
+    """Return whether vectors with these lengths (counts of numbers), one for each input, are as long as the request
+    requires. 0 is the length of a value that is no vector.
     """
     return all(lengths) and wrong_length(lengths, request) is None
 
 
 def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError | None:
-    """Return the error UPSTREAM_FAILED unless the vectors have the lengths that the request requires, and all others
-    the same length.
+    """Return the error UPSTREAM_FAILED if a vector's length is not the one that the request requires or, for inputs
+    without a required length, differs from that of the others; None if all lengths are right.
     """
     other, default = 0, request.dimensions
     for length, item in zip(lengths, request.inputs, strict=True):
@@ -106,8 +108,8 @@ def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError |
 
 
 def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
-    """Return the length of the vectors for which the request requires no length, the model's own; 0 if it requires one
-    for every input.
+    """Return the length of the vectors that the model itself chose, because the request requires none; 0 if the
+    request requires one for every input.
     """
     positions = (
         position for position, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions)
@@ -117,8 +119,8 @@ def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
 
 
 def other_length(length: int, requested: int, other: int) -> UmgError:
-    """Return the error for a vector whose length is not the requested one or, without a requested length, not that of
-    the other vectors.
+    """Return the error UPSTREAM_FAILED for a vector of the length `length`. `requested`: required length, 0 for none;
+    `other`: length of the other vectors.
     """
     if requested:
         problem = f"not of the {requested} that were asked for; leave the length out or choose another model"
@@ -131,6 +133,8 @@ def other_length(length: int, requested: int, other: int) -> UmgError:
 
 
 def check_count(vectors: int, request: pb.EmbedRequest) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) unless a response has one vector for each input of the request."""
+    """Raise UmgError(UPSTREAM_FAILED) unless `vectors`, the number of vectors in a response, is the number of inputs
+    of the request.
+    """
     if vectors != (expected := len(request.inputs)):
         raise unreadable(f": it has {vectors} vectors for {expected} inputs")

@@ -28,20 +28,25 @@ the event loop.
 
 
 class FaceRequest(NamedTuple):
-    """Canonical request decoded from a caller's body, with the choice of a stream and the notes of the decoding."""
+    """Canonical text request decoded from a caller's body, with the notes of the decoder about fields without a
+    canonical form.
+    """
 
     canonical: pb.GenerateRequest  # with its source document
     stream: bool  # whether the body requests a stream
+    """Whether the caller requests a stream of events."""
     notes: RequestNotes
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
-    """Encoded request to a provider: path, headers and body, and the report of dropped fields."""
+    """HTTP request to a provider, without the channel's address and credentials."""
 
     path: str  # below the channel's base URL, e.g. `/chat/completions`
+    """Path below the channel's base URL, with the query."""
     body: bytes
     headers: Mapping[str, str]  # the format's own, without credentials; `Content-Type` of a body that is not JSON
     report: Report  # fields that the format could not express
+    """Fields of the caller's request that are not sent, or are sent with another value."""
     method: str = "POST"
 
 
@@ -49,17 +54,19 @@ Decoded_co = TypeVar("Decoded_co", covariant=True)
 
 
 class BodyDecoder(Protocol[Decoded_co]):
-    """Decoder of a caller's body as a canonical request."""
+    """Function that decodes a caller's JSON body to a canonical request."""
 
     def __call__(self, body: bytes, headers: Mapping[str, str], model: str = "", /) -> Decoded_co:
-        """Decode the body with its allow-listed headers, by lower-case name. `model` is the model of the path; formats
-        whose bodies have the model ignore it. Raise UmgError naming the field as the caller wrote it.
+        """Decode a JSON body. Raise UmgError naming the field as the caller wrote it.
+
+        `headers`: request headers by lower-case name, only those in the format's `source_headers`. `model`: model id
+            in the path, ignored by formats whose bodies contain it.
         """
         ...
 
 
 class RequestEncoder(Protocol):
-    """Encoder of a canonical request as a call to a provider."""
+    """Function that encodes a canonical text request as an HTTP request to a provider."""
 
     def __call__(
         self,
@@ -70,8 +77,11 @@ class RequestEncoder(Protocol):
         notes: RequestNotes = NO_NOTES,
         /,
     ) -> UpstreamRequest:
-        """Encode the request for the provider's `model`. If the source document is of the encoder's own format, the
-        request starts from it. Raise UmgError for a field that cannot be expressed and must not be dropped.
+        """Encode the request for the provider's `model`. A request whose source document has the encoder's own format
+        keeps the JSON of this document.
+
+        `quirks`: values that the model rejects; `notes`: facts about the caller's body. Raise UmgError for a field
+            that the format cannot express and that must not be dropped.
         """
         ...
 
@@ -81,13 +91,15 @@ class StreamEncoder(Protocol):
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory in bytes of the text that the encoder holds because the end of the stream repeats it: open
-        parts and final events.
+        """Approximate bytes of text that the encoder holds, because the last events of the format repeat the whole
+        response.
         """
         ...
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return all frames of one message, for one write; b"" when the message has no output in this format."""
+        """Return the bytes for one canonical message, for one write; b"" if the message has no output in this
+        format.
+        """
         ...
 
     def close(self) -> bytes:
@@ -97,11 +109,13 @@ class StreamEncoder(Protocol):
         ...
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the bytes of `close` in pieces. Each is encoded when it is requested, which may be in a thread."""
+        """Yield the bytes of `close` in pieces, of which each is encoded when it is requested; iterate it in a thread
+        if the response is large.
+        """
         ...
 
     def error(self, error: UmgError) -> bytes:
-        """Return the format's error event, which ends a stream after a failure."""
+        """Return the error event of the format, which ends a stream that has failed."""
         ...
 
 
@@ -114,21 +128,21 @@ class StreamDecoder(Protocol):
         ...
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Decode received bytes. Return a message with the events that are complete now, None if there are none. Raise
-        UmgError for an error event, or for one that cannot be decoded.
+        """Decode received bytes, cut anywhere. Return a message with the events that are complete, None if there are
+        none. Raise UmgError for an error event and for an event that cannot be decoded.
         """
         ...
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining events at the end of the stream. Raise UmgError(UPSTREAM_CUT) for an incomplete
-        answer.
+        """Return a message with the remaining events at the end of the stream, None if there are none. Raise
+        UmgError(UPSTREAM_CUT) if the response is incomplete.
         """
         ...
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """Text format: the functions that decode and encode the bodies of its callers and of its providers, and its
+    """Text format as functions, the decoders and encoders of the bodies of its callers and providers, with its
     properties.
     """
 

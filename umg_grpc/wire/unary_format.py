@@ -22,20 +22,18 @@ Request_contra = TypeVar("Request_contra", contravariant=True)
 
 
 class ClientShape(Enum):
-    """Shape of a response, the documented one or that of the SDKs, where one body cannot satisfy both (design, "Client
-    shapes").
-    """
+    """Shape of a JSON response, where one body cannot satisfy both the specification and the official SDKs."""
 
     DOCUMENTED = "documented"
     SDK = "sdk"
 
 
 class UnaryRequestEncoder(Protocol[Request_contra]):
-    """Encoder of a canonical request as a call to a provider."""
+    """Function that encodes a canonical embedding or rerank request as an HTTP request to a provider."""
 
     def __call__(self, request: Request_contra, model: str, notes: RequestNotes = NO_NOTES, /) -> UpstreamRequest:
-        """Encode the request for the provider's `model`. If the source document is of this protocol, the request starts
-        from it.
+        """Encode the request for the provider's `model`. A request whose source document has this protocol keeps the
+        JSON of this document. `notes`: facts about the caller's body.
         """
         ...
 

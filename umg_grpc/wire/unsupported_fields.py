@@ -32,9 +32,11 @@ def report_unsupported(
     indispensable: Sequence[str],
     unsupported: Sequence[str],
 ) -> None:
-    """Report the fields of a request that the provider's format lacks: the set fields of `unsupported`, the fields that
-    only the source document contains, and unknown fields. Raise UmgError(UNTRANSLATABLE) for a field of
-    `indispensable`, without which the response would be different.
+    """Record in `report` the fields that the provider's format lacks: set fields in `unsupported`, and fields of the
+    caller's body without a canonical form.
+
+    Raise UmgError(UNTRANSLATABLE) for a set field in `indispensable`, without which the response would be different,
+    and for unknown fields. Both sequences have canonical names.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(field, request.source) for field in notes.indispensable]
@@ -50,7 +52,9 @@ def report_unsupported(
 
 
 def reject_several_candidates(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) if a request wants several candidates, for formats whose providers return one."""
+    """Raise UmgError(UNTRANSLATABLE) if a request has a `candidate_count` above 1, for formats whose providers return
+    one candidate.
+    """
     if request.candidate_count > 1:
         message = "`candidate_count`: this model's provider makes one answer; ask several times"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
