@@ -11,13 +11,13 @@ WITHOUT_CACHE_CONTROL = frozenset({"thinking", "redacted_thinking"})
 
 
 def is_marked(fields: JsonObject) -> bool:
-    """Return whether the caller set a cache mark anywhere in the body."""
+    """Return whether the caller set a prompt cache mark (`cache_control`) anywhere in the body `fields`."""
     return FIELD in fields or any(FIELD in block for block in _blocks(fields))
 
 
 def mark_prompt(fields: JsonObject) -> None:
-    """Set three of the four cache marks that a provider accepts: on the last tool, on the end of the system prompt, and
-    on the end of the last user turn.
+    """Set three prompt cache marks (`cache_control`) in a body, in place: on the last tool, on the end of the system
+    prompt, and on the end of the last user message. Providers accept four.
     """
     _mark_last(fields.get("tools"))
     if "system" in fields:
@@ -40,15 +40,15 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return a system prompt or the content of a turn as a list of blocks, so that a cache mark can be set on the last
-    one.
+    """Return the content of a message or system prompt as a list of blocks, so that its last block can get a cache
+    mark: a string becomes one text block, any other value is returned unchanged.
     """
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _turns(fields: JsonObject) -> list[JsonObject]:
-    """Return the turns (`messages`) of a body with a role that the format defines. Turns of other roles are kept as raw
-    JSON.
+    """Return the messages of a body that have a role of the format, as objects; messages of other roles, which are kept
+    as raw JSON, are left out.
     """
     messages = fields.get("messages")
     return [turn for turn in messages if isinstance(turn, dict)] if isinstance(messages, list) else []

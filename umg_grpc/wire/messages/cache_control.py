@@ -9,8 +9,9 @@ TTL_NAMES = {value: name for name, value in TTLS.items()}
 
 
 def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
-    """Decode the cache mark of a tool or part. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts
-    the type.
+    """Decode a prompt cache mark (`cache_control`) into `target`, the mark of a canonical tool or part.
+    Raise UmgError(INVALID_FIELD) for a lifetime (`ttl`) that contradicts the type. `at`: path of the mark in the body,
+    for that error.
     """
     if mark.type == "persistent" and mark.ttl == "5m":
         raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
@@ -20,11 +21,14 @@ def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) ->
 
 
 def decode_mark(part: pb.Part, block: schema.Marked, at: str) -> None:
-    """Decode the cache mark of a block, if it has one. Raise UmgError naming the field."""
+    """Decode the prompt cache mark of a content block into `part`; leave the part unchanged if the block has no mark.
+    Raise UmgError(INVALID_FIELD) for a mark that contradicts itself. `at`: path of the block in the body, for that
+    error.
+    """
     if block.cache_control is not None:
         decode_cache(block.cache_control, part.cache_control, f"{at}.cache_control")
 
 
 def encode_cache(mark: pb.CacheControl) -> JsonObject:
-    """Encode a cache mark as the member `cache_control`."""
+    """Return the value of `cache_control` for a canonical prompt cache mark."""
     return {"type": "ephemeral", "ttl": TTL_NAMES[mark.ttl]} if mark.ttl else {"type": "ephemeral"}

@@ -21,10 +21,10 @@ _CITATION = msgspec.json.Decoder(schema.Citation)
 
 
 def decode_citation(raw: Raw) -> pb.Citation:
-    """Decode a citation, which applies to the whole text of its block. A citation of an unknown type, or without a
-    position, is kept as raw JSON.
+    """Decode one element of a text block's `citations`. It applies to the whole text of the block.
 
-    Raise ValueError for JSON that is no `schema.Kind`.
+    A citation of an unknown type, or without a position, is kept as raw JSON. Raise ValueError for JSON that is not an
+    object with an optional string `type`.
     """
     try:
         cited = _CITATION.decode(raw)
@@ -53,8 +53,9 @@ def _opaque_citation(raw: Raw, kind: str) -> pb.Citation:
 
 
 def encode_citation(citation: pb.Citation) -> object:
-    """Encode a citation for a text block; return None for a citation that this format cannot express. Raise
-    UmgError(INVALID_FIELD) for an opaque citation that is not one JSON value.
+    """Return a citation as an element of a text block's `citations`; None for a citation that this format cannot
+    express, for example one that only another format defines.
+    Raise UmgError(INVALID_FIELD) for raw JSON of a citation that is not one JSON value.
     """
     match citation.WhichOneof("source"):
         case "web":

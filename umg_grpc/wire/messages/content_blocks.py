@@ -18,7 +18,9 @@ TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject | None:
-    """Encode an image as an `image` block; return None for a type that providers do not accept."""
+    """Return an image as an `image` block; None for a media type that providers do not accept, and for media without a
+    source.
+    """
     match media.WhichOneof("source"):
         case "data":
             mime = media.mime_type or sniff(media.data) or "image/png"
@@ -38,8 +40,10 @@ def _inline(data: bytes, mime: str) -> JsonObject:
 
 
 def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:
-    """Encode a document as a `document` or `search_result` block; return None for content that providers do not accept.
-    Raise UmgError(UNTRANSLATABLE) for an item of it that is neither text nor image.
+    """Return a document as a `document` block, or as a `search_result` block if it consists of parts with an origin.
+    Return None for media that are no document, and for a document that providers do not accept. Raise
+    UmgError(UNTRANSLATABLE) for a document with parts other than texts and images.
+    `report`: collects the fields of the document that are left out. `at`: canonical path of the media, for errors.
     """
     if media.kind != pb.MEDIA_KIND_DOCUMENT:
         return None

@@ -38,17 +38,25 @@ ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def returned_state(text: str) -> pb.ReasoningState:
-    """Decode the reasoning state that a caller sent back, with the name of the format that created it."""
+    """Return the reasoning state (data of a provider that belongs to its reasoning) that a caller sent back in `text`,
+    with the format of the provider that created it: the gateway wraps the state of other formats together with the name
+    of the format.
+    """
     return read(text, "messages")
 
 
 def provider_state(text: str) -> pb.ReasoningState:
-    """Decode the reasoning state in the answer of a provider of this format."""
+    """Return the reasoning state (data of a provider that belongs to its reasoning) in an answer of a provider of this
+    format.
+    """
     return pb.ReasoningState(format="messages", data=text)
 
 
 def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the `messages` of a body into `request.messages`. Raise UmgError naming the field."""
+    """Decode the `messages` of a body into `request.messages`; a message with an unknown role becomes raw JSON.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the paths of messages
+    that are kept as raw JSON, for errors.
+    """
     raw_turns: RawTurns | None = None
     for index, turn in enumerate(turns):
         if turn.role not in ROLES:
@@ -66,7 +74,9 @@ def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes
 
 
 def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
-    """Decode the system prompt into `request.instructions`. Raise UmgError naming the field."""
+    """Decode the system prompt, a text or a list of text blocks, into `request.instructions`; an empty text adds none.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """
     if isinstance(system, str):
         if system:
             request.instructions.add().text.text = system
@@ -82,7 +92,9 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
 
 
 def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
-    """Decode the content blocks of a provider's answer into `message.parts`. Raise UmgError(UPSTREAM_FAILED)."""
+    """Decode the content blocks of a provider's answer into `message.parts`.
+    Raise UmgError(UPSTREAM_FAILED) for a block that cannot be decoded.
+    """
     try:
         decode_blocks(blocks, message, "content", provider_state, ANSWER_BLOCKS)
     except UmgError:
@@ -92,11 +104,12 @@ def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
 def decode_blocks(
     blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState, known: dict[str, ReadBlock]
 ) -> None:
-    """Decode content blocks into `message.parts`. `known`: function that decodes each type of block. Raise UmgError
-    naming the field.
+    """Append the content blocks of a message, decoded, to `message.parts`; blocks of unknown types become raw JSON.
 
-    The reasoning state of a tool call that a provider of another format made is sent to the caller as a block before
-    the call (`tool_calls.call_state`). Here the state is set at the call again.
+    A `redacted_thinking` block in which the gateway put the reasoning state of a tool call of another format's provider
+    becomes the state of the call that follows. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    `at`: path of the list of blocks. `read_state`: decodes the text of a reasoning state. `known`: type of a block ->
+    function (block, target, path) that appends its part.
     """
     held: pb.ReasoningState | None = None
     for index, raw in enumerate(blocks):
@@ -129,7 +142,9 @@ def decode_blocks(
 
 
 def append_opaque(raw: Raw, kind: str, owner: Owner) -> None:
-    """Append a block of an unknown type to the parts of its owner, as raw JSON."""
+    """Append a block of a type that the gateway does not know to the parts of `owner`, as raw JSON. `kind`:
+    its `type`.
+    """
     opaque = owner.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "messages", kind, str(raw, "utf-8")
 
@@ -194,7 +209,9 @@ def _search_result(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
-    """Decode the member `source` of an image or a document block."""
+    """Decode the member `source` of an image or a document block into `media`, whose kind is set already.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the source.
+    """
     image = media.kind == pb.MEDIA_KIND_IMAGE
     match parse(schema.Kind, raw, at).type:
         case "base64":
@@ -236,7 +253,9 @@ def _address(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
-    """Decode the content of a document block that consists of text and image blocks."""
+    """Decode the text and image blocks of a document into `media.blocks`.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) for a block of any other type. `at`: path of the list of blocks.
+    """
     media.blocks.SetInParent()
     for index, raw in enumerate(blocks):
         match parse(schema.Kind, raw, f"{at}[{index}]").type:
@@ -280,7 +299,9 @@ def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
-    """Return a decoder of tool call blocks for a provider's answer, in which the input may be absent if it is empty."""
+    """Return a function that decodes the tool calls in a provider's answer: like `read_block`, but a call without
+    `input` has an empty object as its input.
+    """
 
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)

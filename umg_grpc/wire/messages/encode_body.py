@@ -23,8 +23,9 @@ ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no 
 
 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Encode a canonical request as all members of the body except `model` and `stream`. Raise UmgError(UNTRANSLATABLE,
-    UNSUPPORTED_FIELD).
+    """Encode a canonical request of any format as all members of the body except `model` and `stream`.
+    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content that this format cannot express. `report`: collects
+    the fields that are left out or changed.
     """
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
@@ -54,8 +55,10 @@ def _forced(tools: JsonObject) -> bool:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report) -> JsonObject:
-    """Encode the requested format of the answer as `output_config`. "Any JSON" becomes a line of the system prompt
-    instead.
+    """Return `output_config` with the JSON schema that the request requires of the answer; {} if it requires none.
+
+    Any JSON without a schema is required by a line that is appended to the system prompt of `turns`. Raise
+    UmgError(UNTRANSLATABLE) for a format of the answer that is an enumeration.
     """
     form = request.response_format
     match form.WhichOneof("kind"):
@@ -82,10 +85,11 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
 
 
 def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> tuple[int, Plan]:
-    """Return `max_tokens` for the answer, and the reasoning options with as many reasoning tokens as fit below the
-    model's own limit.
+    """Return `max_tokens` for the answer, and the reasoning options `planned`, with fewer reasoning tokens if the
+    model's own limit requires that.
 
-    Reasoning tokens count as part of the answer: a limit below the reasoning budget is raised.
+    Reasoning tokens count as part of the answer: a limit of the caller below the reasoning budget is raised, and
+    reported.
     """
     maximum, requested = quirks.max_output_tokens, output_limit(request, quirks, report)
     limit = requested if requested is not None else maximum or quirks.default_output_tokens or DEFAULT_MAX_TOKENS
@@ -120,7 +124,9 @@ def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report,
 
 
 def _encode_sampling_numbers(request: pb.GenerateRequest, planned: Plan, report: Report) -> JsonObject:
-    """Encode temperature, top_p and top_k, as far as providers accept them beside reasoning."""
+    """Return temperature, top_p and top_k as members of the body. Providers reject most values beside reasoning
+    (`planned`): these values are left out and reported.
+    """
     fields: JsonObject = {}
     if request.HasField("temperature") and (not planned.on or request.temperature == 1):
         fields["temperature"] = min(request.temperature, 1)

@@ -47,8 +47,9 @@ class MessageEncoder:
         self._server_call_ids: set[str] = set()  # ids of the provider's own calls that were encoded
 
     def encode(self, tools: list[object]) -> JsonObject:
-        """Encode `system` and `messages`. Remove cache marks beyond the four that a provider accepts, first the marks
-        of `tools`.
+        """Return the members `system` (if there is a system prompt) and `messages`.
+        Remove cache marks beyond the four that a provider accepts, first from `tools`, the encoded tools of the
+        request.
         """
         for index, part in enumerate(self._request.instructions):
             self._append_instruction(part, f"instructions[{index}]")
@@ -82,7 +83,7 @@ class MessageEncoder:
         return calls
 
     def append_instruction(self, text: str) -> None:
-        """Append a line to the system prompt."""
+        """Append a line to the system prompt. Call it before `encode`."""
         self._system.append({"type": "text", "text": text})
 
     # --- the system prompt
@@ -142,8 +143,8 @@ class MessageEncoder:
             self._turns.pop()
 
     def _turn_blocks(self, role: str) -> list[object]:
-        """Return the list to which blocks of a role are appended: that of the last turn if it has the role, else of a
-        new turn.
+        """Return the list to which content blocks of a role are appended: the content of the last encoded message if it
+        has this role, else that of a new message.
         """
         if not self._turns or self._turns[-1][0] != role:
             self._turns.append((role, []))
@@ -196,7 +197,10 @@ class MessageEncoder:
     # --- parts
 
     def _assistant_part(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Encode a part of an assistant's turn as a block; return None for a part that is left out and reported."""
+        """Return a part of an assistant's message as a block; None for a part that is left out and reported.
+        Raise UmgError(UNTRANSLATABLE) for media. `at`: canonical path of the part. `own_id`: id for a tool call without
+        one.
+        """
         if part.HasField("state") and not (part.HasField("reasoning") and part.state.format == "messages"):
             self._report.drop("state")
         match part.WhichOneof("kind"):
@@ -222,7 +226,10 @@ class MessageEncoder:
                 assert_never(unhandled)
 
     def _user_part(self, part: pb.Part, at: str, message: pb.Message) -> object:
-        """Encode a part of a user's turn as a block; return None for a part that is left out and reported."""
+        """Return a part of a user's message, or of a message with tool results, as a block; None for a part that is
+        left out and reported.
+        Raise UmgError(UNTRANSLATABLE) for a part that only other roles can have. `at`: canonical path of the part.
+        """
         match part.WhichOneof("kind"):
             case "tool_result":
                 return self._result(part.tool_result, at)
@@ -252,7 +259,9 @@ class MessageEncoder:
                 raise unknown_part(at)
 
     def _text_with_citations(self, text: pb.TextPart) -> JsonObject | None:
-        """Encode a text with the citations that the provider itself made, since it rejects others."""
+        """Return a text as a block with the citations that a provider of this format made, since it rejects others
+        (they are reported); None for a blank text.
+        """
         block = _text(text.text)
         if not text.citations or block is None:
             return block
@@ -269,7 +278,9 @@ class MessageEncoder:
         return block
 
     def _encode_reasoning(self, part: pb.Part) -> JsonObject | None:
-        """Encode reasoning that the provider signed; return None for other reasoning, which it rejects."""
+        """Return reasoning that a provider of this format signed as a block; None for other reasoning, which is
+        reported: providers reject it.
+        """
         if part.state.format != "messages":
             self._report.drop("reasoning")
             return None
@@ -341,15 +352,17 @@ class MessageEncoder:
         return {**block, "cache_control": encode_cache(part.cache_control)} if isinstance(block, dict) else block
 
     def _mark_before(self, part: pb.Part, blocks: list[object]) -> None:
-        """Move the cache mark of a part that is left out to the block before it."""
+        """Set the cache mark of `part`, which itself is left out, on the last of `blocks`; report the mark if there is
+        no block.
+        """
         if blocks:
             blocks[-1] = self._marked(blocks[-1], part)
         else:
             self._report.drop("cache_control")
 
     def _limit_marks(self, marked: list[JsonObject]) -> None:
-        """Remove all but the last four cache marks, the number that a provider accepts. A mark on the whole request is
-        one of the four.
+        """Remove all but the last four cache marks, the number that a provider accepts, from `marked`: all blocks and
+        tools with a mark, in order. A mark on the whole request counts as one of the four.
         """
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         for block in marked[: max(0, len(marked) - room)]:
@@ -358,10 +371,11 @@ class MessageEncoder:
 
 
 def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
-    """Yield the parts of a message with their indices, and reasoning that was split into several parts joined to one.
+    """Yield (index, part) for the parts of a message, with consecutive reasoning parts joined if only the last is
+    signed.
 
-    Callers of other formats return reasoning in the pieces that were streamed to them, of which only the last is
-    signed, while the signature covers them all.
+    Callers of other formats send reasoning back in the pieces that were streamed to them, of which only the last has
+    the signature, while the signature covers all of them.
     """
     pieces = list[tuple[int, pb.Part]]()
     for position, part in enumerate(message.parts):
@@ -387,7 +401,9 @@ def _text(text: str) -> JsonObject | None:
 
 
 def _result_blocks(block: JsonObject) -> list[object]:
-    """Return the content of a `tool_result` block as blocks that can be in the turn itself."""
+    """Return the content of an encoded `tool_result` block as blocks that can be part of the message itself, for a
+    result whose tool call is missing.
+    """
     content = block.get("content", "")
     return list(content) if isinstance(content, list) else [{"type": "text", "text": content or NO_RESULT}]
 
@@ -397,7 +413,9 @@ def _has_type(block: object, kind: str) -> bool:
 
 
 def _compact(blocks: list[object]) -> object:
-    """Return a single text block as a string, which every provider accepts; other blocks unchanged."""
+    """Return the content of a message: a string if `blocks` is a single text block without further members, since every
+    provider accepts that; else the blocks unchanged.
+    """
     match blocks:
         case [{"type": "text", "text": text, **more}] if not more:
             return text

@@ -46,20 +46,21 @@ BAD_KEY = frozenset({pb.ERROR_REASON_MISSING_KEY, pb.ERROR_REASON_INVALID_KEY, p
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Encode the body of a failed call."""
+    """Encode the body of a failed call. `http_status` selects the error's `type` in it."""
     return _body(error, {"type": _type(http_status), "message": error.message})
 
 
 def encode_count_error(error: UmgError, http_status: int) -> bytes:
-    """Encode the body of a failed token counting call. The document gives it another shape; this body fits both
-    (readings, 3).
+    """Encode the body of a failed token counting call: that of `encode_error`, with a member `code` beside it, so that
+    it fits the shape of the public API and that of the gateway's specification. `http_status` selects the error's
+    `type`.
     """
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return _body(error, {"type": _type(http_status), "message": error.message, "code": code})
 
 
 def error_frame(error: UmgError) -> bytes:
-    """Encode the event that ends a stream after a failure."""
+    """Encode the server-sent event `error` that ends a stream after a failure."""
     kind = STREAM_TYPES.get(error.reason, API)
     return named_frame(b"error", _body(error, {"type": kind, "message": error.message}))
 
@@ -83,7 +84,7 @@ def _body(error: UmgError, stated: JsonObject) -> bytes:
 
 
 def _code(reason: "pb.ErrorReason.ValueType") -> re.Pattern[str]:
-    """Return a pattern of the error codes that providers use for a reason."""
+    """Return a pattern that finds the name of an error reason in lower case (`rate_limited`) as a whole word."""
     return re.compile(rf"\b{pb.ErrorReason.Name(reason).removeprefix('ERROR_REASON_').lower()}\b")
 
 
@@ -106,5 +107,7 @@ decode_error = partial(provider_errors.decode_error, table=TABLE)
 
 
 def stated_error(error: bytes | msgspec.Raw) -> UmgError:
-    """Return the error that the caller gets for an error in an answer or an event. Raise ValueError, RecursionError."""
+    """Return the error that the caller gets for an error object that a provider sent in an answer with status 200, or
+    in an event of a stream. Raise ValueError or RecursionError for text that is not JSON.
+    """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

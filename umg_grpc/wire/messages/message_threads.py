@@ -31,8 +31,11 @@ class _ThreadBody(Struct):
 
 
 def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the member `thread` into `request.thread`. A thread of an unknown type goes only to a provider of the
-    format. Raise UmgError naming the field.
+    """Decode the member `thread` of a body (a conversation stored by the provider or the gateway) into
+    `request.thread`.
+
+    Members and types of a thread that the gateway does not know are added to `notes.indispensable`, so that only a
+    provider of this format gets the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     thread = parsed.thread
     if thread is None:
@@ -58,24 +61,28 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
 
 
 def continues(parsed: schema.CountRequest) -> bool:
-    """Return whether a request continues a stored thread, and may therefore have no new turns."""
+    """Return whether a request continues a stored conversation (`thread`), and may therefore have no messages of its
+    own.
+    """
     return isinstance(parsed, schema.MessagesRequest) and parsed.thread is not None and parsed.thread.type == CONTINUE
 
 
 def without_thread(body: bytes) -> bytes:
-    """Return a body without its member `thread`."""
+    """Return a JSON body without its member `thread`; all other members are unchanged."""
     fields = parse(dict[str, Raw], body)
     fields.pop("thread", None)
     return msgspec.json.encode(fields)
 
 
 def with_new_thread(body: bytes) -> bytes:
-    """Return a body with a member `thread` that begins a new thread."""
+    """Return a JSON body in which `thread` begins a new stored conversation; all other members are unchanged."""
     return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE}})
 
 
 def whole_body(body: bytes, stored: bytes) -> bytes:
-    """Return a body with the stored conversation before its own turns, and without a thread."""
+    """Return a body with the messages, tools and system prompt of a stored conversation before its own messages, and
+    without `thread`. `stored`: result of `stored_conversation`.
+    """
     fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], stored)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
     fields.pop("thread", None)
@@ -83,8 +90,10 @@ def whole_body(body: bytes, stored: bytes) -> bytes:
 
 
 def stored_conversation(body: bytes, answer: bytes) -> bytes:
-    """Return the conversation to be stored as JSON: the turns of a body that has all of them, and the answer. Their
-    prompt cache marks are removed, since a request may have only four.
+    """Return a conversation as JSON, to be stored: the messages, tools and system prompt of `body`, and the model's
+    answer.
+    `body`: request with all messages of the conversation. Cache marks of messages are removed, since a later request
+    may have only four.
     """
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_Answer, answer).content
@@ -95,5 +104,5 @@ def stored_conversation(body: bytes, answer: bytes) -> bytes:
 
 
 def countable(stored: bytes) -> bytes:
-    """Return a stored conversation as the body of a token counting call."""
+    """Return a stored conversation as the body of a token counting call, with a placeholder as its model."""
     return msgspec.json.encode(parse(dict[str, Raw], stored) | {"model": "-"})

@@ -31,8 +31,9 @@ class OpenPart:
         return self.kind in {"text", "refusal"}
 
     def first_arguments(self, text: str) -> str:
-        """Return the arguments of a call that have been received once they are known to begin as an object; "" before
-        that, and for arguments that do not.
+        """Add a piece to the arguments of a tool call, and return all of them once they are known to begin a JSON
+        object.
+        Return "" as long as only blanks were received, and always if the arguments begin as any other JSON.
         """
         self.held.append(text)
         stripped = text.lstrip(BLANK)
@@ -56,8 +57,8 @@ class OpenPart:
         return True
 
     def update(self, part: pb.Part) -> None:
-        """Replace the part by the provider's final version of it. A transcript received before is kept if the final
-        version has none.
+        """Replace the part by the provider's final version `part`. Of media the transcript received so far is kept if
+        the final version has none.
         """
         transcript = self.part.media.transcript if self.kind == "media" else ""
         self.part = pb.Part()
