@@ -29,7 +29,9 @@ def has_persistent(body: bytes) -> bool:
 
 
 def rename_persistent(fields: dict[str, Raw]) -> None:
-    """Replace the cache marks of type `persistent`, wherever they are in a body, by marks that providers accept."""
+    """Replace, in the members of a body, each cache mark of type `persistent`, which only the gateway accepts, by a
+    mark that providers accept: on the request, the system prompt, the tools and the messages.
+    """
     _rename(fields)
     for name in ("system", "tools", "messages"):
         if name in fields:
@@ -37,7 +39,7 @@ def rename_persistent(fields: dict[str, Raw]) -> None:
 
 
 def without_marks(turns: Raw) -> Raw:
-    """Return `messages` without the cache marks (`cache_control`) of its blocks."""
+    """Return the JSON list `messages` without the cache marks (`cache_control`) of its blocks."""
     return _edit_marks(turns, _ANY, _remove)
 
 
@@ -53,8 +55,10 @@ def _remove(members: dict[str, Raw]) -> None:
 
 
 def _edit_marks(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
-    """Return a JSON list of blocks, tools or turns with each cache mark that `found` matches edited. JSON without these
-    marks stays byte for byte.
+    """Return a JSON list of blocks, tools or messages after applying `edit` to the members of each object with a cache
+    mark, in blocks within blocks also.
+    `found`: pattern of the marks to be edited; JSON that it does not match stays byte for byte. `depth`: level of
+    nesting, at most `MAX_DEPTH`.
     """
     text = bytes(raw)
     if depth > MAX_DEPTH or not found.search(text):

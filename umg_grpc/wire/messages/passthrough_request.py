@@ -74,7 +74,13 @@ def rebuild(
     report: Report,
     quirks: Quirks,
 ) -> bytes:
-    """Return the caller's body with only the necessary edits, and move its member `betas` into `headers`."""
+    """Return the caller's body for a provider of the same format, changed only where the provider requires it.
+
+    Changes are the model id, `stream`, the fields in `notes.edited`, fields that `quirks` forbid, blocks that only the
+    gateway makes, and `betas`, which moves into `headers`.
+    `report`: collects the content that is left out or changed. `headers`: of the call to the provider, changed in
+    place.
+    """
     body = request.source.body
     fields = parse(dict[str, Raw], body)
     if edited := dict.fromkeys([*notes.edited, *changed_fields(request, quirks)]):
@@ -97,8 +103,8 @@ def rebuild(
 def _encode_again(
     fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
 ) -> None:
-    """Encode members of the body again from the canonical request: the fields that the rules of the model's family
-    changed, and the fields that the provider rejects as they are.
+    """Replace members of the body by their encoding from the canonical request. `edited`: canonical names of the fields
+    to be replaced, since the rules of the model's family changed them or the provider rejects the caller's value.
     """
     own = Report()
     fresh = encode_fields(request, own, quirks)
@@ -118,7 +124,9 @@ def _encode_again(
 
 
 def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
-    """Move the member `betas` into its header. SDKs put the values into the body."""
+    """Move the member `betas`, into which SDKs put the names of beta features, into the request header for them. A
+    value that is not a list of strings is dropped.
+    """
     raw = fields.pop("betas", ABSENT)
     if not is_present(raw):
         return
@@ -132,7 +140,9 @@ def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
 
 
 def _make_max_tokens_whole(fields: dict[str, Raw], request: pb.GenerateRequest) -> None:
-    """Replace a `max_tokens` like `50.0` by 50: the document allows any number, providers want an integer."""
+    """Replace a `max_tokens` like `50.0` by 50: the gateway's specification allows any number, providers require an
+    integer.
+    """
     raw = bytes(fields.get("max_tokens", ABSENT))
     if raw and not raw.isdigit():
         fields["max_tokens"] = Raw(b"%d" % request.max_output_tokens)
@@ -147,10 +157,10 @@ def _is_thinking(fields: dict[str, Raw]) -> bool:
 
 
 def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
-    """Remove the blocks that a provider rejects: reasoning state of other formats, unsigned reasoning, searches of
-    other providers.
+    """Remove the blocks of `messages` that a provider rejects: reasoning state of other formats, unsigned reasoning,
+    and searches that providers of other formats ran.
 
-    If the last turn loses its reasoning, thinking is also disabled: the provider would reject a tool call without it.
+    If the last answer loses its reasoning by that, thinking is disabled too: the provider would reject its tool calls.
     """
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False
@@ -180,12 +190,14 @@ def _has_gateway_blocks(text: bytes) -> bool:
 
 
 def _begins_with_reasoning(blocks: list[Raw]) -> bool:
-    """Return whether the first block of a turn is reasoning."""
+    """Return whether the first of a message's blocks is reasoning; False without blocks."""
     return bool(blocks) and parse(_Block, blocks[0], "messages").type in {"thinking", "redacted_thinking"}
 
 
 def _provider_block(block: Raw, report: Report) -> Raw | None:
-    """Return a block as its provider made it; None for a block that only the gateway makes, which providers reject."""
+    """Return a block as its provider made it, without the gateway's wrapping and citations; None for a block that only
+    the gateway makes, which is reported: providers reject it.
+    """
     decoded = parse(_Block, block, "messages")
     match decoded.type:
         case "thinking" if decoded.signature is not None and decoded.signature.startswith(PREFIX):
@@ -213,7 +225,9 @@ def _unwrapped(block: Raw, name: str, state: str, report: Report) -> Raw | None:
 
 
 def _without_foreign_citations(block: Raw, report: Report) -> Raw:
-    """Return a text block without citations that its provider did not make."""
+    """Return a text block without the citations that the gateway made from those of another format; report their
+    removal.
+    """
     members = parse(dict[str, Raw], block)
     raw = members.get("citations", ABSENT)
     if not is_present(raw):

@@ -43,7 +43,9 @@ class PassthroughDecoder(FrameDecoder):
         self._stopped = False  # the stop reason was emitted
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first frames that are only deltas, unchanged, and the number of their bytes."""
+        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED` (no bytes,
+        length 0) if the first frame has to be decoded.
+        """
         if not self._started or not frames.startswith(DELTA_START):
             return DECODED
         deltas = frames[: frames.find(b"\n\n", frames.rfind(DELTA_START)) + 2]
@@ -91,7 +93,9 @@ class PassthroughDecoder(FrameDecoder):
                 self._append_usage(events)
 
     def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
-        """Append canonical events for the stop reason and the usage in a `message_delta` to `events`."""
+        """Append the canonical events for the stop reason (once per stream) and the usage in a `message_delta` event to
+        `events`.
+        """
         ending = decoded.delta or Ending()
         if ending.stop_reason is not None and not self._stopped:
             self._stopped = True

@@ -25,15 +25,19 @@ class CallIds:
         self._open = OpenCalls()
 
     def of_call(self, call: pb.ToolCall, default: str) -> str:
-        """Return the id of a call for the provider, made from `default` if the call has none."""
+        """Return the id of a tool call for the provider: the call's own id or, for a call without one, `default`;
+        characters that the provider rejects are replaced.
+        """
         call_id = self._legal(call.call_id or default)
         if not call.call_id:
             self._open.add(call.name, call_id)
         return call_id
 
     def of_result(self, result: pb.ToolResult) -> str:
-        """Return the id of the call to which a result belongs. A result without id belongs to the first call of its
-        tool without a result, else to the first of any tool.
+        """Return the id, as the provider is sent it, of the call to which a tool result belongs.
+
+        A result without an id belongs to the first call of its tool that has no result, else to the first of any tool;
+        if no call is left, the id is made from the tool's name.
         """
         if result.call_id:
             return self._legal(result.call_id)

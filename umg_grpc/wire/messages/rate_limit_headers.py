@@ -8,8 +8,9 @@ RATE_LIMIT_PREFIX = "anthropic-ratelimit-"
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return the headers `anthropic-ratelimit-*`, with the time of the reset in RFC 3339, in whole seconds
-    rounded up.
+    """Return the headers `anthropic-ratelimit-*` for the limits of requests and tokens that the caller has.
+    The time of the reset is in RFC 3339, rounded up to whole seconds. `now`: time with a time zone, from which the
+    seconds until the reset count.
     """
     headers = {}
     for name, status in limits.named:

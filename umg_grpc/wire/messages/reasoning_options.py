@@ -40,8 +40,9 @@ MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
 
 def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -> None:
-    """Decode `thinking` into mode, budget and display of the reasoning options. Raise UmgError(MISSING_FIELD,
-    INVALID_FIELD).
+    """Decode the member `thinking` into mode, budget and display of `reasoning`.
+    Raise UmgError: MISSING_FIELD for `enabled` without a budget; INVALID_FIELD for a budget that is too small, or
+    beside another type.
     """
     reasoning.mode, field = MODES[thinking.type], "thinking.budget_tokens"
     budget = whole(thinking.budget_tokens, field)
@@ -78,8 +79,9 @@ OFF: JsonObject = {"type": "disabled"}
 
 
 def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
-    """Return the `thinking` and the effort that express the reasoning options of the request, or come nearest
-    to them.
+    """Return the values of `thinking` and of the effort that express the reasoning options of the request, or come
+    nearest to them.
+    `report`: collects the options that are changed or left out.
     """
     reasoning = request.reasoning
     if reasoning.summary:
@@ -121,8 +123,9 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, *, takes_budget:
 
 
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) -> Plan:
-    """Return reasoning options with adaptive thinking, for a model that accepts no budget, with the requested or the
-    nearest effort.
+    """Return adaptive thinking with an effort, for a model that accepts no reasoning budget; an empty plan if the
+    request has no reasoning options.
+    `requested`: effort of the request, "" for none; then a budget of the request becomes the nearest effort.
     """
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
     if not requested and budget > 0:
@@ -139,8 +142,10 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) ->
 
 
 def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
-    """Return reasoning options with a budget: for the effort or level of the request, which only other formats have, or
-    the default budget for a request that only enables thinking.
+    """Return thinking with a budget that corresponds to the effort or level of the request, or the default budget if
+    the request only enables thinking; without either, a plan that has only `own_effort`.
+    `effort`: effort that has to become a budget, "" for none. `own_effort`: effort that the provider accepts as it is,
+    "" for none.
     """
     reasoning = request.reasoning
     level = effort or reasoning.level
@@ -159,8 +164,9 @@ def _enabled(budget: int, own_effort: str) -> Plan:
 
 
 def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, report: Report) -> Plan:
-    """Return the reasoning options, or disabled thinking if the provider would reject them. `forced`: whether a tool
-    has to be called; `lacks_reasoning`: whether the turn that continues has called a tool and its reasoning is gone.
+    """Return the reasoning options `planned`, or disabled thinking (reported) if the provider would reject them.
+    `forced`: whether the model must call a tool. `lacks_reasoning`: whether the answer that the model continues has
+    called a tool, and the reasoning before the call is missing.
     """
     if not planned.on or not (forced or (lacks_reasoning and planned.budget)):
         return planned
@@ -169,8 +175,8 @@ def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, repo
 
 
 def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
-    """Return the reasoning options with at most `maximum` tokens; disabled thinking if that is below the minimum
-    budget.
+    """Return the reasoning options `planned` with a budget of at most `maximum` tokens; disabled thinking if `maximum`
+    is below the minimum budget. Report each change by the name of the caller's option in `reasoning`.
     """
     if planned.budget <= maximum:
         return planned

@@ -71,11 +71,11 @@ UNSUPPORTED = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of a messages request, and keep it as source document. Raise UmgError: MALFORMED_BODY,
-    MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of `POST /v1/messages`, and keep the body and `headers` (those to be forwarded) in the request.
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains the model.
 
-    Rules of the model's family are not applied here. The documents do not show a lifetime beside `persistent`; one of 5
-    minutes is rejected.
+    The rules of the model's family are applied later. A lifetime of 5 minutes beside the cache type `persistent`, which
+    the specifications leave open, is rejected.
     """
     parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN)
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
@@ -93,7 +93,9 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of a token counting call, and keep it as source document. Raise UmgError as `decode_request`."""
+    """Decode the body of a token counting call, and keep the body and `headers` (those to be forwarded) in the request.
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains the model.
+    """
     parsed = parse(schema.CountRequest, check_utf8(body))
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
     request.source.format, request.source.body = "messages", body
@@ -145,8 +147,8 @@ def _decode_reasoning(parsed: schema.MessagesRequest, request: pb.GenerateReques
 
 
 def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> None:
-    """Record in the notes the fields of a body without a canonical form, which only a provider of this format
-    accepts.
+    """Record in `notes` the fields of the body without a canonical form: `mcp_servers` and `container` change the
+    meaning and exclude providers of other formats; other fields are reported as dropped if the request is translated.
     """
     if is_present(parsed.mcp_servers) and bytes(parsed.mcp_servers) != b"[]":
         notes.indispensable.append("mcp_servers")
@@ -169,8 +171,11 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /v1/messages`. Raise UmgError(UNTRANSLATABLE,
-    UNSUPPORTED_FIELD) with the canonical path in `field`.
+    """Encode a canonical request as a call of a provider's `POST /v1/messages`: a body of this format with only the
+    necessary changes, that of any other format anew.
+
+    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
+    the model. `notes`: facts that the decoder recorded about the caller's body.
     """
     report = Report()
     headers = {VERSION_HEADER: VERSION}
@@ -186,8 +191,8 @@ def encode_request(
 
 
 def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Raise UmgError for fields that no provider of this format has, or report them if the answer is the same without
-    them.
+    """Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for a field of another format without which the answer would be
+    different; report the other fields that this format does not have in `report`.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     reject_several_candidates(request)

@@ -27,8 +27,8 @@ from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usa
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a response for a caller; return the provider's own body if it has this format. Of several candidates only
-    the first is encoded: this format has one answer.
+    """Encode a response for a caller; return the provider's own body if it has this format.
+    Of several candidates only the first is encoded: this format has one answer. `request` is not used.
     """
     if response.source.format == "messages":
         return response.source.body
@@ -50,7 +50,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether an answer of this format can contain a part. Media are replaced by a text note."""
+    """Return whether an answer of this format can contain a part. True for media, which a text replaces."""
     match part.WhichOneof("kind"):
         case "server_tool_call":
             return encode_server_call(part.server_tool_call, "") is not None
@@ -65,7 +65,7 @@ def can_express(part: pb.Part) -> bool:
 
 
 def encode_count(input_tokens: int) -> bytes:
-    """Encode the answer to a token counting call."""
+    """Encode the body of the answer to a token counting call."""
     return msgspec.json.encode({"input_tokens": input_tokens})
 
 
@@ -83,8 +83,9 @@ MESSAGE = msgspec.json.Decoder(ProviderMessage)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete answer of a provider. `pass_`: whether its body is passed through, so that its content is not
-    decoded. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite of its status.
+    """Decode a complete answer of a provider into a canonical response.
+    `pass_`: whether its body is passed through, so that the content is not decoded. Raise UmgError(UPSTREAM_FAILED) for
+    a body that cannot be decoded; the provider's error for a body that is one in spite of its HTTP status.
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(MESSAGE, body)

@@ -34,7 +34,9 @@ SEARCH_ERRORS = frozenset(
 
 
 def decode_server_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str) -> None:
-    """Decode a `server_tool_use` block as a part of `owner`. Raise UmgError naming the field."""
+    """Append a `server_tool_use` block (call of a tool that the provider runs) to the parts of `owner`.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block in the body.
+    """
     block = parse(schema.ServerToolUseBlock, raw, at)
     part = owner.parts.add()
     call, text = part.server_tool_call, json_object(block.input, f"{at}.input")
@@ -48,7 +50,9 @@ def decode_server_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.Document
 
 
 def decode_search_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str) -> None:
-    """Decode a `web_search_tool_result` block as a part of `owner`. Raise UmgError naming the field."""
+    """Append a `web_search_tool_result` block, with its pages or its error code, to the parts of `owner`.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block in the body.
+    """
     block = parse(schema.ServerToolResultBlock, raw, at)
     part = owner.parts.add()
     result = part.server_tool_result
@@ -67,7 +71,10 @@ def decode_search_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.Docume
 
 
 def decode_server_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str, name: str) -> None:
-    """Decode the result of the server tool `name` as a part of `owner`. Raise UmgError naming the field."""
+    """Append the result block of a tool that the provider runs, other than its web search, to the parts of `owner`.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block. `name`: name of
+    the tool.
+    """
     block = parse(schema.ServerToolResultBlock, raw, at)
     part = owner.parts.add()
     result = part.server_tool_result
@@ -77,7 +84,7 @@ def decode_server_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.Docume
 
 
 def has_content(raw: Raw) -> bool:
-    """Return whether a block has the member `content`, which the result of a server tool has."""
+    """Return whether a block has the member `content`, by which the result of a provider's tool is recognised."""
     try:
         return is_present(msgspec.json.decode(raw, type=schema.ServerToolResultBlock).content)
     except msgspec.ValidationError:
@@ -85,7 +92,9 @@ def has_content(raw: Raw) -> bool:
 
 
 def queries_of(input_json: str) -> list[str]:
-    """Return the search queries in the input of a search call, none if its member `query` is missing."""
+    """Return the member `query` in the JSON input of a web search as a list; an empty list without it, or for invalid
+    JSON.
+    """
     try:
         query = msgspec.json.decode(input_json, type=schema.Query).query
     except (ValueError, RecursionError):
@@ -94,7 +103,9 @@ def queries_of(input_json: str) -> list[str]:
 
 
 def update_search(call: pb.ServerToolCall, arguments: str) -> None:
-    """Set the input of a call that the provider ran itself. A stream sends it only after the start of the call."""
+    """Set the input of a call of the provider's tool, which a stream sends after the start of the call. `arguments`:
+    JSON.
+    """
     call.queries[:] = queries_of(arguments)
     if call.format:
         call.input_json = arguments
@@ -104,8 +115,9 @@ def update_search(call: pb.ServerToolCall, arguments: str) -> None:
 
 
 def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """Encode a call that the provider ran itself as a `server_tool_use` block without its input; return None for a tool
-    that only another format has.
+    """Return the call of a tool that a provider ran as a `server_tool_use` block without its input; None for a tool
+    that this format does not have.
+    `response_id`: part of the id that a search by a provider of another format gets.
     """
     if call.format == "messages":
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
@@ -115,15 +127,17 @@ def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject 
 
 
 def server_input(call: pb.ServerToolCall) -> object:
-    """Return the `input` of a `server_tool_use` block as an object. Text that is no JSON object is put into one."""
+    """Return the `input` of a `server_tool_use` block: the provider's own input (a text that is no JSON object is put
+    into one), or an object with the search queries.
+    """
     if call.format == "messages" and call.input_json:
         return call_arguments(pb.ToolCall(arguments_json=call.input_json))
     return {"query": "; ".join(call.queries)}
 
 
 def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObject | None:
-    """Encode the result of a tool that the provider ran itself; return None for a result that only another format can
-    express.
+    """Return the result of a tool that a provider ran as a block; None for a result that this format cannot express.
+    `call_id`: id of the call in this conversation. Raise UmgError(INVALID_FIELD) for output that is not one JSON value.
     """
     if result.output_json:
         if result.format != "messages":
@@ -152,8 +166,8 @@ def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObjec
 
 
 def encode_server_tool_result(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
-    """Encode the result of a tool that the provider ran itself as a `web_search_tool_result` block, or as the block of
-    another tool; return None for a tool that only another format has.
+    """Return the result of a tool that a provider ran as a block of an answer; None for a result that this format
+    cannot express. `response_id`: part of the id that a search by a provider of another format gets.
     """
     from_provider = result.format == "messages" or any(found.encrypted_content for found in result.results)
     from_provider = from_provider or result.call_id.startswith("srvtoolu_")  # a search that failed or found nothing

@@ -72,8 +72,10 @@ class Head(Ending, kw_only=True):
 
 
 def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str = "") -> JsonObject:
-    """Encode why an answer ended: `stop_reason`, `stop_sequence`, `stop_details` and, if there is one, `container`.
-    With `calls` (the model called a tool) the reason becomes `tool_use`, unless the finish reason states another cause.
+    """Return the members that state why an answer ended: `stop_reason`, `stop_sequence`, `stop_details` and, if there
+    is one, `container`.
+    `calls`: whether the model called a tool: the reason is then `tool_use`, unless it states another cause.
+    `block_reason`: reason why the prompt was blocked, "" if it was not.
     """
     reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
     if calls and reason in OVERRIDDEN:
@@ -90,7 +92,9 @@ def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, bl
 
 
 def signature(part: pb.Part) -> str:
-    """Return the `signature` of a reasoning block: the reasoning state of the part, or `UNSIGNED` without one."""
+    """Return the `signature` of a part's reasoning block: its reasoning state (data of the provider that belongs to the
+    reasoning), wrapped with the name of the format if that is another; `UNSIGNED` without a state.
+    """
     return show(part.state, "messages") if part.HasField("state") else UNSIGNED
 
 
@@ -102,8 +106,9 @@ def reasoning_text(reasoning: pb.ReasoningPart) -> str:
 
 
 def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
-    """Yield a part as content blocks: several for a text with citations, none for a part that this format cannot
-    express.
+    """Yield a part of an answer as content blocks: several for a text with citations, none for an empty part and for
+    one that this format cannot express.
+    `response_id` and `index` (position of the part) make the ids of calls without one.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -139,10 +144,10 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
 
 
 def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
-    """Split a text into non-empty pieces, each with its citations: a cited answer has one block for every cited span.
+    """Yield the non-empty pieces of a text, each with its encoded citations, since each cited span becomes a block of
+    its own.
 
-    The documents do not show overlapping spans. The characters that a later span shares with an earlier one stay with
-    the earlier.
+    Of overlapping spans, which the specifications do not describe, the shared characters belong to the first.
     """
     whole, length, offset = text.text, len(text.text), 0
     spans = list[tuple[int, int, object]]()
@@ -165,7 +170,9 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def media_note(media: pb.MediaPart, size: int) -> str:
-    """Return the text that replaces media in an answer, since answers of this format are text."""
+    """Return the text that replaces media in an answer, since answers of this format are texts: the transcript, else a
+    note with the kind and the address or size. `size`: number of bytes.
+    """
     if media.transcript:
         return media.transcript
     kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
@@ -177,8 +184,8 @@ def media_note(media: pb.MediaPart, size: int) -> str:
 
 
 def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the reason why an answer ended. Keep the provider's own name of it if no canonical reason means
-    the same.
+    """Decode the reason why an answer ended into `target`, with the stop sequence and the details of a refusal. A
+    reason without a canonical equivalent becomes OTHER, with the provider's name of it beside.
     """
     reason = ending.stop_reason
     if reason:
@@ -194,8 +201,8 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
-    """Correct the finish reason by the content: `TOOL_CALLS` if the answer called a tool, `STOP` if the provider sent
-    no reason.
+    """Correct the finish reason of `target`: TOOL_CALLS if the model called a tool (`calls`), unless the reason states
+    another cause; STOP if the provider sent no reason.
     """
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS

@@ -66,8 +66,8 @@ DELTA_START = b"event: content_block_delta\ndata: "
 
 
 def only_deltas(frames: bytes) -> bool:
-    """Return whether complete frames are only deltas in their usual form: two lines per event, the first of which names
-    the delta.
+    """Return whether complete frames consist only of deltas in their usual form: two lines per event, the first of
+    which is `event: content_block_delta`.
     """
     if not frames.startswith(DELTA_START) or b"\r" in frames:
         return False
@@ -76,7 +76,9 @@ def only_deltas(frames: bytes) -> bool:
 
 
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
-    """Return the error that an event contains; None for an event without one."""
+    """Return the error that an event of a provider's stream contains; None for an event without one.
+    `name` and `data`: name and data of the server-sent event from which `event` was decoded.
+    """
     if is_error(event.error):
         return stated_error(event.error)
     if event.type == "error" or name == b"error":
@@ -85,7 +87,9 @@ def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
 
 
 def started_event(message: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a canonical stream. `model` is the caller's name of the model."""
+    """Return the canonical event that starts a stream, with the data of `message_start`. `model`: the caller's name of
+    the model, "" for the provider's.
+    """
     event = pb.GenerateEvent()
     event.started.response_id, event.started.model = message.id or "", model or message.model or ""
     if message.usage is not None and message.usage.service_tier in SERVICE_TIERS:
@@ -94,7 +98,7 @@ def started_event(message: Head, model: str) -> pb.GenerateEvent:
 
 
 def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
-    """Return the canonical event that contains the usage."""
+    """Return the canonical event with the token counts of a usage, which must have both totals."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
@@ -313,7 +317,9 @@ class TranslatingDecoder(EventDecoder):
 
 
 def _decode_block(raw: Raw) -> pb.Part:
-    """Decode the block that an event starts into a part, with the content known at its start."""
+    """Return the content block of a `content_block_start` event as a part, with the content known at the start. Raise
+    UmgError(UPSTREAM_FAILED) for a block that cannot be decoded.
+    """
     message = pb.Message()
     decode_answer([raw], message)
     return message.parts[0]

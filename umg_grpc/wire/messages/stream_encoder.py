@@ -110,7 +110,7 @@ class StreamEncoder:
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the error event that ends a failed stream."""
+        """Return the error event that ends a failed stream; later calls of `feed` return no bytes."""
         self._closed = True
         return error_frame(error)
 
@@ -295,7 +295,7 @@ class StreamEncoder:
         current.block = self._text = None
 
     def _write_block(self, current: OpenPart, block: object) -> Iterator[bytes]:
-        """Yield the start and the end of a block whose content is complete."""
+        """Yield the start and the end of a block without deltas. `current`: part to which the block belongs."""
         yield from self._open_block(current, block)
         yield from self._close_block(current)
 
@@ -355,7 +355,7 @@ class StreamEncoder:
         yield _delta(_delta_head(current.block, b"input_json_delta", b"partial_json"), text)
 
     def _end_part(self) -> Iterator[bytes]:
-        """Yield the end of the part that is open."""
+        """Yield the rest of the open part's content and the end of its block; nothing if no part is open."""
         current, self._current = self._current, None
         if current is None:
             return
@@ -402,19 +402,21 @@ def _frame(name: str, event: JsonObject) -> bytes:
 
 
 def _delta_head(index: int, kind: bytes, member: bytes) -> bytes:
-    """Return the beginning of a delta event's JSON, up to the value. It is the same for all deltas of a block."""
+    """Return the JSON of a delta event up to its value, which is the same for all deltas of a block. `kind`: type of
+    the delta. `member`: member of the delta with the value.
+    """
     head = b'{"type":"content_block_delta","index":%d,' % index
     return head + b'"delta":{"type":"%b","%b":' % (kind, member)
 
 
 def _delta(head: bytes, value: object) -> bytes:
-    """Return a delta event, made of its beginning (`_delta_head`) and the value."""
+    """Return a delta event. `head`: beginning of its JSON, from `_delta_head`."""
     return named_frame(b"content_block_delta", b"%b%b}}" % (head, _encode(value)))
 
 
 def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
-    """Return the reasoning state of each call (by the index of its part) that starts in this message together with its
-    state, since a state is sent before its call.
+    """Return index of part -> reasoning state for the tool calls that start among `events`, the events of one message:
+    this format sends the state before the call.
     """
     first = [event for event in events if not event.candidate_index]
     states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}

@@ -16,7 +16,9 @@ from umg_grpc.wire.messages.cache_control import decode_mark
 
 
 def decode_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str) -> None:
-    """Decode a `tool_use` block as a part of `owner`. Raise UmgError naming the field."""
+    """Append a `tool_use` block (call of a tool that the caller runs) to the parts of `owner`.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block in the body.
+    """
     block = parse(schema.ToolUseBlock, raw, at)
     part = owner.parts.add()
     part.tool_call.call_id, part.tool_call.name = block.id, block.name
@@ -25,8 +27,8 @@ def decode_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks,
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the tool name in a provider's call by the name that the caller declared. For a custom tool, set the
-    call's text too.
+    """Replace the tool name in a provider's call by the name that the caller declared (`names`). The arguments of a
+    custom tool, which takes free text, are replaced by that text.
     """
     if names.resolve(call):
         call.text = free_text(call.arguments_json)
@@ -36,20 +38,22 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call_id: str, name: str, arguments: object) -> JsonObject:
-    """Encode a tool call as a `tool_use` block. `call_id` and `name`: as the receiver accepts them."""
+    """Return a tool call as a `tool_use` block. `call_id` and `name`: in the form that the receiver accepts.
+    `arguments`: a JSON object.
+    """
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return the call's id, or one made of `response_id` and `index` (unique in a conversation) if the provider sent
-    none.
+    """Return the id of a tool call; if the provider sent none, an id made of `response_id` and `index`, the position of
+    the part, so that it is unique in a conversation.
     """
     return call.call_id or f"toolu_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """Encode the reasoning state of a tool call as a block that precedes the call, since this format has no field for
-    it in the call. Return None if the call has no state, or one of this format.
+    """Return the reasoning state of a tool call as a `redacted_thinking` block that precedes the call, since this
+    format's calls have no field for it. Return None without a state, and for a state of this format.
     """
     if not state.data or state.format == "messages":
         return None

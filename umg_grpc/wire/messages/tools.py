@@ -40,7 +40,10 @@ NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
 
 
 def decode_tools(tools: list[msgspec.Raw], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `tools`. Raise UmgError naming the field."""
+    """Decode the elements of the member `tools` into `request.tools`.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the members of a tool
+    that have no canonical form.
+    """
     for index, raw in enumerate(tools):
         _decode_tool(raw, request, notes, f"tools[{index}]")
 
@@ -93,7 +96,9 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: s
 
 
 def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> None:
-    """Decode `tool_choice` of the body, which also sets `parallel_tool_calls`. Raise UmgError(MISSING_FIELD)."""
+    """Decode the member `tool_choice` into the tool choice of the request and `parallel_tool_calls`. Raise
+    UmgError(MISSING_FIELD) for the choice of one tool without its name.
+    """
     request.tool_choice.mode = MODES[choice.type]
     if choice.type == "tool":
         if choice.name is None:
@@ -107,7 +112,10 @@ def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> Non
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Encode `tools` and `tool_choice`. Raise UmgError for a tool that only another format has."""
+    """Return the members `tools` and `tool_choice`; {} without tools. Raise UmgError(UNTRANSLATABLE) for a tool that
+    only another format has.
+    `names`: the caller's tool names -> the provider's. `report`: collects the tools and options that are left out.
+    """
     tools = list[object]()
     allowed = _offered_names(request)
     searches = not requests_search(request) or supports_search(request, quirks, report)
@@ -144,8 +152,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def _offered_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the tools that are sent if the tool choice allows only some, since the format cannot restrict
-    the choice; an empty set for all tools.
+    """Return the caller's names of the tools that are sent to the provider, if the tool choice allows only some: this
+    format cannot restrict a choice by names. An empty set stands for all tools.
     """
     choice = request.tool_choice
     forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools
@@ -179,7 +187,9 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
 
 
 def _encode_schema(function: pb.FunctionTool, at: str) -> object:
-    """Encode the parameters of a function as `input_schema`, whose `type` is always `object`."""
+    """Return the parameters of a function as `input_schema`, a JSON schema whose `type` is `object`.
+    Raise UmgError(INVALID_FIELD) for parameters that are no object. `at`: their canonical path, for that error.
+    """
     if not function.parameters_json:
         return NO_ARGUMENTS
     encoded = json_schema(function.parameters_json, function.native_schema, at)

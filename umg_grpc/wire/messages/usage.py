@@ -60,7 +60,9 @@ class ProviderUsage(Struct):
 
 
 def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
-    """Return `usage`, whose `input_tokens` excludes cached tokens (text formats, 3.3)."""
+    """Return the member `usage`. Its `input_tokens` excludes the tokens that were read from or written to the prompt
+    cache. `service_tier`: tier that served the call, "" if it is unknown.
+    """
     written = usage.cache_write_tokens + usage.long_cache_write_tokens
     encoded: JsonObject = {
         "input_tokens": max(0, usage.input_tokens - usage.cache_read_tokens - written),
