@@ -18,7 +18,7 @@ from umg_grpc.wire.protobuf_json import from_query, to_json
 
 
 class AdminHandlers:
-    """Handlers of the administration API; `handler` returns the one for an operation."""
+    """Handlers of the administration API: API keys, usage, records of past requests, and channels."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
@@ -26,8 +26,9 @@ class AdminHandlers:
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
-        """Return the handler of an administration operation, which calls the operation's method of
-        `umg.v1.AdminService`.
+        """Return the handler of an administration operation, which calls the RPC in the operation's row of `METHODS`.
+
+        Raise KeyError for a kind of operation that is not in this table.
         """
         method = METHODS[shape]
 
@@ -41,8 +42,9 @@ class AdminHandlers:
         return handle
 
     async def _read(self, exchange: Exchange, method: Method) -> Message:
-        """Return the request message from the body or, for operations without a body, from the query. The parameters of
-        the path are not set yet.
+        """Return the request message of an RPC, from the JSON body or, for an RPC without a body, from the query.
+
+        Fields whose values are in the path, for example `key_id`, are still unset.
         """
         if (decode := method.decode) is None:
             return from_query(method.request, exchange.request.query.items())

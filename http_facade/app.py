@@ -37,7 +37,7 @@ def make_app(
 ) -> App:
     """Return the HTTP application that serves the routes `rows` and calls the gRPC services over `channel`.
 
-    `make_handler` returns the handler of each route.
+    `make_handler` creates the handler of a route from the route, the channel and the settings.
     """
     return App(settings, Dispatcher(channel, settings, rows, make_handler))
 
@@ -59,7 +59,12 @@ class Runner(web.ServerRunner):
         self._connections: Connections | None = None
 
     async def listen(self, host: str, port: int, *, tls: Callable[[], ssl.SSLContext] | None = None) -> int:
-        """Listen until the runner is cleaned up. Return the port. Raises OSError if the address cannot be bound."""
+        """Listen on an address until `cleanup`, and accept connections. Return the port, which the system selects for
+        port 0.
+
+        `tls` returns the TLS context of the next connection; None serves without TLS. Raises OSError if the address
+        cannot be bound.
+        """
         port = await self.bind(host, port, tls=tls)
         self.accept()
         return port
@@ -69,8 +74,9 @@ class Runner(web.ServerRunner):
     ) -> int:
         """Bind an address without accepting connections yet: clients wait until `accept` is called. Return the port.
 
-        `tls` returns the TLS context of a new connection; the value of the first call applies to all addresses. Raises
-        OSError if the address cannot be bound.
+        `share_port`: other processes may bind the same port, too. `tls` returns the TLS context of the next connection,
+        None serves without TLS; the value of the first call applies to all addresses. Raises OSError if the address
+        cannot be bound.
         """
         if self._listener is None:
             self._connections = Connections(self._make_protocol, self._settings)

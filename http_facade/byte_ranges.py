@@ -16,7 +16,9 @@ RANGE = re.compile(r"bytes=(?:(?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})?|-(?P
 
 @dataclass(frozen=True)
 class Representation:
-    """Size, entity tag and modification time of a file, by which conditional and range requests are decided."""
+    """Properties of a file (size, entity tag, modification time) by which conditional and range requests are
+    decided.
+    """
 
     size: int
     etag: str

@@ -52,7 +52,7 @@ _CODE_STATUS = {
 
 @dataclass(frozen=True)
 class ConnectStream:
-    """Streaming form of the Connect protocol, with messages in JSON or in protobuf."""
+    """Streaming form of the Connect protocol, whose messages are in envelopes and encoded as JSON or protobuf."""
 
     in_json: bool
     timeout_header: str = TIMEOUT_HEADER
@@ -63,7 +63,7 @@ class ConnectStream:
         return timeout_seconds(given)
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the last envelope of a stream, which contains the trailers and, after a failure, the error."""
+        """Return the last envelope of a stream: JSON with the trailers and, unless the status is OK, the error."""
         members: JsonObject = {"error": error_members(status)} if status.code else {}
         if trailers:
             metadata: dict[str, list[str]] = {}
@@ -78,22 +78,25 @@ STREAMS = {"application/connect+json": ConnectStream(in_json=True), "application
 
 
 def http_status(error: UmgError) -> int:
-    """Return the HTTP status with which a unary call of the Connect protocol reports an error."""
+    """Return the HTTP status of the response to a failed unary call of the Connect protocol."""
     return HTTP_STATUS[error.reason] if error.reason in FACE_CODES else code_status(status_of(error))
 
 
 def code_status(status: Status) -> int:
-    """Return the HTTP status that the Connect protocol defines for a gRPC status."""
+    """Return the HTTP status that the Connect protocol assigns to the code of a gRPC status."""
     return _CODE_STATUS.get(status_name(status), 500)
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the JSON error body of a failed unary call. The second parameter, an HTTP status, is not used."""
+    """Return the JSON body of the response to a failed unary call.
+
+    The second parameter, the HTTP status, is not used: it is that of the error encoders of all formats.
+    """
     return encode_status(status_of(error))
 
 
 def encode_status(status: Status) -> bytes:
-    """Return the JSON error body of a unary call that failed with a gRPC status."""
+    """Return the JSON body of the response to a unary call that failed with the given gRPC status."""
     return msgspec.json.encode(error_members(status))
 
 
@@ -113,7 +116,7 @@ def _base64(value: bytes) -> str:
 
 
 def check_version(headers: Mapping[str, str]) -> None:
-    """Raise UmgError if the headers name another version of the Connect protocol than 1."""
+    """Raise UmgError if the header `connect-protocol-version` has another value than 1. It may be absent."""
     if (version := headers.get(VERSION_HEADER, "1")) != "1":
         raise invalid(VERSION_HEADER, f"version 1 is served here, not {echo(version)}")
 

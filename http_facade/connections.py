@@ -37,8 +37,9 @@ MAX_JOINED_BYTES = 64 << 10
 
 
 class Connections:
-    """All open client connections of a listener. Calling it, as a protocol factory of asyncio, returns a new
-    `Connection`.
+    """Open client connections of a listener, counted against the connection limit.
+
+    An instance is a protocol factory of asyncio: calling it returns the `Connection` of a new client.
     """
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], settings: Settings) -> None:
@@ -59,7 +60,7 @@ class Connections:
         return iter(tuple(self._open))
 
     def accept_limit(self) -> int:
-        """Return the number of connections that may be accepted at once."""
+        """Return the number of waiting connections that may be accepted in one iteration of the event loop."""
         return max(MIN_ACCEPTED, self.settings.connections - len(self._open))
 
     def add(self, connection: "Connection") -> bool:
@@ -186,8 +187,9 @@ class Connection(asyncio.Protocol):
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
 
     async def write(self, head: bytes, body: bytes = b"") -> None:
-        """Write a part of a response, and wait until the write buffer is nearly empty. A disconnected client cancels
-        the handler.
+        """Write the beginning of a response (`head`) or a later part of it, and `body` after that.
+
+        Wait until the write buffer is nearly empty. If the client disconnects, its handler is cancelled.
         """
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -239,8 +241,9 @@ class Connection(asyncio.Protocol):
         return status
 
     def _reject_unparsed(self, data: bytes) -> bool:
-        """Answer `data` with an overload error, without parsing it as HTTP, if it is exactly one model call. Return
-        whether it is.
+        """Answer `data` with an overload error, if it is exactly one complete model call. Return whether it is.
+
+        The request is not parsed as HTTP, which would cost a third of the work of an answer.
         """
         transport, cors = self._transport, self._connections.cors
         call = None if self.is_over_limit else parse_model_call(data)
@@ -256,7 +259,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def _reject_slow_headers(self) -> None:
-        """Answer a request whose headers are incomplete after the timeout with an error, once earlier requests are
+        """Reject a request whose headers are still incomplete after the timeout, as soon as earlier requests are
         answered.
         """
         if self.unanswered or self.exchange is not None:
@@ -276,8 +279,10 @@ class Connection(asyncio.Protocol):
         *,
         close: bool,
     ) -> None:
-        """Send an error response without a handler. `face` is the format of its body; `request_headers` are those of
-        the request.
+        """Send an error response without a handler.
+
+        `face`: wire format of its body; `request_headers`: headers of the request, for CORS; `status`: HTTP status,
+        None for that of the error's reason; `close`: whether the connection is closed after the response.
         """
         transport = self._transport
         if transport is None or transport.is_closing():

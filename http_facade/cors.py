@@ -17,8 +17,8 @@ PREFLIGHT_SECONDS = "600"
 
 
 class Cors:
-    """Rules by which web pages of the configured origins may call the gateway: `*` allows all origins, no origin is the
-    default.
+    """Rules by which web pages of other origins may call the gateway: the allowed origins, where `*` allows all, and
+    none is the default.
     """
 
     def __init__(self, origins: Collection[str]) -> None:
@@ -39,7 +39,7 @@ class Cors:
         return web.Response(status=204, headers=headers)
 
     def headers(self, request_headers: Mapping[str, str]) -> dict[str, str]:
-        """Return the CORS headers of a response, which permit the requesting page to read it if the page's origin is
+        """Return the CORS headers of a response, which permit the calling page to read it; empty if its origin is not
         allowed.
         """
         if not self.enabled:

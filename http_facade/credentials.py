@@ -13,10 +13,11 @@ from umg_grpc.wire.model_lists import MODEL_LISTS
 
 
 def key_headers(face: str) -> tuple[str, ...]:
-    """Return the names of the headers, other than `Authorization`, in which callers of a format may send their API key.
+    """Return the names of the headers, besides `Authorization`, that may contain the API key of callers of the wire
+    format `face`.
 
-    They are in order of precedence. For a model list they are those of all text formats (text document, Authentication
-    rule 3; readings, 2).
+    They are in order of precedence. For a model list they are those of all text formats (specification of texts,
+    Authentication rule 3; readings, 2).
     """
     if (codec := face_of(face)) is not None:
         return codec.key_headers
@@ -24,7 +25,9 @@ def key_headers(face: str) -> tuple[str, ...]:
 
 
 def key_parameter(face: str) -> str:
-    """Return the name of the query parameter in which callers of a format may send their API key; "" for none."""
+    """Return the name of the query parameter that may contain the API key of callers of the wire format `face`; "" for
+    none.
+    """
     if (codec := face_of(face)) is not None:
         return codec.key_parameter
     return (
@@ -37,8 +40,9 @@ def key_parameter(face: str) -> str:
 def credentials(headers: Mapping[str, str], query: Mapping[str, str], face: str) -> str | None:
     """Return the caller's API key as the value of the gRPC metadata `authorization`; None for a request without a key.
 
-    The `Authorization` header has precedence, then the `key_headers` in their order, then the `key_parameter`. Raises
-    UmgError(INVALID_KEY) for a value that gRPC metadata cannot contain, which cannot be a key of the gateway.
+    `face`: wire format of the route, which decides the other headers and the query parameter in which the key may be
+    sent; the `Authorization` header has precedence. Raises UmgError(INVALID_KEY) for a value that gRPC metadata cannot
+    contain, which cannot be a key of the gateway.
     """
     value = headers.get(hdrs.AUTHORIZATION)
     if value is None:

@@ -34,7 +34,9 @@ CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
 class Dispatcher:
-    """Entry point of all HTTP requests, which finds the route of a request and calls its handler."""
+    """Entry point of all HTTP requests: finds the route of a request, calls its handler, and answers failures with
+    errors.
+    """
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class Dispatcher:
         self._router = Router(rows, lambda row: make_handler(row, channel, settings))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, and log it.
+        """Answer a request, and write its access log line unless the service logs the call.
 
         If a handler fails after a part of its response was sent, its exception is raised, so that aiohttp closes the
         connection.
@@ -101,9 +103,11 @@ class Dispatcher:
                 self._log(exchange, route, status)
 
     def _begin_special(self, exchange: Exchange, route: Route | None) -> web.Response | None:
-        """Begin a request on a connection beyond the limit, one that expects 100 Continue, or one where pages of other
-        origins may call. Return the answer to a preflight request; None for any other. Raise UmgError for a connection
-        beyond the limit, except for a health check or scrape of metrics.
+        """Apply the rules for connections beyond the limit, `Expect: 100-continue`, and cross-origin requests, before
+        the handler.
+
+        Return the response to a CORS preflight request; None for any other request, which its handler answers. Raise
+        UmgError for a connection beyond the limit, except for a health check or a scrape of the metrics.
         """
         request = exchange.request
         if exchange.connection.is_over_limit and (route is None or not route.is_probe):
@@ -135,8 +139,9 @@ class Dispatcher:
         )
 
     def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
-        """Return the log fields that name the caller's API key; empty if the request has none or the key is not in
-        memory.
+        """Return the log fields that name the caller's API key.
+
+        They are empty if the request has no key, or if this process does not have the key in memory.
         """
         if route is None or not route.needs_key:
             return {}

@@ -23,7 +23,7 @@ Response = TypeVar("Response", bound=Message)
 
 
 class UnaryHandler(Generic[Request, Response]):
-    """Handler of one path for embeddings or rerankings in one format."""
+    """Handler of one path for embeddings or rerankings in one wire format, whose codec it is given."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class UnaryHandler(Generic[Request, Response]):
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
-        """Decode the body, call the service, and return the encoded response, in the variant that the caller's SDK
-        expects.
+        """Decode the body, call the service, and return the encoded response.
+
+        Its form depends on the caller's SDK, which is recognized by the request's headers. Large responses are sent in
+        pieces.
         """
         canonical, notes = await self._bodies.read(exchange, self._codec.decode_request)
         shape = client_shape(exchange.request.headers)

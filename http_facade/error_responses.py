@@ -41,8 +41,9 @@ FIELD_REASONS = frozenset(
 
 
 def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
-    """Return the function that encodes an error and an HTTP status as a body of the format `face`. Raise KeyError for
-    an unknown format.
+    """Return the encoder of error bodies in the wire format `face`: a function of the error and the HTTP status.
+
+    Raise KeyError for an unknown format.
     """
     if face == CONNECT:
         return connect_protocol.encode_error
@@ -89,10 +90,10 @@ def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> 
 
 
 def explain(failure: Exception, exchange: Exchange, face: str) -> UmgError:
-    """Return the error to report to the caller for any exception of a handler, with the request id for formats that
-    have it.
+    """Convert any exception of a handler to the error that the caller gets in the wire format `face`.
 
-    An unexpected exception is logged; the caller gets an internal error without its details.
+    It gets the request id as metadata. An unexpected exception is logged, and converted to INTERNAL without its
+    details.
     """
     error = _to_umg_error(failure, exchange.request, face, exchange.request_id)
     error.metadata.setdefault("request_id", exchange.request_id)
@@ -138,7 +139,9 @@ def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | No
 
 
 def _with_wire_path(error: UmgError, face: str) -> UmgError:
-    """Return the error with the path of its field as spelled in the format `face`."""
+    """Return the error with the path of its field as callers of the format `face` spell it, instead of the canonical
+    path.
+    """
     field, codec = error.metadata.get("field"), face_of(face) or MODEL_LISTS.get(face)
     if field is None or codec is None or error.reason not in FIELD_REASONS:
         return error
@@ -146,7 +149,7 @@ def _with_wire_path(error: UmgError, face: str) -> UmgError:
 
 
 def _renamed(error: UmgError, field: str, written: str) -> UmgError:
-    """Return the error with `written` instead of `field` as the path of its field, also at the beginning of its
+    """Return a copy of the error in which the path `field` is replaced by `written`, also at the beginning of its
     message.
     """
     message = error.message

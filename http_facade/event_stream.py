@@ -26,7 +26,7 @@ HEADERS = {
 
 
 class EncodedAnswer(Protocol):
-    """Interface of the encoder of a streamed answer by which a shutdown ends the answer."""
+    """Interface of the encoder of a streamed answer by which `EventStream` ends the answer at a shutdown."""
 
     def cut(self, error: UmgError) -> bytes:
         """Return the encoded events that end the answer with the error; the encoder returns nothing after that."""
@@ -34,7 +34,7 @@ class EncodedAnswer(Protocol):
 
     @property
     def reservation(self) -> Reservation | None:
-        """Memory that is reserved for the answer and released at its end; None for none."""
+        """Memory that is reserved for the answer and released at its end; None if none is reserved."""
         ...
 
 
@@ -62,7 +62,7 @@ class EventStream(msgspec.Struct, eq=False):
     """Response for aiohttp, once it was sent."""
 
     async def begin(self, headers: Mapping[str, str], frames: bytes = b"") -> None:
-        """Send the status line, the headers and the first events. After that, a failure can only be sent as an
+        """Send the status line, the headers and the first events `frames`. After that, a failure can only be sent as an
         event.
         """
         exchange, own = self.exchange, CIMultiDict({hdrs.CONTENT_TYPE: self.content_type, **HEADERS})

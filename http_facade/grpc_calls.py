@@ -35,7 +35,9 @@ Pairs: TypeAlias = Iterable[tuple[str, str | bytes]]
 
 
 class InitialMetadata(Protocol):
-    """Call whose initial metadata is known once its answer or its first message came."""
+    """Interface of a call that has its initial metadata once its answer, or the first message of its stream, has
+    arrived.
+    """
 
     @property
     def initial(self) -> Pairs:
@@ -50,11 +52,12 @@ OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment]
 
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
-    """Return `method` with calls that pass Python objects to a service in this process, which saves work there. For
-    callers that need the call itself; `call_unary` and `open_stream` pass the objects without it.
+    """Return `method` with calls that pass Python objects beside the request to a service in this process, which saves
+    work.
 
-    The objects are the decoder's `notes` and the validated key. A service in another process gets none: it decodes the
-    caller's body and checks the key again.
+    `notes`: findings of the decoder about the caller's body; `known_key`: the validated API key, from
+    `Settings.find_key`. A service in another process gets neither: it decodes the body and checks the key again. It is
+    for callers that need the grpc call object; `call_unary` and `open_stream` pass the objects by themselves.
     """
     with_attachment: Callable[[Attachment], Method] | None = getattr(method, "with_attachment", None)
     return method if with_attachment is None else with_attachment(Attachment(notes, known_key))
@@ -69,6 +72,7 @@ async def call_unary(
 ) -> tuple[Response, dict[str, str]]:
     """Call a unary method of a service for an HTTP request. Return its response and the HTTP response headers.
 
+    `face`: wire format of the request; `notes`: findings of the decoder about the body, for a service in this process.
     Raise the RPC error of the service, or UmgError for a header with an invalid value.
     """
     pairs = metadata(exchange, face)
@@ -87,10 +91,11 @@ def open_stream(
     face: str,
     notes: RequestNotes | None,
 ) -> OpenedStream[Response]:
-    """Call a streaming method of a service for an HTTP request. Return its messages, which must be closed so that no
-    provider works for a disconnected caller, and its initial metadata.
+    """Call a streaming method of a service for an HTTP request. Return the generator of its messages and its metadata.
 
-    Raise UmgError for a header with an invalid value; the messages raise the RPC error of the service.
+    `face`: wire format of the request; `notes`: findings of the decoder about the body, for a service in this process.
+    The generator must be closed, so that no provider works for a disconnected caller; it raises the RPC error of the
+    service. Raise UmgError for a header with an invalid value.
     """
     pairs = metadata(exchange, face)
     open_in_process: OpenInProcess[Request, AsyncGenerator[Response, None]] | None = getattr(method, "open", None)
@@ -101,7 +106,7 @@ def open_stream(
 
 
 class SocketStream(Generic[Response]):
-    """Call of a streaming method of a service in another process."""
+    """Call of a streaming method of a service in another process, over a gRPC socket."""
 
     def __init__(self, call: "grpc.aio.UnaryStreamCall[Any, Response]") -> None:
         self._call = call
@@ -132,10 +137,10 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
 
 
 def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
-    """Return the gRPC metadata of the call for an HTTP request; with `key_only` only the ids of the request and of its
-    format, and the API key.
+    """Return the gRPC metadata of the call for an HTTP request in the wire format `face`, from the request's headers.
 
-    Raises UmgError for a header with an invalid value.
+    With `key_only` it is only the ids of the request and of its format, and the API key. Raises UmgError for a header
+    with an invalid value.
     """
     headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
     authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
@@ -157,8 +162,8 @@ def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[t
 
 
 def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
-    """Return the gRPC metadata of the call for a request with a signed path, without the API key that it may
-    contain.
+    """Return the gRPC metadata of the call for a request whose path is signed: without an API key, even if it has
+    one.
     """
     exchange.is_called = True
     trace = exchange.trace_context

@@ -26,7 +26,7 @@ _PRINTABLE = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%"
 
 @dataclass(frozen=True)
 class GrpcWeb:
-    """gRPC-Web protocol with messages in protobuf or in JSON."""
+    """gRPC-Web protocol, whose messages are in envelopes and encoded as protobuf or JSON."""
 
     in_json: bool
     timeout_header: str = TIMEOUT_HEADER
@@ -61,7 +61,8 @@ def is_grpc_web(content_type: str) -> bool:
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the body of a failed request: the envelope of trailers. The second parameter, an HTTP status, is not
-    used.
+    """Return the body of the response to a failed request: the envelope of the trailers, which contain the error.
+
+    The second parameter, the HTTP status, is not used: it is that of the error encoders of all formats.
     """
     return GrpcWeb(in_json=False).end(status_of(error), ())

@@ -88,7 +88,9 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
 
 
 def _probe(shape: Literal[Shape.ALIVE, Shape.READY, Shape.METRICS], settings: Settings) -> Handler:
-    """Return the handler of a health check, the readiness check or the metrics."""
+    """Return the handler of the liveness check, the readiness check or the metrics, which need no API key of a
+    caller.
+    """
     match shape:
         case Shape.ALIVE:
             return alive
@@ -101,7 +103,9 @@ def _probe(shape: Literal[Shape.ALIVE, Shape.READY, Shape.METRICS], settings: Se
 
 
 class Generate:
-    """Handler of text generation in one format: returns one answer, or a stream if the body or the path selects it."""
+    """Handler of text generation in one wire format: one JSON answer, or a stream if the body or the path selects
+    it.
+    """
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format

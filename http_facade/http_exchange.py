@@ -33,7 +33,7 @@ EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
 class Exchange(msgspec.Struct, eq=False):
     """One HTTP request and the state of its handling, from its headers to the end of its response.
 
-    Attributes whose values are not known yet have their defaults.
+    An attribute keeps its default until its value is known.
     """
 
     request: web.BaseRequest
@@ -70,8 +70,8 @@ class Exchange(msgspec.Struct, eq=False):
         return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
 
     def seconds_left(self) -> float:
-        """Return the seconds until the timeout that the caller has set in the header `x-umg-timeout`.
+        """Return the seconds until the timeout in the caller's header `x-umg-timeout`, negative after it.
 
-        Raises UmgError(INVALID_FIELD) for an invalid header.
+        Raises KeyError without the header, and UmgError(INVALID_FIELD) for an invalid one.
         """
         return timeout_seconds(self.request.headers[TIMEOUT_HEADER]) - (time.monotonic() - self.began_at)

@@ -34,8 +34,8 @@ VARY = f"{hdrs.USER_AGENT}, {HEADER}"
 
 
 class ImageRequest(NamedTuple):
-    """Decoded body of an image request: the canonical request, the decoder's notes, and the selected form of the
-    answer.
+    """Decoded body of an image request: the canonical request, the decoder's findings about the body (`notes`), and the
+    form in which the caller selected the answer.
     """
 
     canonical: pb.GenerateImageRequest
@@ -45,7 +45,7 @@ class ImageRequest(NamedTuple):
 
 
 class GenerateImage:
-    """Handler of one path for image generation or editing."""
+    """Handler of one path for image generation or editing in one wire format."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
@@ -65,7 +65,7 @@ class GenerateImage:
             raise with_body_paths(failure, request.notes.opaque_paths) from None
 
     async def _answer_whole(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
-        """Return the images in one body. Where the caller gets base64, the base64 text of the provider is copied
+        """Return all images in one JSON body. If the caller gets base64, the provider's base64 text is copied
         unchanged.
         """
         files = EncodedFiles(secrets.token_bytes(NONCE_BYTES))

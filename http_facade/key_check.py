@@ -32,8 +32,10 @@ class KeyCheck:
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
     def is_known(self, exchange: Exchange) -> bool:
-        """Return whether the request has the key of the previous request on its connection, as nearly all have, and the
-        key is still valid.
+        """Return whether the request has the API key of the previous request on its connection, and that key is still
+        valid.
+
+        It is a fast check, which suffices for most requests, since clients reuse their connections.
         """
         connection, authorization = exchange.connection, exchange.request.headers.get(hdrs.AUTHORIZATION)
         if authorization is None or authorization != connection.authorization:

@@ -46,8 +46,11 @@ class Listener:
         accept_limit: Callable[[], int] = lambda: AT_ONCE,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
-        """Create a listener without sockets. `connection` is the protocol factory; at most `accept_limit()` connections
-        are accepted at once; `tls` returns the TLS context of the next connection, None serves without TLS.
+        """Create a listener without sockets.
+
+        `connection`: protocol factory of asyncio; `accept_limit`: returns the number of connections that may be
+        accepted in one iteration of the event loop; `tls`: returns the TLS context of the next connection, None serves
+        without TLS.
         """
         self._connection = connection
         self._accept_limit = accept_limit
@@ -78,7 +81,7 @@ class Listener:
             self.watch(self._bound.pop())
 
     def watch(self, listening: socket.socket) -> None:
-        """Accept connections on a socket that is listening already; `close` closes it."""
+        """Accept connections on a socket that already listens; `close` closes this socket, too."""
         listening.setblocking(False)
         self._listening.append(listening)
         self._loop.add_reader(listening, self._accept, listening)

@@ -28,7 +28,7 @@ _OPTIONAL = re.compile(rb"\r\n(?:x-request-id|connection|origin):")
 
 
 class ModelCall(NamedTuple):
-    """Properties of a rejected model call that its error response depends on."""
+    """Properties of a rejected model call on which its error response depends, read from the bytes of the request."""
 
     error_format: str
     request_id: str
@@ -65,8 +65,9 @@ def parse_model_call(data: bytes) -> ModelCall | None:
 
 
 def _value(head: bytes, name: bytes) -> bytes | None:
-    """Return the value of the header `name` in `head`, which is in lower case; b"" if it is missing, None if it is
-    repeated.
+    """Return the value of a header in the lower-case `head`; b"" if it is missing, None if it is repeated.
+
+    `name` is searched as it is: a line break, the lower-case name, and a colon.
     """
     at = head.find(name)
     if at < 0:
@@ -80,7 +81,7 @@ def _value(head: bytes, name: bytes) -> bytes | None:
 def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
     """Return the value of the header `name` in its original case; "" if it is missing.
 
-    `head` is the part of `data` from the offset `start` on, in lower case.
+    `head` is the part of `data` from the offset `start` on, converted to lower case, in which the name is searched.
     """
     at = head.find(name)
     if at < 0:
@@ -98,8 +99,10 @@ class Refusals:
         self._written: dict[tuple[str | None, str], tuple[int, bytes, bytes]] = {}  # (second, response, id in it)
 
     def write(self, error: UmgError, call: ModelCall) -> bytes:
-        """Return the HTTP response that rejects a model call without a request id of the caller; the connection stays
-        open.
+        """Return the bytes of the HTTP response that rejects a model call to which the caller gave no request id.
+
+        The response keeps the connection open. It is a copy of one that is encoded once a second, with a new request
+        id.
         """
         second = int(time.time())
         known = self._written.get((error.cause, call.error_format))

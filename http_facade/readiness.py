@@ -16,7 +16,9 @@ RETRY_AFTER_SECONDS = "1"
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether the gateway serves calls, the reasons if not, and the names of unavailable dependencies."""
+    """Readiness of the gateway: whether it serves calls, the reasons if not, and the names of unavailable
+    dependencies.
+    """
 
     status: Literal["ready", "starting", "draining", "unavailable"] = "ready"
     reasons: tuple[str, ...] = ()

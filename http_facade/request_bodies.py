@@ -37,8 +37,9 @@ class BodyReader:
     """Reader of the request bodies of one route, which admits the call and checks its API key first."""
 
     def __init__(self, face: str, source_headers: Sequence[str], channel: grpc.aio.Channel, settings: Settings) -> None:
-        """Create a reader for bodies of the format `face`. `source_headers` are the request headers that decoders need
-        too.
+        """Create a reader for bodies of the wire format `face`.
+
+        `source_headers`: names of the request headers that the decoder of the format needs besides the body.
         """
         self._source_headers = source_headers
         self._keys = KeyCheck(face, channel, settings)
@@ -143,7 +144,7 @@ def declared_bytes(request: web.BaseRequest) -> int:
 
 
 async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes:
-    """Receive the body as it was sent, without decompression."""
+    """Receive the body as the client sent it, still compressed, within the limits of `read_body`."""
     chunks, size, began_at = list[bytes](), 0, time.monotonic()
     try:
         while True:

@@ -33,7 +33,7 @@ class SentResponse(web.StreamResponse):
 
 
 class LastSentResponse(SentResponse):
-    """The same on a connection that aiohttp closes."""
+    """Placeholder for a response that was already written to a connection which aiohttp is to close."""
 
     keep_alive = False
 
@@ -43,11 +43,11 @@ SENT, SENT_LAST = SentResponse(), LastSentResponse()
 
 
 def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | None) -> tuple[bytes, SentResponse]:
-    """Return the status line and headers of a successful response, and the placeholder for aiohttp.
+    """Return the status line and headers of a successful response, and the placeholder that the handler returns to
+    aiohttp.
 
-    The body has `length` bytes, or is chunked if that is None (RFC 9112, section 7.1); for an HTTP/1.0 client the end
-    of the connection ends it. `headers` may be a multidict with repeated names. Raise ValueError for a header with a
-    line break.
+    `length`: bytes of the body; None for a chunked body (RFC 9112, section 7.1), which for an HTTP/1.0 client ends with
+    the connection. `headers` may be a multidict with repeated names. Raise ValueError for a header with a line break.
     """
     request, version = exchange.request, "HTTP/1.1"
     stays = request.keep_alive and not exchange.connection.settings.drain.is_announced
@@ -70,13 +70,14 @@ def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | No
 
 @lru_cache(maxsize=1)
 def _dated(second: int) -> str:
-    """Return the headers `Server` and `Date` for a Unix time in seconds."""
+    """Return the lines of the headers `Server` and `Date` for a Unix time in seconds; cached for the current second."""
     return f"Server: {SERVER}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 
 async def begin_response(exchange: Exchange, response: web.StreamResponse) -> None:
-    """Add the common headers to a response, and send its beginning by aiohttp, which sends a `web.Response` with its
-    body.
+    """Add the headers that all responses have to a response that aiohttp writes, and send its beginning.
+
+    aiohttp sends a `web.Response` with its body at once.
     """
     exchange.is_begun = True
     headers = response.headers

@@ -11,7 +11,9 @@ from http_facade.routes import Route
 
 
 class Match(NamedTuple):
-    """Route and handler found for a request, with the values of the parameters in its path."""
+    """Result of a look-up: the route of a request (None for an unknown path or method), its handler, and the values of
+    the parameters in its path.
+    """
 
     route: Route | None
     """None for no row: the handler then raises web.HTTPNotFound or web.HTTPMethodNotAllowed."""
@@ -21,12 +23,13 @@ class Match(NamedTuple):
 
 
 class Router:
-    """Router over a table of routes. The handler of a route is created at the first request of the route, since most
-    processes serve few of the routes.
+    """Finder of the route of a request in a table of routes.
+
+    The handler of a route is created at the first request of the route, since most processes serve few of the routes.
     """
 
     def __init__(self, rows: Sequence[Route], make_handler: Callable[[Route], Handler]) -> None:
-        """Route requests to `rows`; `make_handler` creates the handler of one."""
+        """Create a router for the routes `rows`; `make_handler` creates the handler of one route."""
         self._rows = tuple(rows)
         self._make_handler = make_handler
         self._handlers = dict[int, Handler]()  # by the position of their row
@@ -35,7 +38,11 @@ class Router:
         """Matches of the requests so far whose path has no parameters, by method and path; faster than `find`."""
 
     async def find(self, request: web.BaseRequest) -> Match:
-        """Return the match of a request by aiohttp's router, which adds it to `exact` if it can."""
+        """Find the route of a request by aiohttp's router. A match of a path without parameters is also stored in
+        `exact`.
+
+        For an unknown path or method the route of the match is None, and its handler raises aiohttp's exception.
+        """
         found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone
         if found.http_exception:
             return Match(None, cast("Handler", found.handler), found)
@@ -55,7 +62,7 @@ def _methods_of(route: Route) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)  # a process has one table, and its tests some more
 def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[web.AbstractRoute, int]]:
-    """Return aiohttp's router for the routes of a table, and the position in the table for each of aiohttp's routes."""
+    """Return aiohttp's router for a table of routes, and for each of its routes the position in the table."""
     patterns, positions = web.UrlDispatcher(), dict[web.AbstractRoute, int]()
     for position, route in enumerate(table):
         for method in _methods_of(route):
@@ -64,5 +71,5 @@ def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[w
 
 
 async def _matched(_: web.Request) -> web.StreamResponse:
-    """Fill the required place of a handler in aiohttp's router; never called."""
+    """Raise NotImplementedError: aiohttp's router requires a handler for each route, and never calls it here."""
     raise NotImplementedError

@@ -118,9 +118,10 @@ MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
 
 
 def _both(method: str, path: str, shape: Shape, face: str, kind: str = "") -> tuple[Route, Route]:
-    """Return two routes, one for the path and one for it with a trailing slash.
+    """Return two routes of an operation: for its path, and for its path with a trailing slash.
 
-    Some clients append a slash, and other clients lose the body when they are redirected.
+    `face`: wire format; `kind`: kind of video task that the path selects, "" for any. Some clients append a slash, and
+    other clients lose the body when they are redirected.
     """
     signed = shape is Shape.RECEIVE_VIDEO_CALLBACK
     route = Route(method, path, shape, face, needs_key=not signed, is_signed=signed, kind=kind)
@@ -236,7 +237,7 @@ METRICS_ROUTES = tuple(row for row in ROUTES if row.shape is Shape.METRICS)
 
 
 def routes_without(shapes: Collection[Shape]) -> tuple[Route, ...]:
-    """Return the routes of all kinds of operations except the given ones."""
+    """Return the table of routes without those of the given kinds of operations."""
     return tuple(row for row in ROUTES if row.shape not in shapes)
 
 
