@@ -1,4 +1,6 @@
-"""Order of a model's channels: by rank, and within a rank by prompt cache affinity, affinity key or round-robin."""
+"""Order of a model's channels for one call: by `Rank`, and among channels of equal rank by prompt cache, affinity key
+or round-robin.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,42 +15,51 @@ from umg_grpc.wildcard_patterns import matcher
 
 
 def _always_healthy(target: Target) -> bool:
+    """Return True: the default of `RoutePreferences.is_healthy`, for calls without circuit breakers."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class RoutePreferences:
-    """Preferences and restrictions of a call for the order of channels."""
+    """Preferences and restrictions of one call, by which the channels of its model are ordered. The defaults prefer
+    none.
+    """
 
     protocol: str = ""
-    """The caller's own format. Channels of this format come first within a priority: they need no translation."""
+    """Format of the caller's body, "" for none. Channels with this format come first within a priority: they need no
+    translation.
+    """
     pins: tuple[str, ...] = ()
-    """Patterns of the channel names that the key may use, with `*` as wildcard. Empty allows all."""
+    """Patterns of the names of the channels that the key may use, with `*` as wildcard. Empty allows all channels."""
     state_channel: str = ""
-    """Channel that produced the state that the call continues, perhaps the only one that can read it: first of all
-    healthy channels.
+    """Channel that produced the provider's data (reasoning state or stored response) that the request refers to; "" for
+    none. It comes first of all healthy channels, since perhaps no other channel can read this data.
     """
     prompt_cache_channel: str = ""
-    """Channel that served the beginning of the conversation and may still have it in its prompt cache."""
+    """Channel that served the beginning of the conversation and may still have it in its prompt cache; "" for none."""
     affinity: str = ""
-    """Affinity key: calls with the same key prefer the same channel. Keys are distributed by the channels' weights."""
+    """Affinity key: calls with the same key prefer the same channel. Keys are distributed by the channels' weights; ""
+    for round-robin.
+    """
     is_healthy: Callable[[Target], bool] = _always_healthy
-    """Whether a channel is healthy; unhealthy channels come last."""
+    """Function that returns whether the circuit breaker of a channel lets calls pass; unhealthy channels come last."""
 
 
 ANY = RoutePreferences()
 MAX_ROUND_ROBINS = 256
-"""Maximum number of sets of channels of a model with round-robin state; a dropped set starts anew."""
+"""Maximum number of different sets of channels for which a `RoundRobin` keeps credits. The oldest set is dropped first,
+and begins with zero credits when it is used again.
+"""
 
 
 class Rank(NamedTuple):
-    """Sort key of a channel for one call; the channel with the smallest comes first. Channels of one rank are
-    equivalent.
+    """Sort key of a channel for one call: the smallest comes first. Channels with equal keys are equivalent for the
+    call.
     """
 
     unhealthy: bool
     not_state_channel: bool
-    """Whether another channel produced the state that the call continues."""
+    """Whether the channel is not the one that produced the provider's data that the request refers to."""
     priority: int
     has_zero_weight: bool
     """Whether the channel has weight 0: it is used only after the channels with a weight."""
@@ -69,7 +80,9 @@ class RoundRobin:
         self._credits: dict[tuple[str, ...], list[int]] = {}
 
     def take(self, targets: Sequence[Target]) -> list[Target]:
-        """Return the targets in their order and advance the turn."""
+        """Return the targets in the order of this call, and update the credits, so that the next call begins with
+        another target.
+        """
         channels, credit = [target.channel for target in targets], self._credit(targets)
         for at, channel in enumerate(channels):
             credit[at] += channel.weight
@@ -78,12 +91,14 @@ class RoundRobin:
         return [targets[at] for at in order]
 
     def peek(self, targets: Sequence[Target]) -> list[Target]:
-        """Return the order of the next `take`, without advancing the turn."""
+        """Return the order that the next `take` would return, without changing the credits."""
         gained = [has + target.channel.weight for has, target in zip(self._credit(targets), targets, strict=True)]
         return [targets[at] for at in sorted(range(len(gained)), key=lambda at: -gained[at])]
 
     def _credit(self, targets: Sequence[Target]) -> list[int]:
-        """Return the credits of the targets, in their order."""
+        """Return the credits of the targets, one number for each target in the same order; zeros for a new set of
+        channels.
+        """
         names = tuple(target.channel.name for target in targets)
         if (credit := self._credits.get(names)) is None:
             if len(self._credits) >= MAX_ROUND_ROBINS:
@@ -95,7 +110,9 @@ class RoundRobin:
 def ordered(
     targets: Sequence[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> Iterator[tuple[Target, Rank]]:
-    """Yield the targets, best first, each with its rank. `turn` orders targets that are otherwise equivalent."""
+    """Yield each target with its rank, best first.
+    `turn`: orders the targets of equal rank if neither prompt cache nor affinity does; `RoundRobin.take` or `peek`.
+    """
     ranked = sorted([(_rank(target, preferences), target) for target in targets], key=_by_rank)
     for rank, group in groupby(ranked, key=_by_rank):
         equals = [target for _, target in group]
@@ -104,13 +121,14 @@ def ordered(
 
 
 def allowed(pins: tuple[str, ...], channel: str) -> bool:
-    """Return whether a key may use the channel. `pins`: patterns of the channel names that the key may use; empty for
-    all.
+    """Return whether a key may use the channel named `channel`.
+    `pins`: patterns of the names of the channels that the key may use, with `*` as wildcard; empty allows all.
     """
     return not pins or _pinned(pins)(channel)
 
 
 def _rank(target: Target, preferences: RoutePreferences) -> Rank:
+    """Return the sort key of a target for a call with these preferences."""
     channel = target.channel
     return Rank(
         not preferences.is_healthy(target),
@@ -128,6 +146,9 @@ def _by_rank(ranked: tuple[Rank, Target]) -> Rank:
 def _order_equals(
     targets: list[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> list[Target]:
+    """Return targets of equal rank in the order for the call: the one with the prompt cache first, then by affinity or
+    `turn`.
+    """
     if preferences.affinity:
         targets = sorted(targets, key=lambda target: _distance(target, preferences.affinity))
     known = [target for target in targets if target.channel.name == preferences.prompt_cache_channel]
@@ -136,8 +157,8 @@ def _order_equals(
 
 
 def _distance(target: Target, affinity: str) -> float:
-    """Return the distance by weighted rendezvous hashing; the smallest is preferred. A channel that is added or removed
-    moves only its own keys.
+    """Return a number by which the targets are sorted for an affinity key, the smallest first (weighted rendezvous
+    hashing). If a channel is added or removed, only the keys that prefer it move.
     """
     text = f"{target.channel.name}\0{affinity}".encode(errors="surrogatepass")
     fraction = (int.from_bytes(blake2b(text, digest_size=8).digest()) + 1) / 2**64
@@ -146,5 +167,8 @@ def _distance(target: Target, affinity: str) -> float:
 
 @lru_cache(maxsize=4096)
 def _pinned(pins: tuple[str, ...]) -> Callable[[str], bool]:
+    """Return a function that returns whether a channel's name matches one of the patterns `pins`, which are not
+    empty.
+    """
     pattern = matcher(pins)
     return lambda name: pattern.match(name) is not None

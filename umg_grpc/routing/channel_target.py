@@ -1,4 +1,4 @@
-"""Targets: a channel for one model, with the operations and quirks of the channel for it."""
+"""Targets: pairs of a channel and a model, with the operations and quirks that the channel has for the model."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -26,7 +26,9 @@ CREATE_VIDEO, REMIX_VIDEO = pb.MODEL_OPERATION_CREATE_VIDEO, pb.MODEL_OPERATION_
 
 @dataclass(frozen=True)
 class Target:
-    """A channel with its upstream's id of the model."""
+    """A channel that serves a model, with the provider's id of the model (`model`) and the model's family, ""
+    for none.
+    """
 
     channel: Channel
     model: str
@@ -37,14 +39,14 @@ class Target:
     """Fields of a request for the model that the provider rejects or requires."""
 
     def supports(self, operation: Operation) -> bool:
-        """Return whether the channel can be called for the operation. Image calls are routed as `MAKE_IMAGE`, with or
-        without inputs: the family of a model that only edits has a better error for a missing image.
+        """Return whether the channel can be called for the operation. For `MAKE_IMAGE` a model that only edits images
+        counts too: its family's rules have a better error for a request without input images.
         """
         return operation in self.operations or (operation == MAKE_IMAGE and EDIT_IMAGE in self.operations)
 
 
 def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
-    """Build the target of a channel and a model, which is not a pattern."""
+    """Build the target of a channel and one of its models. `model`: an exact id, not a pattern with `*`."""
     info = config.models.get(model.id)
     configured = model.family or (info.family if info else None)
     family = configured or _known_family(model.id, model.upstream)
@@ -54,15 +56,16 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
 
 
 def _known_family(*ids: str) -> str:
-    """Return the family of texts, images or videos whose prefix one of the ids has, "" for none."""
+    """Return the family of texts, images or videos whose prefix one of the model ids has; "" if none has one."""
     rows = (family_row(model) for model in ids)
     of_images = next((row.family for row in rows if row is not None), "")
     return family_of(*ids) or of_images or video_family(*ids)
 
 
 def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) -> ChannelQuirks:
-    """Merge the quirks: config of the channel, then config of the model, then the known quirks. The provider's id is
-    looked up before the public one, which may be an alias of another model.
+    """Return the quirks of a channel for a model, by protocol, merged from: the config of the channel, the config of
+    the model, the limits of the model catalogue, the known quirks of providers. The first source that sets a quirk
+    wins. The catalogue is read by the provider's id before the public id, which may be an alias of another model.
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
     marks = Quirks(cache_marks=channel.prompt_caching == "auto")
@@ -84,10 +87,11 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
 
 
 def _described_quirks(config: Config, model: str) -> Quirks:
-    """Return the quirks that the config's entry of a public model implies.
+    """Return the quirks that follow from the properties of the public model in the config; none if it has no
+    properties.
 
-    An entry with capabilities but no reasoning control implies that the model does not reason. Missing search
-    capabilities imply nothing, since most providers search in some formats only.
+    Capabilities without a reasoning control imply that the model does not reason. Capabilities without search imply
+    nothing, since most providers search in some formats only.
     """
     if (info := config.models.get(model)) is None:
         return NO_QUIRKS
@@ -101,15 +105,18 @@ def _described_quirks(config: Config, model: str) -> Quirks:
 
 
 def _limit(model: str) -> Quirks:
-    """Return the documented output token limit of a model."""
+    """Return the output token limit that the model catalogue has for a model id, as quirks; none for an unknown
+    model.
+    """
     known_model = describe(model)
     return Quirks(max_output_tokens=known_model.output_token_limit or None) if known_model is not None else NO_QUIRKS
 
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[Operation]:
-    """Return the operations of the model in the config, else in the catalogue, else all of the channel's protocols (for
-    local and sandbox channels, which accept any id, only text generation), limited to those of the channel. The result
-    may be empty for a config entry. A catalogue entry without common operations is of another model of that name.
+    """Return the operations that the channel supports for the model: those of the model in the config, else in the
+    model catalogue, else all of the channel, in each case limited to those of the channel's protocols. A local or
+    sandbox channel, which accepts any id, only generates text for a model without config and catalogue entry. Empty if
+    the config lists only operations that the channel does not have; a catalogue entry with only these is ignored.
     """
     able = frozenset(operation for operation in PROTOCOLS if _is_own(channel) or _formats_for(channel, operation))
     info, known = config.models.get(model.id), describe(model.upstream, model.id)
@@ -121,19 +128,21 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
 
 
 def formats_of(targets: Iterable[Target]) -> list[str]:
-    """Return the formats in which any of the targets is called, in the order of the operations."""
+    """Return the names of the wire formats in which the targets are called, without repetition, in the order of the
+    operations in `PROTOCOLS`.
+    """
     formats = {name for target in targets for done in target.operations for name in _formats_for(target.channel, done)}
     return [name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in formats]
 
 
 def _formats_for(channel: Channel, operation: Operation) -> Collection[str]:
-    """Return the formats of the operation at the channel's upstream. Local and sandbox channels take the canonical
-    form, which can be translated from all formats.
+    """Return the names of the wire formats in which the channel can be called for the operation; empty if it cannot.
+    Local and sandbox channels have all formats, since they are called in the canonical form, without a wire format.
     """
     names = PROTOCOLS[operation]
     return names if _is_own(channel) else tuple(name for name in names if name in channel.protocols)
 
 
 def _is_own(channel: Channel) -> bool:
-    """Return whether the upstream is part of UMG: a local model or the sandbox."""
+    """Return whether the channel leads to a part of the gateway, a local model or the sandbox, not to a provider."""
     return not set(OWN_PROTOCOLS).isdisjoint(channel.protocols)

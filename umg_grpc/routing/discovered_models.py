@@ -1,4 +1,4 @@
-"""Models that providers list, as models of the channels of a config."""
+"""Discovered models: adds the models in the lists of providers to the channels of a config."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,12 +10,15 @@ from umg_grpc.config.channels import MODEL_ID
 from umg_grpc.v1 import pb
 
 Lists = Mapping[str, Sequence[pb.Model]]
-"""Channel -> models by the provider's ids; without the channels whose list is not known yet."""
+"""Name of a channel -> models in its provider's list, with the provider's ids. Channels whose list is not known yet are
+absent.
+"""
 
 
 def with_discovered(config: Config, lists: Lists) -> Config:
-    """Return the config with the listed models that the channels serve, and with their properties where the config
-    does not set them. A channel with `discovery` of `only` then has no other models than those of its list.
+    """Return the config extended by the models of the lists that match a pattern of their channel, and by their
+    properties where the config does not set them. A channel with `discovery: only` then loses its patterns: it serves
+    no model that is neither in its list nor in the config by an exact id.
     """
     if not lists:
         return config
@@ -33,14 +36,18 @@ def with_discovered(config: Config, lists: Lists) -> Config:
 
 
 def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelModel, ...]:
-    """Return the models of the config, without patterns if only the list counts, and then those found."""
+    """Return the models of the channel in the config, followed by the `found` ones that the config does not name. With
+    `discovery: only` the patterns among them are left out.
+    """
     kept = [model for model in channel.models if channel.discovery != "only" or "*" not in model.id]
     named = {model.id for model in kept}
     return (*kept, *(model for model in found if model.id not in named))
 
 
 def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[ChannelModel, pb.Model]]:
-    """Yield the models of the list that a pattern of the channel matches, by the ids of callers."""
+    """Yield (model of the channel, properties in the list) for each listed model that matches a pattern of the channel.
+    The public id is derived from the pattern; a listed model whose public id would be invalid is left out.
+    """
     patterns = [model for model in channel.models if "*" in model.id and "*" in model.upstream]
     patterns.sort(key=lambda model: len(model.upstream), reverse=True)  # the most specific first
     for details in listed:
@@ -57,7 +64,10 @@ def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[Chan
 
 
 def _info(configured: ModelInfo | None, details: pb.Model, *, has_prices: bool) -> ModelInfo:
-    """Return the properties of a model: those of the config, else those of the list."""
+    """Return the properties of a model: each from the config if it is set there (`configured`), else from the list
+    (`details`).
+    `has_prices`: whether prices of the list are used.
+    """
     described = pb.Model()
     described.MergeFrom(details)
     for name in ("id", "display_name", "create_time", *(() if has_prices else ("prices",))):

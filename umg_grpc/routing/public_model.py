@@ -1,4 +1,4 @@
-"""Models as callers name them: properties, and the description in the list of models."""
+"""Public models: models as callers name them, with their properties and their description for the list of models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,45 +13,47 @@ from umg_grpc.text_family_rules import FamilyModel, Suffix, family_model
 from umg_grpc.v1 import pb
 
 FREE_PROTOCOLS = frozenset({"local", "sandbox"})
-"""Protocols of channels without a provider, which no public price applies to."""
+"""Protocols of channels inside the gateway. Their models cost nothing, so that no price of a provider applies
+to them.
+"""
 
 
 @dataclass(frozen=True)
 class PublicModel:
-    """A model that callers may name."""
+    """Model that callers can name: id, family, description, prices and limits, the same for all its channels."""
 
     id: str
     family: str
-    """Empty for a model without family rules."""
+    """Family of the model, by which its special rules are found; "" for none."""
     described: pb.Model
-    """Description for the list of models. Not to be changed."""
+    """Description for the list of models. Shared by all calls: it must not be modified."""
     tokenizer: str | None
-    """Name of its tokenizer; None for the one of its family."""
+    """Name of the tokenizer that counts its tokens; None for the tokenizer of its family."""
     hedge: float | None = None
-    """Seconds without a first byte after which a hedge starts; None for no hedging."""
+    """Seconds without output after which a second channel is called (hedging); None for no hedging."""
     cache: int | None = None
     """Seconds for which responses are cached, unless the caller sets another time; None for no caching."""
     prices: Prices = FREE
     limits: ModelLimits | None = None
-    """Limits of all keys together; None without any."""
+    """Limits on the calls of all keys together; None for no limits."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """Model that an id or alias stands for."""
+    """Model that the name in a request refers to, by its id or an alias, with the suffix in the name."""
 
     model: PublicModel
-    """Base model, which channels serve."""
+    """Model that channels serve, without alias and suffix."""
     rules: FamilyModel
-    """Description of the model for the rules of its family."""
+    """Properties of the model by which the rules of its family change or reject a request."""
     suffix: Suffix | None
-    """Suffix after the base model's id (famG only)."""
+    """Suffix after the model's id, which sets the reasoning of the request (famG only); None without one."""
     alias: str = ""
-    """Alias in the request, "" for none; a key that may use the alias may use the model."""
+    """Alias in the request, "" for none. A key that may use the alias may use the model by it."""
 
 
 def public_model(config: Config, model: str, targets: Sequence[Target]) -> PublicModel:
-    """Build the model that the channels serve under the id. `targets` is not empty."""
+    """Build the public model with the id `model`. `targets`: all channels that serve it, at least one."""
     family = next((target.family for target in targets if target.family), "")
     described, info = _build_description(config, model, family, targets), config.models.get(model)
     prices = price_list(described.prices)
@@ -61,12 +63,16 @@ def public_model(config: Config, model: str, targets: Sequence[Target]) -> Publi
 
 
 def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:
-    """Return the description of the model for the rules of its family."""
+    """Return the properties of a model by which the rules of its family change or reject a request.
+    `family`: "" for a model without rules. `targets`: its channels, whose provider ids may reveal its version.
+    """
     return family_model(family, model, *(target.model for target in targets))
 
 
 def under_name(model: PublicModel, name: str) -> pb.Model:
-    """Return the description of the model under its id or an alias. Not to be changed."""
+    """Return the description of the model for the list of models, with its id or an alias, `name`, as id. The result
+    may be shared by all calls: it must not be modified.
+    """
     if name == model.id:
         return model.described
     renamed = pb.Model()
@@ -78,7 +84,10 @@ def under_name(model: PublicModel, name: str) -> pb.Model:
 
 
 def _build_description(config: Config, model: str, family: str, targets: Sequence[Target]) -> pb.Model:
-    """Build the description from the catalogue, overridden by the config. The default owner is the first channel."""
+    """Build the description of a model for the list of models: from the catalogue, overridden by the config; its
+    operations and formats are those of its channels, `targets`. Without an owner in the config it is owned by the first
+    channel.
+    """
     info, described = config.models.get(model), pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)
     if (known := describe(*(target.model for target in targets), model)) is not None:
         described.MergeFrom(known)
@@ -109,11 +118,13 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
 
 
 def _shipped_prices(targets: Sequence[Target]) -> Sequence[pb.Price]:
-    """Return the public prices of the first provider's model that has some; simulated and local models have none."""
+    """Return the public prices of a model: those of the first target whose provider's model has prices in the shipped
+    list; empty if none has, or if all channels are simulated or local.
+    """
     upstream = (target.model for target in targets if FREE_PROTOCOLS.isdisjoint(target.channel.protocols))
     return next((prices for model in upstream if (prices := shipped_prices(model))), ())
 
 
 def _owner(channel: Channel) -> str:
-    """Return the name of the channel as owner; a sandbox is marked as simulated."""
+    """Return the name of the channel as the owner in the list of models, marked as simulated for a sandbox."""
     return f"{channel.name} (simulated)" if "sandbox" in channel.protocols else channel.name

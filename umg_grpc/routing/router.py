@@ -1,4 +1,6 @@
-"""Resolution of model ids, and the channels of a model in the order in which a call tries them."""
+"""Router: finds the model for the id in a request, and the channels of a model in the order in which a call
+tries them.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,11 +40,11 @@ VERBS: dict[Operation, str] = {
 MAX_ID_LENGTH = 256
 """Maximum number of characters of a model id."""
 MAX_PATTERN_MODELS = 1024
-"""Maximum number of cached ids that only a pattern serves, least recently used first out."""
+"""Maximum number of cached ids that match only a pattern of the config; the least recently used are dropped first."""
 
 
 class Explained(NamedTuple):
-    """A channel, and the reasons for its position in the order."""
+    """A channel, and the reasons for its position in the order of a call, as phrases for operators ("priority 1")."""
 
     target: Target
     reasons: tuple[str, ...]
@@ -50,19 +52,23 @@ class Explained(NamedTuple):
 
 @dataclass(frozen=True)
 class _Model:
-    """Routing data of one model id."""
+    """Routing data of one model id: the public model and its channels."""
 
     resolved: Resolved
     targets: Sequence[Target]
-    """All channels, in the order of the config."""
+    """All channels that serve the model, in the order of the config."""
     able: Mapping[Operation, list[Target]]
     round_robins: defaultdict[Operation, RoundRobin]
     shared: frozenset[str]
-    """Protocols of the channels whose account is shared: every caller may name its objects."""
+    """Formats of the channels with `shared_objects` in the config: every caller may refer to objects in their
+    accounts.
+    """
 
 
 class Router:
-    """Router over the channels of a config. Not thread-safe: each call advances a round-robin turn."""
+    """Router over the channels of one config: resolves model ids and orders channels. Not thread-safe: `channels`
+    updates the state of the round-robin.
+    """
 
     def __init__(self, config: Config) -> None:
         """Index the models of the config. A config without channels is valid and serves no model."""
@@ -81,9 +87,9 @@ class Router:
         self._models = tuple(served.resolved.model for served in self._exact.values())
 
     def resolve(self, model: str) -> Resolved:
-        """Return the model of an id: an exact id of the config, else an alias, else a famG model with a suffix after
-        its id, else a model that a pattern serves. Raise UmgError(MODEL_NOT_FOUND), also for a suffix that is not one
-        of the five forms (readings, 10).
+        """Return the model for the id in a request: an exact id of the config, else an alias, else a famG id or alias
+        followed by a suffix, else an id that matches a pattern of a channel. Raise UmgError(MODEL_NOT_FOUND) for any
+        other id, also for one with an unknown suffix.
         """
         if (exact := self._exact.get(model)) is not None:
             return exact.resolved
@@ -99,8 +105,9 @@ class Router:
     def channels(
         self, model: str, operation: Operation = GENERATE, preferences: RoutePreferences = ANY
     ) -> list[Target]:
-        """Return the channels for a base model, best first; never empty. Raise UmgError: MODEL_NOT_FOUND,
-        UNSUPPORTED_FIELD if no channel supports the operation, PERMISSION_DENIED if the pins exclude all that do.
+        """Return the channels that can serve a call, best first; never empty. `model`: id without alias and suffix.
+        Raise UmgError: MODEL_NOT_FOUND, UNSUPPORTED_FIELD if no channel supports the operation, PERMISSION_DENIED if
+        the key may use none of the channels that support it (`preferences.pins`).
         """
         served, targets = self._reachable(model, operation, preferences)
         if len(targets) == 1:
@@ -110,7 +117,9 @@ class Router:
     def explain(
         self, model: str, operation: Operation = GENERATE, preferences: RoutePreferences = ANY
     ) -> list[Explained]:
-        """Return the result of `channels` with reasons, without advancing a turn. Raise UmgError as `channels` does."""
+        """Return the channels that the next call of `channels` would return, in its order, each with the reasons for
+        its position. The round-robin does not advance. Raise UmgError as `channels` does.
+        """
         served, targets = self._reachable(model, operation, preferences)
         order = list(ordered(targets, preferences, served.round_robins[operation].peek))
         weights = Counter[Rank]()
@@ -119,15 +128,19 @@ class Router:
         return [Explained(target, tuple(_reasons(target, rank, preferences, weights[rank]))) for target, rank in order]
 
     def reachable(self, model: str, operation: Operation, pins: tuple[str, ...] = ()) -> list[Target]:
-        """Return the channels that a key with these pins may use, unordered; never empty. Raise UmgError as `channels`
-        does.
+        """Return the channels that support the operation and that a key may use, in the order of the config; never
+        empty.
+        `pins`: patterns of the names of the channels that the key may use; empty allows all. Raise UmgError as
+        `channels` does.
         """
         _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY)
         return targets
 
     def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[Operation] | None = None) -> bool:
-        """Return whether a key with these pins may use a channel of a base model for one of the operations, None for
-        every operation.
+        """Return whether a key may use a channel that serves the model for at least one of the operations.
+        `pins`: patterns of the names of the channels that the key may use; empty allows all. `operations`: operations
+        that the key may use; None allows all. Raise UmgError(MODEL_NOT_FOUND), except for a key without restrictions
+        (then True).
         """
         if not pins and operations is None:
             return True
@@ -138,42 +151,51 @@ class Router:
         )
 
     def has_several(self, model: str) -> bool:
-        """Return whether more than one channel serves a base model, for any operation."""
+        """Return whether more than one channel serves the model, for any operation. Raise UmgError(MODEL_NOT_FOUND)."""
         return len(self._require(model).targets) > 1
 
     def targets(self, model: str) -> list[Target]:
-        """Return all channels of a base model, for any operation, lower priorities first."""
+        """Return all channels that serve the model, for any operation, sorted by priority: the smallest number, tried
+        first, is first. Raise UmgError(MODEL_NOT_FOUND).
+        """
         return sorted(self._require(model).targets, key=lambda target: target.channel.priority)
 
     def shares(self, model: str, protocol: str) -> bool:
-        """Return whether a channel of the protocol has a shared account, whose objects every caller may name."""
+        """Return whether a channel that serves the model in the format `protocol` has `shared_objects` in the config:
+        every caller may then refer to objects in the provider's account (files, responses) by their ids. False for an
+        unknown model.
+        """
         served = self._served(model)
         return served is not None and protocol in served.shared
 
     def models(self) -> tuple[PublicModel, ...]:
-        """Return every model, in the order of the config. A model that only a pattern serves is included if the config
-        describes it.
+        """Return the models for the list of models, in the order of the config. A model that only a pattern serves is
+        included if the config has properties for it.
         """
         return self._models
 
     def aliases(self) -> Mapping[str, Resolved]:
-        """Return all aliases, each with the model that it resolves to."""
+        """Return alias -> model that it refers to, without the aliases of models that no channel serves."""
         return self._aliases
 
     def names(self) -> Sequence[tuple[str, str]]:
-        """Return the ids of all models and all aliases, each behind its letters (see `letters_of`)."""
+        """Return pairs (normalised name, name) of all models and aliases, to find names similar to a mistyped one. A
+        normalised name has only letters and digits, in lower case.
+        """
         if self._names is None:
             self._names = [(letters_of(name), name) for name in (*self._exact, *self._aliases)]
         return self._names
 
     def _require(self, model: str) -> _Model:
-        """Return the routing data of a base model. Raise UmgError(MODEL_NOT_FOUND)."""
+        """Return the routing data of a model id without alias and suffix. Raise UmgError(MODEL_NOT_FOUND)."""
         if (served := self._served(model)) is None:
             raise model_not_found(model)
         return served
 
     def _served(self, model: str) -> _Model | None:
-        """Return the routing data of a base model; those of a model that a pattern serves are cached."""
+        """Return the routing data of a model id without alias and suffix; None if no channel serves it. The data of an
+        id that only matches a pattern is built at the first use and cached.
+        """
         if (served := self._exact.get(model)) is not None:
             return served
         if (served := self._pattern_models.pop(model, None) or self._serve(model)) is not None:
@@ -183,7 +205,7 @@ class Router:
         return served
 
     def _serve(self, model: str) -> _Model | None:
-        """Build the routing data of a base model; None for one that no channel serves."""
+        """Build the routing data of a model id without alias and suffix; None if no channel serves it."""
         if (found := self._ids.find(model)) is None:
             return None
         targets = [target_of(self._config, channel, way) for channel, way in found.ways]
@@ -198,7 +220,7 @@ class Router:
         )
 
     def _resolve_suffix(self, model: str) -> Resolved | None:
-        """Resolve the id or alias of a famG model with a suffix; None for any other id."""
+        """Return the model for a famG id or alias followed by a suffix; None for any other id."""
         if (split := split_suffix(model)) is None:
             return None
         base, suffix = split
@@ -212,7 +234,7 @@ class Router:
         return Resolved(served.resolved.model, served.resolved.rules, suffix, alias.alias if alias else "")
 
     def _resolved_aliases(self) -> Iterator[tuple[str, Resolved]]:
-        """Yield alias and resolved model, without the aliases of models that no channel serves."""
+        """Yield (alias, model that it refers to), without the aliases of models that no channel serves."""
         for alias, model in self._config.aliases.items():
             with suppress(UmgError):
                 yield alias, replace(self.resolve(model), alias=alias)
@@ -220,8 +242,8 @@ class Router:
     def _reachable(
         self, model: str, operation: Operation, preferences: RoutePreferences
     ) -> tuple[_Model, list[Target]]:
-        """Return the routing data of a base model, and its channels that support the operation and that the key may
-        use, unordered.
+        """Return the routing data of a model, and its channels that support the operation and that the key may use, in
+        the order of the config. Raise UmgError as `channels` does.
         """
         served = self._exact.get(model) or self._require(model)
         able = served.able.get(operation)
@@ -237,6 +259,9 @@ class Router:
 
 
 def _unsupported_operation(served: _Model, operation: Operation) -> UmgError:
+    """Return the error for an operation that no channel of the model supports; its message lists the supported
+    operations.
+    """
     can = [verb for known, verb in VERBS.items() if served.able[known]]
     does = f"; it can {' and '.join(can)}" if can else ""
     message = f"model: `{served.resolved.model.id}` cannot {VERBS.get(operation, 'do that')}{does}"
@@ -244,7 +269,9 @@ def _unsupported_operation(served: _Model, operation: Operation) -> UmgError:
 
 
 def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights: int) -> Iterator[str]:
-    """Yield the reasons for a position, the most important first. `weights`: sum over all channels of the rank."""
+    """Yield the reasons for a channel's position in the order of a call, as phrases for operators ("priority 1"), the
+    most important first. `rank`: its sort key. `weights`: sum of the weights of all channels with the same rank.
+    """
     channel = target.channel
     if rank.unhealthy:
         yield "circuit breaker open"
@@ -265,7 +292,7 @@ def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights:
 
 
 def letters_of(name: str) -> str:
-    """Return the letters and digits of a name in lower case, in which mistyped names differ least."""
+    """Return the letters and digits of a model's name in lower case, to compare it with mistyped names."""
     return "".join(filter(str.isalnum, name.lower()))
 
 
