@@ -15,16 +15,18 @@ CLOSE_SECONDS = 1.0
 
 
 class Availability:
-    """Periodic check of one dependency, the database or Redis, from `start` to `aclose`, with the result of the last
-    check.
+    """Periodic check whether the database or Redis answers, from `start` to `aclose`, for the readiness check and the
+    metrics.
 
-    Failures are logged by the users of the dependency, not here.
+    It logs no failures: the users of the database or of Redis log theirs.
     """
 
     def __init__(
         self, name: str, check: Callable[[], Awaitable[None]], now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Create the check of the dependency `name`; `check` raises an exception if the dependency does not answer."""
+        """Create the check of the dependency `name`, for example `the database`.
+        `check`: raises an exception if the dependency does not answer. `now`: returns seconds of a monotonic clock.
+        """
         self.name = name
         self._check = check
         self._now = now
@@ -38,8 +40,8 @@ class Availability:
 
     @property
     def problem(self) -> str:
-        """Text for operators if the dependency does not answer, else "". It has no address, since `/readyz` needs no
-        key.
+        """Message for operators if the dependency did not answer at the last check, else "". It contains no address,
+        since `/readyz` needs no key.
         """
         return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
 

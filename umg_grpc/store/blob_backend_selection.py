@@ -1,4 +1,4 @@
-"""Selection of the storage for result files by the config: a folder or a bucket."""
+"""Choice of the storage for result files by the config: a folder or an object storage bucket."""
 
 from pathlib import Path
 
@@ -12,10 +12,11 @@ EXTRA = "pip install 'unified-model-gateway[blobs]'"
 
 
 def blob_place(url: str | None, endpoint: str | None, data: Path) -> BlobPlace:
-    """Return the storage at a URL of the config; None is a folder in the data directory. Nothing is created or
-    connected yet.
+    """Return the storage for result files at `url`, the URL of a bucket; None selects a folder in the data directory.
+    Nothing is created or connected yet.
+    `endpoint`: URL of an S3-compatible server, None for the cloud's own. `data`: the data directory.
 
-    Raise StoreError for an unusable URL, or if the optional packages for it are missing.
+    Raise StoreError for an unusable URL, or if the optional packages for buckets are not installed.
     """
     folder = BlobFolder(data / FOLDER)
     if url is None:

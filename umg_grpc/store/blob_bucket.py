@@ -16,7 +16,7 @@ from obstore.store import AzureStore, GCSStore, S3Store, from_url
 from umg_grpc.store.blob_store import Entry
 
 READ_BYTES = 2 << 20
-"""Size of each read. A request of its own for each part holds no connection while the reader waits."""
+"""Bytes of each read request. Separate requests for the parts keep no connection busy while a slow reader waits."""
 UPLOAD_BYTES = 8 << 20
 """Size of the parts of an upload, of which two are sent at once."""
 TIMEOUT_SECONDS = 30
@@ -96,7 +96,9 @@ class BlobBucket:
 
 
 async def _translated(work: Awaitable[Result]) -> Result:
-    """Await a request to the bucket. Raise its failures as OSError with the first line of the library's message."""
+    """Await a request to the bucket, and return its result. Raise failures of the library as FileNotFoundError or
+    OSError with the first line of the library's message.
+    """
     try:
         return await work
     except FileNotFoundError:

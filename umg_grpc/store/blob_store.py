@@ -36,9 +36,9 @@ SPOOL_BYTES = 1 << 20
 SWEEP_SECONDS = 300.0
 CLOSE_SECONDS = 5.0
 PARTIAL_SECONDS = 86400.0
-"""Age of an incomplete file, from which on the process that wrote it is taken for ended."""
+"""Age in seconds from which an incomplete file is deleted: the process that wrote it is taken for ended."""
 STORED, SERVED = "stored", "served"
-"""Directions of bytes that are counted."""
+"""Directions in which transferred bytes are counted: into the store, and out of it."""
 
 MEDIA_TYPES = {
     "png": "image/png",
@@ -104,13 +104,15 @@ class Entry(NamedTuple):
 
 
 class BlobPlace(Protocol):
-    """Interface of a folder or bucket that contains blobs. Its methods raise FileNotFoundError for an unknown name,
-    else OSError.
+    """Interface of a storage for blobs, a folder or a bucket, by names. Its methods raise FileNotFoundError for an
+    unknown name, and OSError for other failures.
     """
 
     @property
     def spool(self) -> Path:
-        """Folder for incomplete files, from which `put` moves them; for a folder storage on the same file system."""
+        """Local folder for incomplete files, from which `put` moves them. For a folder storage it is on the same file
+        system.
+        """
         ...
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:
@@ -122,11 +124,13 @@ class BlobPlace(Protocol):
         ...
 
     def read(self, name: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of an object from `start` to the exclusive `end`, in parts of any size."""
+        """Yield the bytes of the stored object `name` from offset `start` to offset `end` (exclusive), in parts of any
+        size.
+        """
         ...
 
     async def delete(self, names: Collection[str]) -> None:
-        """Delete objects. An object that does not exist is no error."""
+        """Delete the stored objects with these names. A name that does not exist is no error."""
         ...
 
     def entries(self) -> AsyncIterator[Entry]:
@@ -135,7 +139,7 @@ class BlobPlace(Protocol):
 
 
 class BlobStore:
-    """Store of result files, with deletion by age and total size from `start` to `aclose`."""
+    """Store of result files in a folder or bucket. From `start` to `aclose` it deletes files by age and total size."""
 
     def __init__(
         self,
@@ -148,8 +152,8 @@ class BlobStore:
     ) -> None:
         """Create a store in the folder or bucket `place`.
 
-        `ttl`: seconds after which a blob is deleted; `max_bytes`: total size above which the oldest blobs are deleted.
-        `count` is called with `STORED` or `SERVED` and a number of bytes.
+        `ttl`: seconds after which a blob is deleted. `max_bytes`: total size above which the oldest blobs are deleted.
+        `now`: returns Unix seconds. `count`: called with `STORED` or `SERVED` and a number of bytes.
         """
         self.ttl = ttl
         self.size_bytes = 0
@@ -184,8 +188,9 @@ class BlobStore:
     async def put_stream(self, chunks: AsyncIterable[bytes], mime_type: str, *, max_bytes: int | None = None) -> Blob:
         """Store a stream of bytes as a blob, in constant memory, and return it. After an error nothing is stored.
 
-        Raise UmgError: UNAVAILABLE if the storage fails, UPSTREAM_FAILED for more than `max_bytes`; and any exception
-        of the stream itself.
+        `mime_type`: a type outside `MEDIA_TYPES` becomes `application/octet-stream`. `max_bytes`: limit; None for no
+        limit. Raise UmgError: UNAVAILABLE if the storage fails, UPSTREAM_FAILED for more than `max_bytes`; and any
+        exception of the stream itself.
         """
         limit = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
         spooled = await _guarded(asyncio.to_thread(_Spooled, self._place.spool))
@@ -208,8 +213,8 @@ class BlobStore:
         return blob
 
     async def head(self, blob_id: str) -> Blob:
-        """Return the blob with this id. Raise UmgError: OBJECT_NOT_FOUND if it was deleted or never existed,
-        UNAVAILABLE.
+        """Return the blob with this id, without its bytes. Raise UmgError: OBJECT_NOT_FOUND if it was deleted or never
+        existed, UNAVAILABLE if the storage fails.
         """
         if not BLOB_ID.fullmatch(blob_id):
             raise not_found()
@@ -221,8 +226,9 @@ class BlobStore:
             raise _unavailable(error) from None
 
     async def read(self, blob: Blob, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a blob from `start` to the exclusive `end`, in parts of at most `PART_BYTES`. Raise
-        UmgError as `head`.
+        """Yield the bytes of a blob from offset `start` to offset `end` (exclusive; None: to the end of the blob), in
+        parts of at most `PART_BYTES`. Raise UmgError: OBJECT_NOT_FOUND if the blob was deleted, UNAVAILABLE if the
+        storage fails.
         """
         end = blob.size if end is None else min(end, blob.size)
         try:
@@ -242,7 +248,9 @@ class BlobStore:
         await _guarded(self._place.delete([blob_id]))
 
     async def sweep(self) -> None:
-        """Delete blobs older than `ttl`, then the oldest blobs until the rest fits into `max_bytes`. Raise OSError."""
+        """Delete blobs older than `ttl`, then the oldest blobs until the rest fits into `max_bytes`. Raise OSError if
+        the storage fails.
+        """
         size_before = self.size_bytes
         entries = sorted([entry async for entry in self._place.entries() if BLOB_ID.fullmatch(entry.name)])
         total = sum(entry.size for entry in entries)
@@ -266,7 +274,9 @@ class BlobStore:
 
 
 class _Spooled:
-    """Temporary file of a blob that is being received, with its size and hash. All methods except `add` block."""
+    """Temporary local file of a blob that is being received, with its size and SHA-256. All methods except
+    `add` block.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -308,7 +318,7 @@ def not_found() -> UmgError:
 
 
 async def _guarded(work: Awaitable[Result]) -> Result:
-    """Await work of the storage. Raise OSErrors as UmgError(UNAVAILABLE)."""
+    """Await work of the storage, and return its result. Raise UmgError(UNAVAILABLE) instead of an OSError."""
     try:
         return await work
     except OSError as error:
@@ -322,7 +332,9 @@ def _unavailable(error: OSError) -> UmgError:
 
 
 def _remove_partial_files(folder: Path, modified_before: float) -> None:
-    """Delete old temporary files, which killed processes left."""
+    """Delete the temporary files in `folder` that were last modified before a time in Unix seconds: their processes
+    were killed.
+    """
     for path in folder.iterdir() if folder.is_dir() else ():
         try:
             if path.stat().st_mtime < modified_before:

@@ -1,5 +1,6 @@
-"""Budget accounts of API keys in the database: the spent amounts, and the leases of processes on the remaining
-amounts.
+"""Budget accounts of API keys in the database: the amount that each key has spent in a budget period, and leases.
+
+A lease is a part of the remaining budget that one process may spend without a query: its calls reserve from it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,10 +17,10 @@ LEASE_DIVISOR = 50  # a lease is at most this part of the budget, unless calls m
 REST_DIVISOR = 8  # and this part of the rest, so that leases become small before the budget is used up
 TASK_PREFIX = "task:"
 NO_DIRECTORY = ""
-"""Directory of the leases of tasks, which belong to no process."""
+"""Data directory of the leases of video tasks, which belong to no process."""
 FOREIGN_SECONDS = 3600
-"""Time without a renewal after which the lease of a process with another data directory is returned: its journal may
-have records that the database has not received.
+"""Seconds without a renewal after which the lease of a process with another data directory is deleted. The wait is
+long, since the journal in that directory may have usage records that the database has not received.
 """
 
 _OPEN_ACCOUNT = text(
@@ -36,43 +37,49 @@ _ADD_TO_LEASE = text(
 
 
 class LeaseId(NamedTuple):
-    """Identifier of a lease: the key, the budget period, and the process or video task that holds the leased amount."""
+    """Identifier of a lease: a key, a budget period, and the process or video task that may spend the amount
+    (`holder`).
+    """
 
     key_id: str
     period: int
-    """Start of the period in seconds since 1970; 0 for a budget without a period."""
+    """Start of the budget period in seconds since 1970 in UTC; 0 for a budget without a period."""
     holder: str
 
 
 class Charge(NamedTuple):
-    """Cost of one call, and the lease from which its reservation was taken."""
+    """Cost of one call in micro-credits, and the lease from which the call had reserved its maximum cost."""
 
     lease: LeaseId
     micro_credits: int
 
 
 class Balance(NamedTuple):
-    """Spent and leased micro-credits of a key in one budget period."""
+    """Micro-credits of a key in one budget period: spent ones, and those in leases of processes and video tasks
+    (`held`).
+    """
 
     spent: int
     held: int
-    """Sum of the leases."""
+    """Sum of the amounts of all leases."""
 
 
 class Grant(NamedTuple):
-    """Answer to a request for a lease: the granted amount, and the balance."""
+    """Result of a request to enlarge a lease: the granted amount, and the balance of the key."""
 
     micro_credits: int
-    """Amount that was added to the lease; 0 if the rest of the budget does not suffice."""
+    """Amount that was added to the lease; 0 if the remaining budget does not suffice."""
     balance: Balance
-    """Balance before it."""
+    """Balance before the amount was added."""
 
 
 NO_BALANCE = Balance(0, 0)
 
 
 def period_start(period: str, now: datetime) -> int:
-    """Return the start of the budget period that contains `now`, in seconds since 1970 in UTC; 0 without a period."""
+    """Return the start of the budget period that contains `now`, in seconds since 1970 in UTC.
+    `period`: `day`, `month`, or "" for a budget without a period, for which the result is 0.
+    """
     if not period:
         return 0
     day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -80,7 +87,9 @@ def period_start(period: str, now: datetime) -> int:
 
 
 def period_end(period: str, start: int) -> datetime | None:
-    """Return the end of the budget period with this start; None without a period."""
+    """Return the end of the budget period that begins at `start`, seconds since 1970 in UTC; None without a period.
+    `period`: `day`, `month`, or "" for a budget without a period.
+    """
     if not period:
         return None
     if period == "day":
@@ -90,14 +99,18 @@ def period_end(period: str, start: int) -> datetime | None:
 
 
 async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int]]) -> None:
-    """Lock the accounts of these keys and periods until the end of the transaction; create missing accounts."""
+    """Lock budget accounts until the end of the transaction; create missing accounts with nothing spent.
+    `accounts`: pairs of key id and start of the budget period.
+    """
     for key_id, period in sorted(set(accounts)):  # one order, so that two transactions cannot wait for each other
         await session.execute(_OPEN_ACCOUNT, {"key_id": key_id, "period": period})
         await session.execute(_account(key_id, period).with_for_update())
 
 
 async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
-    """Charge costs: subtract them from the leases and add them to the spent amounts. The accounts must be locked."""
+    """Add the costs of calls to the spent amounts of their accounts, and subtract them from their leases. The accounts
+    must be locked by `lock_accounts`.
+    """
     by_account: dict[tuple[str, int], int] = {}
     by_lease: dict[LeaseId, int] = {}
     for lease, cost in charges:
@@ -113,9 +126,11 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
 
 
 async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int, now: datetime) -> LeaseId:
-    """Move a reserved amount from the lease of a process to a lease of the video task `task`. Return the task's lease.
+    """Move a reserved amount from `lease`, the lease of a process, to a new lease of a video task, and return its id.
+    `task`: id of the task.
 
-    It must run in the transaction that creates the task. The task's lease is ended by `end_hold`, not by a process.
+    It must run in the transaction that creates the task. The new lease lasts until `end_hold`, not until a process
+    ends.
     """
     await lock_accounts(session, [(lease.key_id, lease.period)])
     held = lease._replace(holder=f"{TASK_PREFIX}{task}")
@@ -126,10 +141,11 @@ async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: 
 
 
 async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> bool:
-    """End the lease of a video task, and charge the actual cost; 0 releases it.
+    """Delete the lease `held` of a video task, and add `micro_credits`, its actual cost, to the spent amount; 0 charges
+    nothing.
 
-    Return False, without a charge, if the lease has ended already: so a process may repeat the transaction of a process
-    that was killed.
+    Return False, without a charge, if the lease does not exist any more: a process may then repeat the transaction of a
+    process that was killed.
     """
     await lock_accounts(session, [(held.key_id, held.period)])
     deleted = await session.execute(delete(BudgetLease).where(_is(held)).returning(BudgetLease.holder))
@@ -140,7 +156,7 @@ async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> 
 
 
 class BudgetAccounts:
-    """Repository of budget accounts and leases. Every method raises SQLAlchemyError if the database fails."""
+    """Table of budget accounts and leases. Every method raises SQLAlchemyError if the database fails."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -148,10 +164,12 @@ class BudgetAccounts:
     async def lease(
         self, lease: LeaseId, directory: str, budget: int, need: int, now: datetime, *, want: int = 0
     ) -> Grant:
-        """Add at least `need` micro-credits to a lease, if the rest of the budget suffices, and up to `want` if much is
-        left.
+        """Add micro-credits to a lease, which is created if it does not exist. Return the granted amount, and the
+        balance before.
 
-        Return the granted amount, 0 if the rest does not suffice, and the balance before.
+        `directory`: id of the process's data directory. `budget`: the key's whole budget for the period. `need`:
+        minimum of the added amount; if the remaining budget is smaller, 0 is granted. `want`: amount to add if much is
+        left.
         """
         async with self._store.write() as session:
             await lock_accounts(session, [(lease.key_id, lease.period)])
@@ -169,7 +187,7 @@ class BudgetAccounts:
             return Grant(amount, balance)
 
     async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
-        """Subtract unused amounts from leases, and delete leases that become empty."""
+        """Subtract unused amounts (lease -> micro-credits) from leases, and delete leases that become empty."""
         if amounts:
             async with self._store.write() as session:
                 for lease, amount in sorted(amounts.items()):
@@ -177,25 +195,31 @@ class BudgetAccounts:
                     await session.execute(delete(BudgetLease).where(_is(lease) & (BudgetLease.held_micro_credits <= 0)))
 
     async def renew(self, holder: str, now: datetime) -> None:
-        """Renew the leases of the process `holder`, so that they do not expire."""
+        """Renew all leases of the process `holder`, so that processes with other data directories do not delete
+        them.
+        """
         async with self._store.write() as session:
             renewed = update(BudgetLease).where(BudgetLease.holder == holder).values(renew_micros=_micros(now))
             await session.execute(renewed)
 
     async def holders(self, directory: str) -> Sequence[str]:
-        """Return the names of all processes with this data directory that have leases."""
+        """Return the names of the processes that have leases and share the data directory with this id."""
         query = select(BudgetLease.holder).where(BudgetLease.directory == directory).distinct()
         async with self._store.read() as session:
             return (await session.scalars(query)).all()
 
     async def return_all(self, holders: Collection[str]) -> None:
-        """Delete the leases of these processes, whose usage records must all be in the database."""
+        """Delete all leases of the processes `holders`. Their usage records must all be in the database already, since
+        otherwise the spent part of the leases would be available again.
+        """
         if holders:
             async with self._store.write() as session:
                 await session.execute(delete(BudgetLease).where(BudgetLease.holder.in_(holders)))
 
     async def return_expired(self, directory: str, now: datetime) -> None:
-        """Delete the leases of other data directories that were not renewed for `FOREIGN_SECONDS`."""
+        """Delete the leases of processes with other data directories than `directory` that were not renewed for
+        `FOREIGN_SECONDS`.
+        """
         bound = _micros(now) - FOREIGN_SECONDS * 10**6
         expired = BudgetLease.directory.not_in([directory, NO_DIRECTORY]) & (BudgetLease.renew_micros < bound)
         async with self._store.read() as session:
@@ -205,7 +229,9 @@ class BudgetAccounts:
             await session.execute(delete(BudgetLease).where(expired))
 
     async def balances(self, periods: Mapping[str, int]) -> dict[str, Balance]:
-        """Return the balance of each key in its given period, by key id."""
+        """Return key id -> balance, in the budget period given for the key.
+        `periods`: key id -> start of the budget period in seconds since 1970 in UTC.
+        """
         if not periods:
             return {}
         spent, held = BudgetAccount, BudgetLease
@@ -236,7 +262,7 @@ def _is(lease: LeaseId) -> ColumnElement[bool]:
 
 
 async def _take_from(session: AsyncSession, lease: LeaseId, amount: int) -> None:
-    """Subtract an amount from a lease, at most down to 0, since a call may cost more than was reserved."""
+    """Subtract an amount from a lease, but not below 0: a call may cost more than it had reserved."""
     held = BudgetLease.held_micro_credits
     less = case((held > amount, held - amount), else_=0)
     await session.execute(update(BudgetLease).where(_is(lease)).values(held_micro_credits=less))

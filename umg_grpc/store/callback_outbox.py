@@ -1,5 +1,5 @@
-"""Outbox of notifications to callers about video tasks: written together with a change of state, deleted after
-delivery.
+"""Outbox of notifications to callers about video tasks: each is written in the transaction that changes the task's
+state, and deleted after its delivery.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from umg_grpc.store.tables import MediaTask, TaskCallback
 
 
 class Outgoing(NamedTuple):
-    """Notification to a caller that this process delivers now."""
+    """Notification to a caller about a video task that this process has leased to deliver it."""
 
     callback_id: str
     task_id: str
@@ -20,12 +20,12 @@ class Outgoing(NamedTuple):
     url: str
     body: bytes
     attempts: int
-    """Number of attempts before this one."""
+    """Number of earlier attempts to deliver it."""
     create_micros: int
 
 
 class Backlog(NamedTuple):
-    """Numbers of notifications in the outbox: waiting for an attempt, and given up."""
+    """Numbers of notifications in the outbox: `waiting` for an attempt, and `given_up` after too many."""
 
     waiting: int
     given_up: int
@@ -40,7 +40,7 @@ class TaskCallbacks:
         self._process = process
 
     async def backlog(self) -> Backlog:
-        """Return the numbers of notifications that wait and of those given up."""
+        """Return the numbers of notifications that wait for an attempt, and that were given up."""
         table = TaskCallback
         query = select(func.count(), func.count(table.next_attempt_micros))
         async with self._store.read() as session:
@@ -48,9 +48,10 @@ class TaskCallbacks:
             return Backlog(waiting, total - waiting)
 
     async def claim(self, now_micros: int, lease_end_micros: int, limit: int) -> list[Outgoing]:
-        """Lease up to `limit` due notifications to this process until `lease_end_micros`, and return them.
+        """Lease up to `limit` due notifications to this process until `lease_end_micros`, and return them; empty if
+        none is due. Times are microseconds since 1970 in UTC.
 
-        Only the oldest notification of each task is leased, so that callers receive changes in their order.
+        Only the oldest notification of each task is leased, so that callers receive the changes in their order.
         """
         table, earlier = TaskCallback, aliased(TaskCallback)
         is_later = exists().where(
@@ -86,19 +87,25 @@ class TaskCallbacks:
             await session.execute(delete(TaskCallback).where(TaskCallback.callback_id == callback_id))
 
     async def retry(self, sent: Outgoing, next_micros: int) -> None:
-        """Schedule the next attempt for a notification whose delivery failed."""
+        """Count the failed attempt for a notification, and schedule the next one, at `next_micros` since 1970
+        in UTC.
+        """
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, next_micros))
 
     async def give_up(self, sent: Outgoing, reason: str) -> None:
-        """Mark a notification as given up, so that it is not attempted again, and record the reason at its task."""
+        """Mark a notification as given up, so that it is not sent again, and record the reason in the row of
+        its task.
+        """
         task = update(MediaTask).where(MediaTask.task_id == sent.task_id).values(callback_error=reason)
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, None))
             await session.execute(task)
 
     def _attempted(self, sent: Outgoing, next_micros: int | None) -> Update:
-        """Return the UPDATE statement that counts an attempt and schedules the next one; None schedules none."""
+        """Return the UPDATE statement that counts an attempt and ends the lease of the notification.
+        `next_micros`: time of the next attempt; None for no further one.
+        """
         table = TaskCallback
         own = (table.callback_id == sent.callback_id, table.lease_owner == self._process)
         return (

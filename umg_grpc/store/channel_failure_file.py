@@ -23,12 +23,12 @@ MAX_FAILURES = 200
 """Maximum number of failures in the file; the oldest are removed."""
 KEEP_SECONDS = 24 * 60 * 60
 GATHER_SECONDS = 0.2
-"""Time in which failures are gathered for one write."""
+"""Seconds for which failures are collected before they are written to the file together."""
 CLOSE_SECONDS = 2.0
 
 
 class LastFailure(Struct, frozen=True):
-    """Last failure of a channel at one model, and its time."""
+    """Last failure of a channel for one model of its provider, and the time of the failure."""
 
     channel: str
     time: float
@@ -37,7 +37,7 @@ class LastFailure(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Channel and upstream model id, which identify the entry."""
+        """Pair of channel and the provider's model id, which is unique in the file."""
         return self.channel, self.facts.model
 
 
@@ -45,10 +45,12 @@ _FAILURES = msgspec.json.Decoder(list[LastFailure])
 
 
 class ChannelFailures:
-    """Writer of the file of last failures. Each write merges the failures with those of other processes."""
+    """Writer of the file with the last failures of the channels, in the background from `start` to `aclose`. It keeps
+    the failures that other processes have written.
+    """
 
     def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
-        """Create a writer of the file in `data`, the data directory of the gateway."""
+        """Create a writer of the file in `data`, the data directory of the gateway. `now`: returns Unix seconds."""
         self._data = data
         self._path = data / FILE_NAME
         self._now = now
@@ -59,17 +61,23 @@ class ChannelFailures:
         self._background = Background("write the failures of channels", self._gather_and_write)
 
     async def aclose(self) -> None:
-        """Write the recorded failures, and stop. Errors are ignored, since the directory may be gone."""
+        """Write the recorded failures to the file, and stop the background task. Write errors are ignored, since the
+        directory may be gone.
+        """
         await self._background.aclose(CLOSE_SECONDS)
         with suppress(OSError):
             await self._write_pending()
 
     def read(self) -> list[LastFailure]:
-        """Return the failures in the file, latest first, see `read_failures`."""
+        """Return the failures in the file, latest first; empty without a file. Raise OSError if the file cannot be
+        read.
+        """
         return read_failures(self._data)
 
     def record(self, channel: str, facts: ProviderFailure) -> None:
-        """Record a failure of a channel. Rejections of the request itself are ignored, since the channel works."""
+        """Queue the failure of a call at a channel to be written. A provider's rejection of an invalid request is
+        ignored, since it is no fault of the channel.
+        """
         if facts.kind is FailureKind.REQUEST:
             return
         failure = LastFailure(channel, self._now(), facts)
@@ -100,8 +108,8 @@ class ChannelFailures:
 
 
 def read_failures(data: Path) -> list[LastFailure]:
-    """Return the last failures of the channels of a gateway, latest first; empty without a file. Raise OSError if the
-    file cannot be read.
+    """Return the failures in the file in the data directory `data`, latest first; empty without a file. Raise OSError
+    if the file cannot be read.
     """
     try:
         with (data / FILE_NAME).open("rb") as file:
@@ -112,7 +120,7 @@ def read_failures(data: Path) -> list[LastFailure]:
 
 
 def _decoded(file: BinaryIO) -> list[LastFailure]:
-    """Return the failures in the file; empty if it is empty, incomplete after a crash, or written by another
+    """Return the failures in the file; empty if the file is empty, cut off by a crash, or written by another
     version.
     """
     try:

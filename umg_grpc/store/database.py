@@ -24,10 +24,12 @@ MIGRATION_LOCK_SECONDS = 60
 
 
 class Store:
-    """Open database of the gateway, from `open_store` to `aclose`."""
+    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions."""
 
     def __init__(self, engine: AsyncEngine, connector: Connector | None = None) -> None:
-        """Use a SQLAlchemy engine and, for SQLite, the connector from which it gets its connections."""
+        """Use a SQLAlchemy engine.
+        `connector`: for SQLite, the factory of its connections, whose threads `aclose` waits for; None for PostgreSQL.
+        """
         self._engine = engine
         self._connector = connector
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
@@ -61,11 +63,11 @@ class Store:
 
 
 async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:
-    """Open the database, and migrate it to the schema of this version. Raises StoreError.
+    """Open the database, and migrate it to the schema of this version. Raise StoreError if that is not possible.
 
-    `database` is the value in the config: `sqlite`, a file in `data_dir`, or a PostgreSQL URL. `create`: create a
-    missing database. Several processes may open a database at the same time: one migrates it, and the others wait. One
-    process must not open two databases at the same time, since alembic's context is global.
+    `database`: value of the config, `sqlite` for a file in `data_dir`, or a PostgreSQL URL. `create`: whether to create
+    a missing database; else StoreError is raised. Several processes may open a database at the same time: one migrates
+    it, the others wait. One process must not open two databases at the same time, since alembic has one global context.
     """
     if database == SQLITE:
         place = str(data_dir / SQLITE_FILE)
@@ -127,9 +129,8 @@ async def _migrate(engine: AsyncEngine, *, create: bool) -> None:
 
 
 async def _use_wal(engine: AsyncEngine) -> None:
-    """Switch the SQLite file to its write-ahead log, with which readers and a writer do not block each other.
-
-    The file keeps this mode.
+    """Switch the SQLite file permanently to a write-ahead log, with which readers and a writer do not block
+    each other.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BUSY_SECONDS

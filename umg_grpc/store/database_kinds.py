@@ -1,4 +1,4 @@
-"""Kinds of databases by their URLs, and the error for an unusable one, without an import of the database library."""
+"""Constants and errors of databases that need no import of the database library."""
 
 SQLITE = "sqlite"
 """Value of `database` in a config for a file in the data directory; any other is the URL of a PostgreSQL database."""
@@ -6,4 +6,6 @@ SQLITE_FILE = "umg.db"
 
 
 class StoreError(Exception):
-    """Error for a database or storage that cannot be used. Its text is for the operator, and contains no password."""
+    """Error for a database or a storage of result files that cannot be used. Its message is for the operator, and
+    contains no password.
+    """

@@ -14,13 +14,18 @@ class DatabaseState:
     """Schema version and clock difference of a database."""
 
     schema: str
-    """Newest migration that it has; "" for a database without our tables."""
+    """Name of the newest migration of the database; "" for a database without the gateway's tables."""
     clock_ahead_seconds: float
-    """Seconds by which the clock of the database is ahead of ours; 0 for SQLite, which has the same."""
+    """Seconds by which the clock of the database is ahead of this machine's; 0 for SQLite, which uses this machine's
+    clock.
+    """
 
 
 async def database_state(database: str, data_dir: Path) -> DatabaseState:
-    """Return the state of a database without migrating it. Raise StoreError if it cannot be reached."""
+    """Return the schema version and the clock difference of a database, without migrating it. Raise StoreError if it
+    cannot be reached.
+    `database`: value of the config, `sqlite` for a file in `data_dir`, or a PostgreSQL URL.
+    """
     if database == SQLITE:
         return DatabaseState(_sqlite_schema(data_dir / SQLITE_FILE), 0.0)
     from umg_grpc.store.database import postgresql_state  # here: slow to import, and SQLite needs the driver alone
