@@ -1,4 +1,4 @@
-"""Database rows that are stored for a limited time: written in batches, deleted by age and total size."""
+"""Tables whose rows are stored for a limited time: rows are written in batches, and deleted by age and total size."""
 
 import asyncio
 import itertools
@@ -39,10 +39,10 @@ _Upsert = Callable[[AsyncConnection, Sequence[RetainedRow]], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Maximum total size in bytes of the rows of one caller and of all callers; 0 is no limit.
+    """Maximum total size, in bytes, of the rows of one caller and of all callers together; 0 is no limit.
 
-    Above a maximum, the rows that would expire first are deleted first. Periodic sweeps do this, so the size may exceed
-    it a little in between.
+    The rows that would expire first are deleted first. The deletions are periodic, so that the size may exceed the
+    maximum for a while.
     """
 
     owner_bytes: int
@@ -51,7 +51,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Waiting(Generic[Row]):
-    """Row that is to be written, with the futures of the calls that wait for the write."""
+    """Row that is to be written. `futures`: one for each call that waits; its result is whether the row was written."""
 
     row: Row
     futures: list["asyncio.Future[bool]"] = field(default_factory=list)  # results: whether the row was written
@@ -64,7 +64,7 @@ class _Waiting(Generic[Row]):
 
 
 class Retained(Generic[Row]):
-    """Table of rows with a limited lifetime, whose writes happen in the background from `start` to `aclose`.
+    """Access to one table of rows with a limited lifetime. Rows are written in the background from `start` to `aclose`.
 
     One task writes all pending rows of a process in one transaction, since an SQLite file has one writer at a time, and
     many waiting writers are slow. Rows that cannot be written while the database is unavailable are written later.
@@ -114,32 +114,36 @@ class Retained(Generic[Row]):
             waiting.resolve(written=False)
 
     def add(self, row: Row) -> bool:
-        """Queue a row to be written; it replaces an older row with the same id. Return False if the row is rejected.
+        """Queue a row to be written; it replaces an older row with the same owner and id. Return whether it was queued.
 
-        It is rejected if it is larger than the maximum size, or if too many rows are pending.
+        It is not if it is larger than the maximum size (`Bounds`), or if too many bytes of rows are pending.
         """
         return self._enqueue(row) is not None
 
     async def put(self, row: Row, seconds: float) -> bool:
-        """Queue a row, and wait until it is written. Return False if it is rejected or not written within `seconds`.
+        """Queue a row, and wait up to `seconds` until it is written. Return whether it was written.
 
-        While the database is unavailable, False is returned without a wait.
+        While the database is unavailable, False is returned at once, and a queued row is written later.
         """
         waiting = self._enqueue(row)
         return waiting is not None and await self._wait_written([waiting], seconds)
 
     async def flushed(self, seconds: float) -> bool:
-        """Wait until all currently pending rows are written. Return False if they are not within `seconds`, as `put`
-        does.
+        """Wait up to `seconds` until all rows that are pending now are written. Return whether they were written; False
+        at once while the database is unavailable.
         """
         return await self._wait_written([*self._writing.values(), *self._waiting.values()], seconds)
 
     async def get(self, owner: str, object_id: str) -> Row | None:
-        """Return a row of an owner by its id; None if it does not exist or has expired."""
+        """Return the row with this id that belongs to the key with the id `owner`; None if it does not exist or has
+        expired.
+        """
         return next(iter(await self.find(owner, [object_id])), None)
 
     async def find(self, owner: str, object_ids: Collection[str]) -> list[Row]:
-        """Return the rows of an owner with these ids that exist and have not expired, in any order."""
+        """Return the rows with these ids that belong to the key with the id `owner`, in any order, without expired
+        rows.
+        """
         now, found, rest = self._now(), list[Row](), list[str]()
         for object_id in object_ids:
             key = (owner, object_id)
@@ -155,7 +159,7 @@ class Retained(Generic[Row]):
         return [row for row in found if row.expire_time > now]
 
     async def delete(self, owner: str, object_id: str) -> bool:
-        """Delete a row of an owner. Return whether it existed."""
+        """Delete the row with this id that belongs to the key with the id `owner`. Return whether it existed."""
         await self.flushed(CLOSE_SECONDS)  # otherwise a write in flight could restore the row
         waiting = self._waiting.pop((owner, object_id), None)
         if waiting is not None:
@@ -168,7 +172,7 @@ class Retained(Generic[Row]):
         return waiting is not None or (expire_time is not None and expire_time > now)
 
     async def sweep(self) -> None:
-        """Delete expired rows, and the oldest rows above the maximum sizes."""
+        """Delete expired rows, and rows above the maximum sizes, in the order in which they would expire."""
         table, now = self._table, self._now()
         expired = select(table).where(table.expire_time <= now)
         live = select(table).where(table.expire_time > now)  # another sweep may be deleting the expired ones
@@ -287,12 +291,15 @@ class Retained(Generic[Row]):
         await self.sweep()
 
     async def _shrink(self, rows: Select[Row], bound: int) -> None:
-        """Delete the oldest of the selected rows until their total size is at most `bound` bytes."""
+        """Delete the selected rows that expire first, until the total size of the selection is at most `bound`
+        bytes.
+        """
         while await self._shrink_step(rows, bound):
             pass
 
     async def _shrink_step(self, rows: Select[Row], bound: int) -> bool:
-        """Delete one transaction's share of the selected rows. Return whether their size still exceeds `bound`.
+        """Delete, in one transaction, some of the selected rows above `bound` bytes. Return whether their size still
+        exceeds it.
 
         Sum and deletion are in one transaction, since two processes could otherwise delete the same excess twice.
         """
@@ -311,7 +318,7 @@ class Retained(Generic[Row]):
             return excess > 0
 
     async def _remove_oldest(self, rows: Select[Row]) -> int:
-        """Delete one batch of the selected rows. Return the number of deleted rows."""
+        """Delete up to `BATCH_ROWS` of the selected rows. Return the number of deleted rows."""
         async with self._store.read() as session:
             oldest = await self._oldest(session, rows)
         if oldest:
@@ -327,7 +334,7 @@ class Retained(Generic[Row]):
             await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
 
     async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> "list[_SweptRow]":
-        """Return one batch of the selected rows, in the order in which they expire."""
+        """Return up to `BATCH_ROWS` of the selected rows, in the order in which they expire."""
         table = self._table
         query = rows.with_only_columns(table.owner, table.object_id, table.expire_time, table.size_bytes)
         found = await session.execute(query.order_by(table.expire_time).limit(BATCH_ROWS))
@@ -342,7 +349,7 @@ class Retained(Generic[Row]):
 
 
 class _SweptRow(NamedTuple):
-    """Columns of a row that a deletion needs: its key and its size."""
+    """Columns of a row that a deletion needs: owner, id, time at which it expires, and size in bytes."""
 
     owner: str
     object_id: str
@@ -371,7 +378,9 @@ class RetainedStore(Generic[Row]):
 
 
 def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
-    """Return a function that inserts rows, and replaces existing rows with the same keys, in the dialect's SQL."""
+    """Return a function that inserts rows into the table of the class `row`, and replaces existing rows with the same
+    keys.
+    """
     table = RetainedRow.metadata.tables[row.__tablename__]
     keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
     changed = [column.name for column in table.columns if not column.primary_key]

@@ -25,12 +25,16 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class OpenRecords:
-    """File with the usage records of this process's calls in flight, from construction to `close`."""
+    """File with one usage record for each call in flight of this process, from construction to `close`. Records are
+    addressed by slots: byte offsets in the file.
+    """
 
     _map: mmap.mmap
 
     def __init__(self, directory: Path, owner: str) -> None:
-        """Create the file in an existing directory. `owner`: unique name of the process. Raise OSError."""
+        """Create the file in an existing directory. `owner`: unique name of the process. Raise OSError if that is not
+        possible.
+        """
         self._path = directory / f"{owner}{SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._slots = 0
@@ -43,8 +47,9 @@ class OpenRecords:
             raise
 
     def add(self, record: bytes, replaced: int = NO_SLOT) -> int:
-        """Write a record into a free slot, then delete the one in the slot `replaced`. Return the slot of the new
-        record; `NO_SLOT` if it is too long or the disk is full, and nothing is written or deleted.
+        """Write a record into a free slot, then delete the record in the slot `replaced` (`NO_SLOT`: none). Return the
+        slot of the new record, or `NO_SLOT` if the record is too long or the disk is full; nothing is then written or
+        deleted.
         """
         if (size := len(record)) > MAX_RECORD_BYTES:
             return NO_SLOT
@@ -65,13 +70,13 @@ class OpenRecords:
         return slot
 
     def delete(self, slot: int) -> None:
-        """Delete the record in a slot; `NO_SLOT` has none."""
+        """Delete the record in a slot that `add` returned; do nothing for `NO_SLOT`."""
         if slot != NO_SLOT:
             _LENGTH.pack_into(self._map, slot, 0)
             self._free.append(slot)
 
     def close(self) -> None:
-        """Close the file, and delete it if it has no records."""
+        """Close the file, and delete it if it contains no record."""
         if len(self._free) == self._slots:
             self._path.unlink(missing_ok=True)
         if self._slots:
@@ -93,7 +98,9 @@ class OpenRecords:
 
 
 def records_of(directory: Path, owner: str) -> list[bytes]:
-    """Return the records in the file of a process that has ended. Raise OSError."""
+    """Return the usage records of the calls that were in flight when the process `owner` ended; empty without a file.
+    Raise OSError if the file cannot be read.
+    """
     try:
         content = (directory / f"{owner}{SUFFIX}").read_bytes()
     except FileNotFoundError:
@@ -102,7 +109,7 @@ def records_of(directory: Path, owner: str) -> list[bytes]:
 
 
 def forget(directory: Path, owner: str) -> None:
-    """Delete the file of a process that has ended."""
+    """Delete the file of the process `owner`, which has ended; do nothing without a file."""
     (directory / f"{owner}{SUFFIX}").unlink(missing_ok=True)
 
 

@@ -11,14 +11,15 @@ class NewerDatabaseError(Exception):
 
 
 class NoDatabaseError(Exception):
-    """Error for a database without the gateway's tables that must not be created here."""
+    """Error for a database without the gateway's tables, where the caller has excluded the creation of a new one."""
 
 
 def migrate(connection: Connection, *, create: bool = True) -> None:
-    """Migrate a database to the newest schema, in the transaction and under the lock of the caller.
+    """Migrate a database to the newest schema, in the transaction of the caller, which has to exclude other processes.
+    `create`: whether to create the tables in a database without them.
 
     An empty database gets the newest schema directly (a test compares it with the result of the migrations), and an
-    up-to-date one is not changed; both without loading alembic, which takes megabytes. Raises NewerDatabaseError, and
+    up-to-date one is not changed; both without loading alembic, which takes megabytes. Raise NewerDatabaseError, and
     NoDatabaseError for a database without the gateway's tables unless `create`.
     """
     tables = set(inspect(connection).get_table_names())
@@ -34,7 +35,7 @@ def migrate(connection: Connection, *, create: bool = True) -> None:
 
 
 def schema_of(connection: Connection) -> str:
-    """Return the name of the newest migration of a database; "" without the gateway's tables."""
+    """Return the name of the newest migration of a database, for example `0012`; "" without the gateway's tables."""
     if VERSION_TABLE not in inspect(connection).get_table_names():
         return ""
     return max(_versions(connection), default="")

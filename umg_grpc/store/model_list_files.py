@@ -1,6 +1,4 @@
-"""Files with the last model list of each provider, which the gateway serves if the provider is unreachable at its
-start.
-"""
+"""Files with the last model list of each provider, for starts of the gateway at which the provider is unreachable."""
 
 import os
 from collections.abc import Sequence
@@ -19,20 +17,26 @@ logger = LazyLogger(__name__)
 
 
 class ModelListFiles:
-    """Files in the data directory with model lists, one for each channel and provider address."""
+    """Model lists of providers in files of the data directory, one file for each pair of channel and provider
+    address.
+    """
 
     def __init__(self, data: Path) -> None:
         self._directory = data / DIRECTORY
 
     def read(self, channel: str, address: str) -> Sequence[pb.Model] | None:
-        """Return the stored model list of a channel at an address; None if there is none or the file is damaged."""
+        """Return the stored model list of a channel; None if there is none for this address, or if the file is damaged.
+        `address`: base URL of the provider.
+        """
         try:
             return pb.ListModelsResponse.FromString(self._path(channel, address).read_bytes()).models
         except (OSError, DecodeError):
             return None
 
     def write(self, channel: str, address: str, models: Sequence[pb.Model]) -> None:
-        """Replace the stored model list of a channel at an address. A directory that cannot be written is logged."""
+        """Replace the stored model list of a channel and an address (base URL of the provider). A write error is only
+        logged.
+        """
         path = self._path(channel, address)
         temporary = path.with_suffix(f".{os.getpid()}")
         try:

@@ -1,5 +1,5 @@
-"""Lock files of processes that share a directory, by which they find out that one of them has ended, even by
-SIGKILL.
+"""Lock files of the processes that share a directory. A lock is released when its process ends, even by SIGKILL, so
+that other processes notice.
 """
 
 import fcntl
@@ -9,18 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 
 USAGE_DIRECTORY = "usage"
-"""Folder of the journal of usage records, in the data directory: each process of a gateway has a lock in it."""
+"""Folder in the data directory with the journal of usage records; each process of the gateway has a lock file in it."""
 SUFFIX = ".lock"
 ID_FILE = "id"
 
 
 class ProcessLocks:
-    """Lock file of this process in a shared directory, from construction to `close`, and access to those of other
-    processes.
+    """Lock file of this process in a shared directory, from construction to `close`, and checks of the other processes'
+    files.
     """
 
     def __init__(self, directory: Path, name: str) -> None:
-        """Create the directory, and a lock file with this unique name in it. Raise OSError."""
+        """Create the directory, and a lock file in it. `name`: unique name of this process. Raise OSError."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory = directory
         self._path = directory / f"{name}{SUFFIX}"
@@ -29,15 +29,15 @@ class ProcessLocks:
         """Random id of the directory, the same for all its processes."""
 
     def names(self) -> set[str]:
-        """Return the names of all lock files in the directory."""
+        """Return the names of all processes with a lock file in the directory, also of ended ones."""
         return {path.stem for path in self._directory.glob(f"*{SUFFIX}")}
 
     def has_ended(self, name: str) -> bool:
-        """Return whether the process that created the lock file with this name has ended."""
+        """Return whether the process `name` has ended; True for a process without a lock file."""
         return _try_lock(self._directory / f"{name}{SUFFIX}", delete=False)
 
     def forget(self, name: str) -> None:
-        """Delete the lock file of a process that has ended."""
+        """Delete the lock file of the process `name`, if the process has ended."""
         _try_lock(self._directory / f"{name}{SUFFIX}", delete=True)
 
     def close(self) -> None:
@@ -46,8 +46,8 @@ class ProcessLocks:
         os.close(self._descriptor)
 
     def _lock(self) -> int:
-        """Create and lock the file, and return its descriptor. Repeated if another process deletes the file before it
-        is locked.
+        """Create and lock the file, and return its file descriptor. Start again if another process deletes the file
+        before it is locked.
         """
         while True:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -80,7 +80,7 @@ def _try_lock(path: Path, *, delete: bool) -> bool:
 
 
 def _directory_id(directory: Path) -> str:
-    """Return the unique id that is stored in the directory, and store a new one if there is none."""
+    """Return the random id in a file of the directory; create the file if it does not exist."""
     path, own = directory / ID_FILE, directory / f"{ID_FILE}-{secrets.token_hex(8)}"
     own.write_text(secrets.token_hex(16))
     try:

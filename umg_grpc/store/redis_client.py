@@ -1,5 +1,5 @@
-"""Redis client with a time limit and a circuit breaker. Replicas share Redis; if it is unavailable they work without
-it.
+"""Redis client with a time limit and a circuit breaker. Redis holds the state that replicas share; without Redis each
+replica works with its own.
 """
 
 import asyncio
@@ -29,21 +29,24 @@ T = TypeVar("T")
 
 
 class RedisUnavailable(Exception):  # noqa: N818  # no error: the caller works without Redis
-    """Error for a command to Redis that got no answer or an error, or was not sent because one just failed."""
+    """Error for a command to Redis that failed, was not answered in time, or was not sent because a recent one
+    failed.
+    """
 
 
 class Redis:
     """Redis client with a time limit for each command and a circuit breaker.
 
-    After a failure no command is sent for a second, and then one at a time until Redis answers. Otherwise, with a
-    server that does not answer, all calls would wait for it every second.
+    After a failure no command is sent for a second, and then one at a time until Redis answers. Without the circuit
+    breaker every call would wait for a Redis server that does not answer.
     """
 
     def __init__(
         self, client: "Client", errors: tuple[type[Exception], ...], now: Callable[[], float], seconds: float
     ) -> None:
-        """Wrap a client of the redis library. `errors`: exceptions that it raises. `seconds`: limit for connection and
-        answer.
+        """Wrap a client of the redis library.
+        `errors`: exceptions that the library raises. `now`: returns seconds of a monotonic clock. `seconds`: time limit
+        of a command, its connection included.
         """
         self._client = client
         self._errors = errors
@@ -59,10 +62,11 @@ class Redis:
     async def opened(
         cls, url: str, now: Callable[[], float] = time.monotonic, seconds: float = ANSWER_SECONDS
     ) -> "AsyncGenerator[Redis, None]":
-        """Open a client for the duration of the `async with` block, and connect at once.
+        """Open a client of the Redis server at `url` for the duration of the `async with` block, and connect at once.
+        `now`: returns seconds of a monotonic clock. `seconds`: time limit of a command.
 
-        A first command that had to connect could exceed the time limit, so that its call would be counted in this
-        process only.
+        Connecting at the first command could exceed the time limit, so that its call would be counted in this process
+        only.
         """
         # Imported here, since the import takes 0.1 s and few operators use Redis.
         from redis.asyncio import ConnectionPool, RedisError
@@ -88,12 +92,16 @@ class Redis:
             await client.aclose()
 
     async def check(self) -> None:
-        """Send a command unless Redis has answered within the last seconds. Raises RedisUnavailable."""
+        """Check that Redis is available: send a command unless Redis has answered within the last seconds. Raise
+        RedisUnavailable.
+        """
         if self._away or self._now() - self._answered_at > IDLE_SECONDS:
             await self.run(lambda client: client.ping())
 
     async def run(self, step: "Callable[[Client], Awaitable[T]]") -> T:
-        """Call `step` with the client of the redis library, and return its result. Raises RedisUnavailable."""
+        """Call `step`, which sends commands, with the client of the redis library, and return its result. Raise
+        RedisUnavailable.
+        """
         self._check()
         end = asyncio.get_running_loop().time() + self._seconds
         await self._take_slot(end - self._seconds / 2)  # leaves half of the time for the answer
@@ -127,7 +135,7 @@ class Redis:
             raise RedisUnavailable
 
     def _record_result(self, failure: str) -> None:
-        """Record the result of a command for the circuit breaker: an error text, or "" for an answer."""
+        """Record the result of a command for the circuit breaker. `failure`: error text, or "" if Redis answered."""
         if failure:
             self._retry_from = self._now() + PAUSE_SECONDS
             if not self._away:
@@ -139,9 +147,9 @@ class Redis:
 
 
 class Writes:
-    """Queue of writes to Redis that happen in the background, until `aclose`.
+    """Queue of values to write to Redis, sent in the background until `aclose`.
 
-    No call waits for them; they are lost while Redis is unavailable.
+    No call waits for a write; writes are lost while Redis is unavailable.
     """
 
     def __init__(self, redis: Redis, work: str) -> None:
@@ -161,7 +169,9 @@ class Writes:
         return len(self._waiting)
 
     def set(self, key: str, value: bytes, seconds: float) -> None:
-        """Queue a write of the value under the key, for `seconds`; it replaces a pending write of the same key."""
+        """Queue a write of the value under the key, which Redis deletes after `seconds`; it replaces a queued write of
+        the same key.
+        """
         if self._closed:
             return
         self._remove(key)
@@ -179,7 +189,7 @@ class Writes:
         await self._idle.wait()
 
     async def aclose(self) -> None:
-        """Finish the pending writes within a bounded time, and stop."""
+        """Finish the queued writes within a bounded time, and stop the background task."""
         self._closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):

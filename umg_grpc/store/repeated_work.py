@@ -14,8 +14,8 @@ logger = LazyLogger(__name__)
 
 
 def reason_of(error: Exception) -> str:
-    """Return the text of a database error for the log, without the statement and its parameters, which may be
-    private.
+    """Return the message of an error for the log. That of a database error is without the statement and its parameters,
+    which may be private.
     """
     from sqlalchemy.exc import DBAPIError  # here: commands without a database import this module
 
@@ -24,17 +24,17 @@ def reason_of(error: Exception) -> str:
 
 
 class Background:
-    """Background task that runs a function at each `wake`, and every `every` seconds, until `aclose`.
+    """Background task that calls a function at each `wake`, and every `every` seconds, until `aclose`.
 
-    If the function fails, it is retried with back-off. Of a database outage only the first failure and the end are
-    logged, any other failure each time.
+    If the function raises an exception, it is called again with back-off. Of a database outage only the first failure
+    and the recovery are logged, of other failures each one.
     """
 
     def __init__(
         self, work: str, step: Callable[[], Awaitable[None]], *, every: float | None = None, at_end: bool = False
     ) -> None:
-        """Start the task, which runs `step`. `work` is its name in the log; with `at_end`, `step` runs a last time at
-        `aclose`.
+        """Start the task, which calls `step`. `work`: its name in the log. `every`: seconds between calls without
+        `wake`, None for none. `at_end`: whether `aclose` calls `step` a last time.
         """
         self.every = every
         """Seconds until the next step without a wake; None for no such step. A step may change it."""
@@ -47,11 +47,11 @@ class Background:
         self._task = asyncio.create_task(self._run(), name=work)
 
     def wake(self) -> None:
-        """Run the function as soon as possible, or again after the current run."""
+        """Call the function as soon as possible; if it runs now, again after this run."""
         self._woken.set()
 
     async def aclose(self, seconds: float) -> None:
-        """Stop the task once the current run has ended; cancel the run after `seconds`.
+        """Wait up to `seconds` until the current run of the function has ended, then cancel it; stop the task.
 
         The wait is needed because a cancelled run would not close its database connection properly.
         """
@@ -95,7 +95,7 @@ class Background:
 
 
 async def _wait(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait until the event is set, or for `seconds`; None waits without a limit."""
+    """Wait until the event is set, at most `seconds`; None waits without a limit."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

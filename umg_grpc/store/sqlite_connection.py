@@ -1,4 +1,4 @@
-"""SQLite connections for SQLAlchemy, each with its own thread, in which a statement is executed and read in one
+"""SQLite connections for SQLAlchemy. Each has its own thread, which executes a statement and reads all its rows in one
 step.
 """
 
@@ -15,9 +15,13 @@ import aiosqlite
 
 T = TypeVar("T")
 Description: TypeAlias = tuple[tuple[str, None, None, None, None, None, None], ...]
-"""Names of the columns, as the database API of Python describes them."""
+"""Column descriptions of a result as Python's database API defines them: tuples of which only the first item, the name,
+is set.
+"""
 Result: TypeAlias = tuple[Description | None, list[Any], int, int | None]
-"""Description (None for a statement without rows), rows, number of changed rows and last row id of a statement."""
+"""Result of a statement: column descriptions (None without rows), rows, number of changed rows, id of the last inserted
+row (None for none).
+"""
 
 STATEMENTS = 32  # compiled statements cached by a connection; a large one takes 100 KB
 BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
@@ -31,13 +35,14 @@ SETTINGS = (
 class Cursor:
     """Database cursor that executes a statement and reads all its rows in one step of the connection's thread.
 
-    The cursors of aiosqlite need separate steps to open, execute, read and close, and a step takes longer than most
-    statements. It has only the methods that SQLAlchemy uses; results that are read in parts, which no query of the
-    gateway needs, are not supported.
+    The cursors of aiosqlite take a step each to open, execute, read and close, and a step takes longer than most
+    statements. This class has only the methods that SQLAlchemy calls for queries whose rows are read all at once.
     """
 
     def __init__(self, run: Callable[[Callable[[sqlite3.Connection], Result]], Awaitable[Result]]) -> None:
-        """Create a cursor; `run` runs a function in the thread of the connection."""
+        """Create a cursor. `run`: calls the given function with the SQLite connection in its thread, and returns the
+        result.
+        """
         self._run = run
         self._rows: list[Any] = []
         self.description: Description | None = None
@@ -59,7 +64,7 @@ class Cursor:
         return await self._step(sqlite3.Cursor.executemany, sql, parameters)
 
     async def fetchall(self) -> list[Any]:
-        """Return the rows that were not fetched before."""
+        """Return the rows of the last statement, and an empty list at the next call."""
         rows, self._rows = self._rows, []
         return rows
 
@@ -91,7 +96,7 @@ class Connection(aiosqlite.Connection):
 
 
 class Connector:
-    """Factory of the connections to one SQLite file, until `aclose`."""
+    """Factory of the connections to one SQLite file; `aclose` waits until their threads have ended."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
