@@ -28,7 +28,9 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the time to write, in UTC. Raises ValueError for a time without a zone, which is ambiguous."""
+        """Return the time in UTC, as it is written. Raise ValueError for a time without a zone, which is ambiguous;
+        None stays None.
+        """
         if value is None:
             return None
         if value.tzinfo is None:
@@ -36,7 +38,7 @@ class UtcTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return a time read from the database, in UTC."""
+        """Return a time read from the database as a time in UTC; None stays None."""
         if value is None:
             return None
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
@@ -83,12 +85,14 @@ class ApiKey(Base):
     expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
     revoke_time: Mapped[datetime | None] = mapped_column(UtcTime)
     channels: Mapped[list[str] | None] = mapped_column(JSON)
-    """Names of allowed channels, with `*` as wildcard; empty allows every channel. None for keys made before this
-    column existed.
+    """Patterns of the names of the channels that the key may use, with `*` as wildcard. Empty, or None for keys older
+    than this column, allows every channel.
     """
     show_route: Mapped[bool] = mapped_column(Boolean, server_default=false())
     operations: Mapped[list[str] | None] = mapped_column(JSON)
-    """Allowed operations, as in `access/permissions.py`; empty or None allows every operation."""
+    """Names of the operations that the key may call, as in `access/permissions.py`; empty or None allows every
+    operation.
+    """
     administrator: Mapped[bool] = mapped_column(Boolean, server_default=false())
     owner: Mapped[str | None] = mapped_column(String(200))
     tags: Mapped[dict[str, str] | None] = mapped_column(JSON)
@@ -96,7 +100,7 @@ class ApiKey(Base):
     """SHA-256 of the secret before the last rotation, in hex; None without a rotation."""
     previous_prefix: Mapped[str | None] = mapped_column(String(16))
     previous_expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
-    """End of the overlap, in which both secrets are valid."""
+    """Time until which the previous secret is valid too; None without a rotation."""
     tokens_per_minute: Mapped[int | None] = mapped_column(BigInteger)
     concurrent_requests: Mapped[int | None] = mapped_column(BigInteger)
     budget_micro_credits: Mapped[int | None] = mapped_column(BigInteger)
@@ -125,7 +129,9 @@ class RetainedRow(Base):
 
 
 class ResponseRow(RetainedRow):
-    """Table of stored responses by id, each with the conversation up to and including it."""
+    """Table of stored responses by id, each with its conversation: all messages from the first request to this
+    response.
+    """
 
     __tablename__ = "responses"
     __table_args__ = (
@@ -137,11 +143,13 @@ class ResponseRow(RetainedRow):
     channel: Mapped[str] = mapped_column(String)
     """Name of the channel that made the response."""
     upstream_response_id: Mapped[str] = mapped_column(String)
-    """Id of the response at the provider, "" if the provider stores no response."""
+    """Id of the response at the provider, "" if the provider does not store it."""
     earlier_count: Mapped[int] = mapped_column(Integer)
-    """Number of messages of the conversation before the response's own request."""
+    """Number of messages of the conversation before those of the request that led to the response."""
     input_count: Mapped[int] = mapped_column(Integer)
-    """Number of messages of the response's own request; the messages after them are its output."""
+    """Number of messages of the request that led to the response; they follow the earlier ones, and the output follows
+    them.
+    """
     # Large columns last, so that a read of the columns above does not read past them.
     answer: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
     """`umg.v1.StoredResponse`, zlib-compressed."""
@@ -150,7 +158,9 @@ class ResponseRow(RetainedRow):
 
 
 class ThreadRow(RetainedRow):
-    """Table of message threads by response id: the conversation up to and including that response."""
+    """Table of message threads by the id of their last response, each with its conversation up to and including this
+    response.
+    """
 
     __tablename__ = "threads"
     __table_args__ = (
@@ -161,9 +171,9 @@ class ThreadRow(RetainedRow):
     channel: Mapped[str] = mapped_column(String)
     """Name of the channel that made the response."""
     upstream_response_id: Mapped[str] = mapped_column(String)
-    """Id of the response at the provider, "" if the provider stores no thread."""
+    """Id of the response at the provider, "" if the provider does not store the thread."""
     claim_end_time: Mapped[datetime | None] = mapped_column(UtcTime)
-    """Latest end of the call in flight that continues the response; None if there is none."""
+    """Time until which a call in flight has the exclusive right to continue the response; None if there is no call."""
     continued: Mapped[bool] = mapped_column(Boolean)
     """Whether a call has continued the response; it can be continued only once."""
     conversation: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
@@ -171,8 +181,8 @@ class ThreadRow(RetainedRow):
 
 
 class ReasoningRow(RetainedRow):
-    """Table of reasoning data by digest: reasoning before a tool call, or the channel that a reasoning state or a
-    provider's object came from.
+    """Table of data that clients do not send back, by digests: the reasoning before a tool call, or the channel that
+    made a reasoning state (opaque data of a provider that belongs to reasoning) or a provider's object.
     """
 
     __tablename__ = "reasoning"
@@ -182,9 +192,9 @@ class ReasoningRow(RetainedRow):
     )
 
     channel: Mapped[str] = mapped_column(String)
-    """Name of the channel whose account can read the state or object."""
+    """Name of the channel whose account can read the reasoning state or the object."""
     thoughts: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
-    """`umg.v1.Message` as in `service/conversations/reasoning_restore.py`; b"" for a channel alone."""
+    """Reasoning parts before a tool call, as `umg.v1.Message`; b"" if the row has only a channel."""
 
 
 class UsageRow(Base):
@@ -222,7 +232,7 @@ class UsageRow(Base):
     searches: Mapped[int] = mapped_column(BigInteger)
     micro_credits: Mapped[int] = mapped_column(BigInteger)
     details: Mapped[str | None] = mapped_column(Text)
-    """`CallDetails` in JSON."""
+    """`CallDetails` in JSON; None for records of earlier versions."""
     images: Mapped[int] = mapped_column(BigInteger, server_default="0")
     video_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
     videos: Mapped[int] = mapped_column(BigInteger, server_default="0")
@@ -231,9 +241,7 @@ class UsageRow(Base):
 
 
 class BudgetAccount(Base):
-    """Table of the amounts that API keys have spent in each budget period; `budget_accounts.py` explains accounts and
-    leases.
-    """
+    """Table of the micro-credits that each API key has spent in each budget period."""
 
     __tablename__ = "budget_accounts"
 
@@ -244,8 +252,8 @@ class BudgetAccount(Base):
 
 
 class BudgetLease(Base):
-    """Table of the amounts of a budget that one process may still spend, or has spent without a usage record in the
-    database.
+    """Table of leases on budgets: the micro-credits that a process or a video task may spend without a query, or has
+    spent while the usage records are not in the database yet.
     """
 
     __tablename__ = "budget_leases"
@@ -254,9 +262,9 @@ class BudgetLease(Base):
     key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     holder: Mapped[str] = mapped_column(String(64), primary_key=True)
-    """Process, by the prefix of its usage records; or `task:ID`."""
+    """Unique name of the process, with which its usage records' ids begin, or `task:ID` for a video task."""
     directory: Mapped[str] = mapped_column(String(64))
-    """Id of the data directory whose journal has the usage records of the holder; "" for a task."""
+    """Id of the data directory whose journal has the usage records of the process; "" for a video task."""
     held_micro_credits: Mapped[int] = mapped_column(BigInteger)
     renew_micros: Mapped[int] = mapped_column(BigInteger)
     """Last renewal, in microseconds since 1970 in UTC."""
@@ -286,35 +294,37 @@ class MediaTask(Base):
 
     task_id: Mapped[str] = mapped_column(String(40), primary_key=True)
     owner: Mapped[str] = mapped_column(String(64))
-    """Id of the key that submitted it, and that alone may read it."""
+    """Id of the key that submitted the task. No other key may read it."""
     entry: Mapped[int] = mapped_column(Integer)
-    """`VideoEntry`."""
+    """HTTP API by which the task was submitted: number of `umg.v1.VideoEntry`."""
     kind: Mapped[int] = mapped_column(Integer)
-    """`VideoTaskKind`."""
+    """Kind of the task, for example from a text or an image: number of `umg.v1.VideoTaskKind`."""
     model: Mapped[str] = mapped_column(Text)
     """Model id or alias as the caller sent it."""
     public_model: Mapped[str] = mapped_column(Text)
-    """Id of the model that it stands for."""
+    """Id of the model that the caller's model id or alias refers to."""
     source_task_id: Mapped[str | None] = mapped_column(String(40))
-    """Task that a remix changes."""
+    """For a remix, id of the task whose video it changes; else None."""
     external_task_id: Mapped[str | None] = mapped_column(String(191))
     idempotency_key: Mapped[str | None] = mapped_column(String(255))
     body_hash: Mapped[str] = mapped_column(String(64))
-    """SHA-256 of the request, in hex."""
+    """Fingerprint of the request, by which repeated submissions are found: SHA-256 in hex."""
     callback_url: Mapped[str | None] = mapped_column(Text)
     callback_error: Mapped[str | None] = mapped_column(Text)
-    """Reason why a notification was given up."""
+    """Reason why a notification of the caller was given up; None if none was."""
     request_id: Mapped[str] = mapped_column(Text)
-    """Request id of the submission."""
+    """Request id of the call that submitted the task."""
     face: Mapped[str] = mapped_column(String(32))
     prices: Mapped[bytes] = mapped_column(LargeBinary)
     """`umg.v1.Model` with the prices at the submission and no other fields."""
     budget_period: Mapped[int | None] = mapped_column(BigInteger)
-    """Period of the budget that the task is charged to; None for a key without a budget."""
+    """Start of the budget period that the task is charged to, in seconds since 1970 in UTC; 0 for a budget without a
+    period, None for a key without a budget.
+    """
     micro_credits: Mapped[int] = mapped_column(BigInteger)
-    """Amount that was charged."""
+    """Cost of the task that was charged, in micro-credits."""
     state: Mapped[int] = mapped_column(Integer)
-    """`VideoTaskState`."""
+    """Number of `umg.v1.VideoTaskState`."""
     progress: Mapped[int | None] = mapped_column(Integer)
     """Percentage that the provider reported last; None if it reports none."""
     channel: Mapped[str] = mapped_column(String(64))
@@ -322,35 +332,37 @@ class MediaTask(Base):
     """Provider's id of the task; "" before the provider has accepted it."""
     upstream_model: Mapped[str] = mapped_column(Text)
     upstream_key_id: Mapped[str] = mapped_column(String(64))
-    """Fingerprint of the channel's key with which the task was submitted."""
+    """Fingerprint of the provider key with which the task was submitted; polls must use the same key."""
     upstream_facts: Mapped[str] = mapped_column(Text)
-    """Further facts of the protocol."""
+    """Further data of the provider that polls need, in the form of the provider's protocol; "" for none."""
     results: Mapped[str | None] = mapped_column(Text)
     """List of `TaskResult` in JSON; None before success."""
     error: Mapped[bytes | None] = mapped_column(LargeBinary)
-    """`umg.v1.VideoTaskError`."""
+    """`umg.v1.VideoTaskError` of a failed task, else None."""
     usage: Mapped[bytes | None] = mapped_column(LargeBinary)
-    """`umg.v1.VideoUsage`."""
+    """`umg.v1.VideoUsage` of a task that has succeeded, else None."""
     lease_owner: Mapped[str] = mapped_column(String(64))
     """Process that submits or polls the task now; "" for none."""
     next_poll_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """Time of the next poll, or end of the lease of `lease_owner`; None for a task that is polled no more."""
+    """Time of the next poll or, while a process has leased the task, end of the lease; None if there are no
+    more polls.
+    """
     poll_failures: Mapped[int] = mapped_column(Integer)
-    """Number of polls in succession that gave no usable answer."""
+    """Number of successive polls without a usable answer."""
     deadline_micros: Mapped[int] = mapped_column(BigInteger)
-    """Time at which a task without an end is given up."""
+    """Time at which a task that has not ended fails."""
     create_micros: Mapped[int] = mapped_column(BigInteger)
     update_micros: Mapped[int] = mapped_column(BigInteger)
     start_micros: Mapped[int | None] = mapped_column(BigInteger)
     complete_micros: Mapped[int | None] = mapped_column(BigInteger)
     expire_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """Time at which the task is deleted; None before its end."""
+    """Time at which the task is deleted; None before it has ended."""
     request: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
     """`umg.v1.CreateVideoTaskRequest` without the data of its media."""
 
 
 class TaskCallback(Base):
-    """Table of notifications to callers that are not delivered yet, one for each change of a video task's state."""
+    """Table of undelivered notifications to callers, one for each change of the state of a video task."""
 
     __tablename__ = "task_callbacks"
     __table_args__ = (
@@ -359,13 +371,15 @@ class TaskCallback(Base):
     )
 
     callback_id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    """Also the `webhook-id`, by which the receiver recognises a repetition."""
+    """Unique id, also sent as `webhook-id`, by which the receiver recognizes a repeated notification."""
     task_id: Mapped[str] = mapped_column(String(40))
     owner: Mapped[str] = mapped_column(String(64))
     url: Mapped[str] = mapped_column(Text)
     attempts: Mapped[int] = mapped_column(Integer)
     lease_owner: Mapped[str] = mapped_column(String(64))
     next_attempt_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """Time of the next attempt, or end of the lease of `lease_owner`; None for a notification that was given up."""
+    """Time of the next attempt or, while a process has leased the notification, end of the lease; None after the last
+    attempt.
+    """
     create_micros: Mapped[int] = mapped_column(BigInteger)
     body: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)

@@ -40,32 +40,34 @@ class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     model: str
     """Model id at the provider."""
     start_micros: int
-    """Microseconds from the arrival of the call."""
+    """Microseconds from the arrival of the call to the start of the attempt."""
     duration_micros: int
     status: int
     """HTTP status of the provider's answer; 0 without one."""
     request_id: str
     """Request id of the provider; "" without one."""
     reason: str
-    """`ErrorReason` without its prefix; "" unless the attempt failed."""
+    """Name of the `ErrorReason` of the failure, without its prefix; "" unless the attempt failed."""
     kind: str = ""
-    """Kind of the failure, as in the log."""
+    """Kind of the failure, a value of `FailureKind`; "" unless the attempt failed."""
     code: str = ""
     message: str = ""
 
 
 class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Details of a call that are read only when its single record is shown. A new field comes last and has a
-    default.
+    """Details of a call that are returned only when its record is read by itself, not in lists. A new field comes last
+    and has a default.
     """
 
     attempts: list[AttemptRecord]
     message: str
     """Error message for the caller; "" unless the call failed."""
     first_output_micros: int | None
-    """Microseconds from the arrival of the call to the first message of a stream."""
+    """Microseconds from the arrival of the call to the first message of its stream; None for a call without a
+    stream.
+    """
     dropped: list[str]
-    """Fields that the provider was not sent."""
+    """Paths of the fields of the request that the provider was not sent."""
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
@@ -75,7 +77,7 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """
 
     record_id: str
-    """Unique; a caller may send one request id several times."""
+    """Unique id of the record. Request ids are not unique: callers choose them."""
     request_id: str
     key_id: str
     operation: str
@@ -90,14 +92,14 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Arrival of the call, in microseconds since 1970 in UTC."""
     duration_micros: int = 0
     status: str = "OK"
-    """Name of the gRPC status."""
+    """Name of the gRPC status with which the call ended."""
     reason: str = ""
     """`ErrorReason` without its prefix; "" unless the call failed."""
     attempts: int = 0
     cached: bool = False
-    """Whether the answer was a cached one, which costs nothing."""
+    """Whether the response came from the response cache and cost nothing."""
     estimated: bool = False
-    """Whether the gateway counted the tokens."""
+    """Whether the gateway estimated the tokens, since the provider did not report them."""
     input_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
@@ -109,11 +111,13 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     searches: int = 0
     micro_credits: int = 0
     budget_period: int | None = None
-    """Period of the budget that the cost is charged to, as in `LeaseId`; None for a key without a budget. Not in the
-    database.
+    """Start of the budget period to which the cost is charged, in seconds since 1970 in UTC; None for a key without a
+    budget. Not stored in the database.
     """
     budget_holder: str = ""
-    """Holder of the lease that the call was admitted with. Not in the database."""
+    """Name of the process with whose lease on the budget the call was admitted; "" for none. Not stored in the
+    database.
+    """
     details: CallDetails | None = None
     """None for records of earlier versions."""
     images: int = 0
@@ -129,7 +133,7 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
-    """Usage record as read from the journal, whose details stay encoded as JSON, as the database stores them."""
+    """Usage record as read from the journal. Its details are JSON text, as the database stores them."""
 
     details: msgspec.Raw = NULL  # type: ignore[assignment]  # a record is only moved in this form
 
@@ -139,7 +143,7 @@ COUNTS = (
     *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
     *("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens"),
 )
-"""Fields of a record that count units. Each token is counted by one of them only."""
+"""Fields of a record that count units, for example tokens. Each token is counted in exactly one of them."""
 SUMS = (*COUNTS, "micro_credits")
 _ABSENT = ("budget_period", "budget_holder")  # from the database
 _COLUMNS = tuple(name for name in UsageRecord.__struct_fields__ if name not in _ABSENT)
@@ -152,7 +156,7 @@ _DETAILS_DECODER = msgspec.json.Decoder(CallDetails)
 
 MINUTE, HOUR, DAY, MONTH = "minute", "hour", "day", "month"
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
-"""Lengths of the time buckets of one length, in UTC."""
+"""Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
 BUCKETS = (*BUCKET_MICROS, MONTH)
 DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
     {
@@ -162,37 +166,41 @@ DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
         "channel": UsageRow.channel,
     }
 )
-"""Columns by which usage is grouped and selected."""
+"""Name -> column, for the columns by which usage can be grouped and selected."""
 
 Position: TypeAlias = tuple[int, str]
 """Position of a record in the order of the arrivals: its start in microseconds, and its id."""
 Group: TypeAlias = tuple[int | str, ...]
-"""Values of the dimensions of a group, in their order in the query; of a bucket its start in microseconds."""
+"""Key of a group of usage records: the value of each column by which they are grouped, in order; for a time span its
+start in microseconds since 1970.
+"""
 
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Selection of calls by time, key, model, channel and failure."""
+    """Selection of usage records by time, by columns (key, model, channel and others) and by failure; all criteria must
+    match.
+    """
 
     since: datetime
-    """Start of the time in which the calls arrived, inclusive."""
+    """Earliest time of arrival of the selected calls, inclusive."""
     until: datetime | None = None
-    """End of the time in which the calls arrived, exclusive."""
+    """Latest time of arrival of the selected calls, exclusive; None for no limit."""
     only: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Values by dimension; an empty collection selects all calls."""
+    """Column name in `DIMENSIONS` -> selected values; an empty collection selects all values."""
     failed: bool = False
     """Whether only failed calls are selected."""
 
 
 @dataclass(frozen=True)
 class UsageSum:
-    """Totals of the usage records of one group of calls."""
+    """Totals of the usage records of one group: number of calls, number of failed calls, and sums of their counts."""
 
     group: Group
     requests: int
     failed: int
     sums: Mapping[str, int]
-    """Sums by the names in `SUMS`."""
+    """Name in `SUMS` -> sum, for example `input_tokens`."""
 
 
 class UsageRecords:
@@ -202,9 +210,8 @@ class UsageRecords:
         self._store = store
 
     async def insert(self, lines: Sequence[bytes]) -> None:
-        """Insert records from lines of the journal, except those already in the table. Unreadable lines are logged.
-
-        Raise SQLAlchemyError if the database fails.
+        """Insert records, each a line of the journal, and charge their costs to budgets; records already in the table
+        are ignored. Lines that cannot be read are logged. Raise SQLAlchemyError if the database fails.
         """
         for start in range(0, len(lines), INSERTED_ROWS):
             records = list(_decode(lines[start : start + INSERTED_ROWS]))
@@ -219,7 +226,9 @@ class UsageRecords:
                         logger.error("the database refuses a usage record", id=record.record_id, reason=reason)
 
     async def find(self, request_id: str) -> list[UsageRecord]:
-        """Return the records with a request id, oldest first; if there are many, only the newest."""
+        """Return the records with a request id, oldest first, but only the newest `MAX_FOUND`; empty if there
+        are none.
+        """
         table = UsageRow
         columns = [getattr(table, name) for name in _COLUMNS]
         query = select(*columns).where(table.request_id == request_id).order_by(table.start_micros.desc())
@@ -228,8 +237,8 @@ class UsageRecords:
             return [_record_of(row) for row in reversed(found.mappings().all())]
 
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
-        """Return up to `size` records that match a filter, newest first, beginning after the record at the position
-        `after`.
+        """Return up to `size` selected records, newest first. `after`: last record of the previous page; None for the
+        first page.
         """
         table = UsageRow
         columns = [getattr(table, name) for name in _COLUMNS]
@@ -243,10 +252,10 @@ class UsageRecords:
     async def sums(
         self, by: Sequence[str], calls: CallFilter, *, after: Group = (), limit: int | None = None
     ) -> list[UsageSum]:
-        """Return the totals of the calls that match a filter, for up to `limit` groups after the group `after`, in
-        order.
+        """Return the totals of the selected calls by group, in the order of the groups' keys.
 
-        `by`: the columns to group by, names of `DIMENSIONS` and at most one time span of `BUCKETS`.
+        `by`: columns to group by, names of `DIMENSIONS` and at most one time span of `BUCKETS`. `after`: last group of
+        the previous page; empty for the first page. `limit`: maximum number of groups; None for all.
         """
         table = UsageRow
         failed = func.sum(case((table.status == "OK", 0), else_=1))
@@ -261,7 +270,9 @@ class UsageRecords:
         return [_sum_of(row, len(by)) for row in rows if row[len(by)]]
 
     async def sweep(self, before: datetime, max_bytes: int) -> None:
-        """Delete the records of calls before a time, and the oldest records above the total size."""
+        """Delete the records of calls that arrived before a time, and the oldest records above a total size of
+        `max_bytes`.
+        """
         table, bound = UsageRow, micros_of(before)
         newest = select(table.start_micros).order_by(table.start_micros.desc())
         async with self._store.read() as session:
@@ -288,18 +299,18 @@ class UsageRecords:
 
 
 async def insert_record(session: AsyncSession, record: UsageRecord) -> None:
-    """Insert one record in the transaction of the caller, without charging its cost."""
+    """Insert one record in the transaction of the caller, which has charged its cost already."""
     connection = await session.connection()
     stored = _JOURNAL_DECODER.decode(msgspec.json.encode(record))
     await connection.exec_driver_sql(_insert_statement(connection.dialect.name, 1), _row_of(stored))
 
 
 async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
-    """Charge the costs of records that are not in the database yet to their budgets, since a journal may repeat
-    records.
+    """Charge the costs of records to budgets, except of records that are in the database already: a journal may repeat
+    them.
 
-    Of two records with one id only the first is charged and inserted; the second is of a process killed between the
-    two.
+    Of two records with one id only the first is charged: the second is the provisional record of a process that was
+    killed before it deleted it.
     """
     charges = {record.record_id: record for record in reversed(records)}
     accounts = [(record.key_id, record.budget_period or 0) for record in records]
@@ -329,8 +340,8 @@ def _record_of(row: RowMapping) -> UsageRecord:
 
 
 def storable(text: str) -> str:
-    """Return the text for a database column: at most 300 characters, with characters that UTF-8 cannot encode
-    replaced.
+    """Return a text as it can be stored in a database column: cut to 300 characters, and with characters that UTF-8
+    cannot encode replaced.
     """
     return text[:MAX_TEXT_CHARACTERS].encode(errors="replace").decode()
 
@@ -351,9 +362,10 @@ def _conditions(calls: CallFilter) -> list[ColumnElement[bool]]:
 
 
 def _bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
-    """Return the SQL expression for the start of the time span that a call belongs to, in microseconds.
+    """Return the SQL expression for the start of the time span to which a call belongs, in microseconds since 1970.
+    `bucket`: name of the time span, one of `BUCKETS`. `dialect`: `sqlite` or `postgresql`.
 
-    Its numbers are literals: PostgreSQL does not recognise an expression with parameters as the one in GROUP BY.
+    Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in GROUP BY.
     """
     if bucket in BUCKET_MICROS:
         return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)
@@ -365,7 +377,7 @@ _MONTH_START = (
     " * 1000000",
     "CAST(strftime('%s', start_micros / 1000000, 'unixepoch', 'start of month') AS INTEGER) * 1000000",
 )
-"""Start of the month of a call: of PostgreSQL, of SQLite."""
+"""SQL expressions for the start of the month in which a call arrived: for PostgreSQL and for SQLite."""
 
 
 def time_of(micros: int) -> datetime:
@@ -387,8 +399,7 @@ def _decode(lines: Iterable[bytes]) -> Iterable[_JournalRecord]:
 
 
 def _insert_statement(dialect: str, rows: int) -> str:
-    """Return one INSERT statement for several rows, since SQLite's driver takes Python's global lock for each
-    statement.
+    """Return one INSERT statement for `rows` rows: for each statement SQLite's driver takes Python's global lock.
 
     It uses the driver's placeholders, because SQLAlchemy would convert the parameters of each row.
     """

@@ -1,4 +1,4 @@
-"""Result files of a video task, as the column `results` of its row has them in JSON."""
+"""Result files of a video task, as the column `results` of its database row stores them in JSON."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,26 @@ from umg_grpc.v1 import pb
 
 
 class TaskResult(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One video or image that a task produced. Its bytes are at `url`, at `needs_key`, or in the blob store."""
+    """One video or image that a task produced, and where its bytes are: at the provider (`url` or `needs_key`), in the
+    blob store (`blob_id`), or both.
+    """
 
     variant: int = pb.VIDEO_VARIANT_VIDEO
     url: str = ""
-    """Address at the provider that needs no credentials."""
+    """Address of the bytes at the provider for which no credentials are needed; "" for none."""
     needs_key: str = ""
-    """Address, or path below the channel's base URL, that only the channel's key can read."""
+    """Address of the bytes at the provider, or path below the channel's base URL, for which the channel's key is
+    needed; "" for none.
+    """
     blob_id: str = ""
-    """Id of the bytes in the blob store; "" if they are at the provider alone."""
+    """Id of the bytes in the blob store; "" if only the provider has them."""
     mime_type: str = "video/mp4"
     size_bytes: int | None = None
     duration_seconds: float | None = None
     width: int | None = None
     height: int | None = None
     url_expire_micros: int | None = None
-    """Time at which `url` expires, in microseconds since 1970."""
+    """Time at which `url` expires, in microseconds since 1970; None if it does not or the time is unknown."""
 
 
 _RESULTS = msgspec.json.Decoder(list[TaskResult])
@@ -36,5 +40,5 @@ def results_of(task: MediaTask) -> list[TaskResult]:
 
 
 def results_text(results: Sequence[TaskResult]) -> str:
-    """Return results as the JSON text that the table stores."""
+    """Return results as the JSON text of the column `results`."""
     return msgspec.json.encode(results).decode()

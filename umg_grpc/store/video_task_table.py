@@ -31,21 +31,25 @@ SUCCEEDED, FAILED, CANCELLED = (
 )
 TERMINAL = frozenset({SUCCEEDED, FAILED, CANCELLED})
 FIRST_TERMINAL = SUCCEEDED
-"""Smallest number of a terminal state; the numbers of the states grow."""
+"""State with the smallest number of those in which a task has ended; later states have greater numbers."""
 ROW_BYTES = 4096
 """Approximate size of a task in the database."""
 SWEEP_ROWS = 500
 
 
 class Hold(NamedTuple):
-    """Amount reserved from a budget for a video task, and the lease from which it is taken."""
+    """Micro-credits to reserve for a video task, and the process's lease on the key's budget from which they
+    are taken.
+    """
 
     lease: LeaseId
     micro_credits: int
 
 
 class Claim(NamedTuple):
-    """Task that this process has leased, to poll it, until `lease_end_micros`."""
+    """Task that this process has leased, so that it alone may poll it until `lease_end_micros`, with the columns for a
+    poll.
+    """
 
     task_id: str
     state: int
@@ -62,18 +66,18 @@ class Claim(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """Outcome of a poll after which the task's state is unchanged."""
+    """Result of a poll that leaves the task's state unchanged: the time of the next poll, and the columns to update."""
 
     claim: Claim
     next_micros: int | None
-    """Time of the next poll; None for no further one."""
+    """Time of the next poll in microseconds since 1970 in UTC; None for no further poll."""
     failures: int = 0
     progress: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
-    """Selection of tasks; an unset criterion selects all."""
+    """Selection and order of tasks in a list. A criterion with its default (None, 0 or empty) selects all tasks."""
 
     owner: str | None = None
     entry: int = 0
@@ -111,8 +115,9 @@ class VideoTasks:
     ) -> None:
         """Open the table for a process; `process` is its unique name.
 
-        `notification` returns the notification to send to the caller after a change of state, or None. `has_usage`:
-        whether a usage record is written for each task.
+        `notification`: returns the notification of the caller about a change of state, or None if the caller wants
+        none.
+        `has_usage`: whether a usage record is written for each task.
         """
         self._store = store
         self._process = process
@@ -120,8 +125,8 @@ class VideoTasks:
         self._has_usage = has_usage
 
     async def insert(self, task: MediaTask, reserved: Hold | None) -> MediaTask | None:
-        """Insert a task and reserve its cost. Return None, or the existing task with which it conflicts; then nothing
-        is inserted.
+        """Insert a task, and reserve its maximum cost (`reserved`; None for a key without a budget). Return None, or
+        the existing task with which it conflicts; then nothing is inserted.
 
         Tasks of one owner conflict if they have the same idempotency key or external id.
         """
@@ -151,7 +156,9 @@ class VideoTasks:
         return found
 
     async def find_repeated(self, owner: str, body_hash: str, since_micros: int) -> MediaTask | None:
-        """Return the owner's newest task since a time whose request has the same hash; None without one."""
+        """Return the newest task of the key `owner` with this hash of its request, created at or after `since_micros`;
+        None if there is none.
+        """
         table = MediaTask
         same = (table.owner == owner, table.body_hash == body_hash, table.create_micros >= since_micros)
         async with self._store.read() as session:
@@ -163,15 +170,15 @@ class VideoTasks:
             return await session.get(MediaTask, task_id)
 
     async def find_external(self, owner: str, external_task_id: str) -> MediaTask | None:
-        """Return the owner's task with an id that the owner chose; None if there is none."""
+        """Return the task of the key `owner` with an id that the caller chose; None if there is none."""
         table = MediaTask
         same = (table.owner == owner, table.external_task_id == external_task_id)
         async with self._store.read() as session:
             return await session.scalar(select(table).where(*same))
 
     async def page(self, selection: TaskFilter, after: MediaTask | None, size: int) -> tuple[Sequence[MediaTask], int]:
-        """Return up to `size` tasks that match a filter, beginning after the task `after`, and the number of all
-        matching tasks.
+        """Return up to `size` selected tasks, and the number of all selected tasks.
+        `after`: last task of the previous page; None for the first page.
         """
         table, conditions = MediaTask, _conditions(selection)
         position = tuple_(table.create_micros, table.task_id)
@@ -190,10 +197,10 @@ class VideoTasks:
     # --- submission
 
     async def pin(self, task_id: str, channel: str, model: str, deadline_micros: int, lease_end_micros: int) -> bool:
-        """Record the channel and model to which this process is about to submit a task. Return False if it must not
-        submit.
-
-        It must not if its lease has ended, so that another process may have taken over the task.
+        """Record the channel and the provider's model to which this process is about to submit a task, and renew its
+        lease.
+        `deadline_micros`: time at which the task fails if it has not ended. Return False if the lease has ended, so
+        that another process may have taken over the task and this one must not submit it.
         """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
@@ -208,7 +215,9 @@ class VideoTasks:
             return changed.first() is not None
 
     async def withdraw(self, task_id: str) -> bool:
-        """Delete a task that no provider has accepted, and release its reserved cost. Return whether it was deleted."""
+        """Delete a task that no provider has accepted, and release its reserved cost. Return False if this process does
+        not have its lease any more; nothing is then deleted.
+        """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         gone = delete(table).where(*own).returning(table.owner, table.budget_period)
@@ -219,14 +228,16 @@ class VideoTasks:
             return True
 
     async def renew(self, task_id: str, lease_end_micros: int) -> None:
-        """Renew the lease of a task that this process is submitting."""
+        """Extend the lease of a task that this process is submitting to `lease_end_micros`."""
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         async with self._store.write() as session:
             await session.execute(update(table).where(*own).values(next_poll_micros=lease_end_micros))
 
     async def release_one(self, task_id: str, next_micros: int) -> None:
-        """End the lease of a task whose submission had an unknown outcome, and schedule when it is due again."""
+        """End the lease of a task of which it is unknown whether a provider accepted it. Any process may look for it at
+        the provider from `next_micros` on.
+        """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         async with self._store.write() as session:
@@ -235,11 +246,10 @@ class VideoTasks:
     # --- changes
 
     async def advance(self, task_id: str, state: int, **values: object) -> MediaTask | None:
-        """Move a task to a later state, and set columns. Return the task; None, without a change, if it is already that
-        far.
+        """Move a task to a later state, and set the columns `values`. Return the task; None, without a change, if it
+        does not exist or its state is not before `state`.
 
-        A terminal state also ends the reservation of its cost with the actual cost, `micro_credits`. None is also
-        returned for a task that does not exist.
+        A terminal state also ends the reservation of its cost: `micro_credits` is charged.
         """
         async with self._store.write() as session:
             task = await session.get(MediaTask, task_id, with_for_update=True)
@@ -265,8 +275,8 @@ class VideoTasks:
             await session.execute(which.values(results=results_text(results)))
 
     async def find_uncopied(self, since_micros: int, until_micros: int, limit: int) -> Sequence[MediaTask]:
-        """Return the newest tasks that succeeded between two times and whose results have expiring URLs but no stored
-        blob.
+        """Return up to `limit` tasks that succeeded between two times, newest first, whose results have URLs that
+        expire and are not in the blob store.
         """
         table = MediaTask
         ended = (
@@ -292,7 +302,7 @@ class VideoTasks:
     # --- polls
 
     async def due(self) -> Mapping[str, tuple[int, int]]:
-        """Return, for each channel, the time at which its next task is due and the number of its unfinished tasks."""
+        """Return channel -> (time at which its next task is due, number of its tasks that are still polled)."""
         table = MediaTask
         query = select(table.channel, func.min(table.next_poll_micros), func.count())
         query = query.where(table.next_poll_micros.is_not(None)).group_by(table.channel)
@@ -300,7 +310,9 @@ class VideoTasks:
             return {channel: (first or 0, count) for channel, first, count in await session.execute(query)}
 
     async def claim(self, channel: str, now_micros: int, lease_end_micros: int, limit: int) -> list[Claim]:
-        """Lease up to `limit` due tasks of a channel to this process, longest due first, and return them."""
+        """Lease up to `limit` due tasks of a channel to this process until `lease_end_micros`. Return them; empty if
+        none is due.
+        """
         table = MediaTask
         due = (
             select(table.task_id)
@@ -320,9 +332,9 @@ class VideoTasks:
             return [Claim._make(row) for row in (await session.execute(taken)).all()]
 
     async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
-        """End the leases of polled tasks whose state is unchanged, and schedule their next polls.
+        """End the leases of polled tasks whose state is unchanged, and store the times of their next polls.
 
-        The schedule of a task that another process has leased, or that is due earlier, is kept.
+        A task whose lease has passed to another process, or that was made due in the meantime, is left unchanged.
         """
         rows = [
             {
@@ -345,14 +357,14 @@ class VideoTasks:
                 await session.execute(_SET_PROGRESS, reported)
 
     async def make_due(self, task_id: str, now_micros: int) -> None:
-        """Schedule the next poll of an accepted task for now."""
+        """Schedule the next poll of an accepted task for now; do nothing for a task that has ended."""
         table = MediaTask
         open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now_micros)
         async with self._store.write() as session:
             await session.execute(update(table).where(*open_task).values(next_poll_micros=now_micros))
 
     async def release(self, processes: Collection[str], now_micros: int) -> None:
-        """End the leases on tasks and notifications of processes that have ended."""
+        """End the leases on tasks and notifications of `processes`, which have ended, so that they are due now."""
         tasks, callbacks = MediaTask, TaskCallback
         held = tasks.lease_owner.in_(processes) & tasks.next_poll_micros.is_not(None)
         sent = callbacks.lease_owner.in_(processes) & callbacks.next_attempt_micros.is_not(None)
@@ -361,7 +373,7 @@ class VideoTasks:
             await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now_micros, lease_owner=""))
 
     async def sweep(self, now_micros: int, max_tasks: int) -> None:
-        """Delete expired tasks, and the oldest tasks in a terminal state above `max_tasks`."""
+        """Delete expired tasks and, if more than `max_tasks` have ended, the oldest of the ended tasks."""
         table = MediaTask
         newest = select(table.create_micros).where(table.expire_micros.is_not(None))
         async with self._store.read() as session:
@@ -394,13 +406,15 @@ def _conditions(selection: TaskFilter) -> list[ColumnElement[bool]]:
 
 
 async def _end_hold(session: AsyncSession, task_id: str, owner: str, period: int | None, micro_credits: int) -> None:
-    """End the reservation of a task's cost, and charge the actual cost; do nothing for a key without a budget."""
+    """End the reservation of a task's cost, and charge the actual cost to the budget period that begins at `period`; do
+    nothing for None, a key without a budget.
+    """
     if period is not None:
         await end_hold(session, LeaseId(owner, period, f"{TASK_PREFIX}{task_id}"), micro_credits)
 
 
 def _usage_record(task: MediaTask) -> UsageRecord:
-    """Return the usage record of an ended task; its cost is charged in the same transaction, not by the record."""
+    """Return the usage record of an ended task. It is inserted without a charge: `_end_hold` charges the cost."""
     usage, failure = pb.VideoUsage.FromString(task.usage or b""), pb.VideoTaskError.FromString(task.error or b"")
     return UsageRecord(
         record_id=task.task_id,

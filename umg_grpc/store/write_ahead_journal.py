@@ -25,7 +25,7 @@ WAITING_BYTES = 256 * 2**20  # maximum size of the undelivered segments of a pro
 BATCH_RECORDS = 500
 SUFFIX = ".jsonl"
 FULL, DISK = "full", "disk"
-"""Reasons for which records are lost: too many wait for the database, or the disk takes none."""
+"""Reasons for lost records: the undelivered records have reached the maximum size, or the disk is full."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ Deliver = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 class _FullError(OSError):
-    """Error for a journal whose undelivered records have reached the maximum size."""
+    """Error for a journal whose undelivered records have reached the maximum size of a process."""
 
 
 class _Segment(NamedTuple):
@@ -45,7 +45,7 @@ class _Segment(NamedTuple):
 
 
 class Journal:
-    """Append-only journal of this process, in a directory that several processes may share."""
+    """Append-only journal of this process: one file at a time, in a directory that several processes may share."""
 
     def __init__(
         self,
@@ -56,9 +56,10 @@ class Journal:
         waiting_bytes: int = WAITING_BYTES,
         count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
     ) -> None:
-        """Create the directory. Raise OSError if it cannot be written.
+        """Create the directory. Raise OSError if that is not possible.
 
-        `owner`: prefix of the file names, for `has_segments_of`. `count_lost`: called with the number of rejected
+        `owner`: unique name of the process, with which its file names begin. `segment_bytes`: size at which a new file
+        is begun. `waiting_bytes`: maximum size of undelivered records. `count_lost`: called with the number of rejected
         records and the reason, `FULL` or `DISK`.
         """
         self._count_lost = count_lost
@@ -76,7 +77,7 @@ class Journal:
 
     @property
     def waiting_bytes(self) -> int:
-        """Size of the records of this process that are not delivered yet."""
+        """Total size in bytes of the records of this process that are not delivered yet."""
         return self._size + sum(segment.size for segment in self._closed.values())
 
     @property
@@ -85,8 +86,8 @@ class Journal:
         return self._records + sum(segment.records for segment in self._closed.values())
 
     def append(self, *records: bytes) -> bool:
-        """Append records, which must not contain line ends, by one system call. Return False if the journal or the disk
-        is full.
+        """Append records, which must not contain line ends, by one system call. Return whether all are stored: False if
+        the journal or the disk is full.
         """
         lines = b"\n".join((*records, b""))
         try:
@@ -107,10 +108,10 @@ class Journal:
         return True
 
     async def drain(self, deliver: Deliver) -> None:
-        """Deliver the records of all complete files in batches by `deliver`, and delete each file after its last
-        record.
+        """Pass the records of all files that no process writes any more to `deliver`, in batches, and delete each file
+        after its last record. This process's file is closed first.
 
-        Raise the errors of `deliver` and OSError; the records are then delivered again by a later call.
+        Raise the errors of `deliver` and OSError; a later call delivers the records again.
         """
         if self._closed:  # of an earlier call that failed: no further small segment before they are delivered
             await self._drain_segments(deliver)
@@ -119,7 +120,9 @@ class Journal:
         await self._drain_segments(deliver)
 
     def has_segments_of(self, owner: str) -> bool:
-        """Return whether there are files of an owner, a running process or one whose records are not all delivered."""
+        """Return whether there are files of the process `owner`: it is running, or not all its records are
+        delivered.
+        """
         return any(self._directory.glob(f"{owner}*{SUFFIX}"))
 
     def close(self) -> None:
@@ -196,5 +199,5 @@ def _lock(descriptor: int) -> bool:
 
 
 def _read_records(path: Path) -> list[bytes]:
-    """Return the records in a file. The last line of a killed process may be incomplete, and is left out."""
+    """Return the records in a file, without an incomplete last line, which a killed process may leave."""
     return [line for line in path.read_bytes().split(b"\n")[:-1] if line]
