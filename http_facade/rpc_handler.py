@@ -36,7 +36,7 @@ OK = Status()
 
 
 class Frames:
-    """Encoder of the error envelope that ends a stream when the gateway shuts down."""
+    """Encoder of the envelope with an error by which `EventStream` ends a stream of messages at a shutdown."""
 
     reservation = None  # it keeps nothing of the answer, see `EncodedAnswer`
 
@@ -49,15 +49,17 @@ class Frames:
 
 
 class ConnectHandler:
-    """Handler of the route of one gRPC service, whose method is named in the path
-    (`/umg.v1.ModelService/ListModels`).
+    """Handler of the route of one gRPC service, for the Connect protocol and gRPC-Web.
+
+    The path names the method (`/umg.v1.ModelService/ListModels`), the content type the protocol and the encoding.
     """
 
     def __init__(
         self, route: Route, channel: grpc.aio.Channel, settings: Settings, metadata: CallMetadata | None = None
     ) -> None:
-        """Create a handler that calls the route's service over `channel`. `metadata` converts headers; None for the
-        default.
+        """Create a handler that calls the route's service over `channel`.
+
+        `metadata` converts headers to and from the metadata of a call; None for the default converter.
         """
         self._service = route.path.split("/")[1]
         self._needs_key = route.needs_key
@@ -87,8 +89,9 @@ class ConnectHandler:
             return self._unary_failed(exchange, failure)
 
     async def _unary(self, exchange: Exchange, method: Method, kind: str) -> web.Response:
-        """Call a method by the unary form of the Connect protocol, whose bodies are bare messages. Return the
-        response.
+        """Call a method by the unary form of the Connect protocol, whose bodies are bare messages. Return the response.
+
+        `kind`: content type of both bodies, JSON or protobuf.
         """
         sent = exchange.request.headers
         encoding = sent.get(hdrs.CONTENT_ENCODING, IDENTITY).strip().lower()
@@ -118,8 +121,9 @@ class ConnectHandler:
     async def _stream(
         self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, kind: str
     ) -> web.StreamResponse:
-        """Call a method and stream its answers in envelopes. A failure is sent in the last envelope, with HTTP status
-        200, as both protocols demand.
+        """Call a method and stream its answers in the envelopes of `protocol`. `kind`: content type of both bodies.
+
+        A failure is sent in the last envelope, with HTTP status 200, as both protocols demand.
         """
         events = EventStream(exchange, Frames(protocol), kind, b"", self._settings)
         async with events:
@@ -139,7 +143,9 @@ class ConnectHandler:
     async def _send(
         self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, events: EventStream
     ) -> Pairs:
-        """Call the method and send each of its messages in an envelope. Return the trailers of the call."""
+        """Call the method with the message in the body, and send each answer in an envelope of `events`. Return the
+        trailers of the call.
+        """
         sent = exchange.request.headers
         if isinstance(protocol, connect_protocol.ConnectStream):
             connect_protocol.check_version(sent)
@@ -164,7 +170,8 @@ class ConnectHandler:
         await events.begin(CIMultiDict(self._metadata.headers(await call.initial_metadata())))
 
     def _call(self, exchange: Exchange, method: Method, request: Message, timeout: float | None) -> Any:  # noqa: ANN401  as `Method.call`
-        """Start the RPC of the method with the request, its metadata and its timeout. Return the grpc call object.
+        """Start the RPC of the method. Return the grpc call object. `timeout`: seconds; None for no deadline of the
+        caller.
 
         Raise UmgError for a header with an invalid value.
         """
@@ -181,15 +188,17 @@ class ConnectHandler:
 
 
 def _unsupported_type(kind: str, accepted: Iterable[str]) -> web.Response:
-    """Return the response 415 to a content type that neither protocol has. Its body is plain text, which no client
-    takes for a message.
+    """Return the response 415 to the content type `kind`, whose text lists the `accepted` types.
+
+    Its body is plain text, which no client of these protocols takes for a message.
     """
     message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(kind)}"
     return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=message)
 
 
 def _timeout(exchange: Exchange, header: str, parse: Callable[[str], float]) -> float | None:
-    """Return the seconds left of the timeout in the header `header`, parsed by `parse`; None without the header.
+    """Return the seconds left of the timeout in the request header `header`, parsed by `parse`; None without the
+    header.
 
     Raise UmgError(INVALID_FIELD) for an invalid value.
     """
@@ -199,8 +208,8 @@ def _timeout(exchange: Exchange, header: str, parse: Callable[[str], float]) -> 
 
 
 def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[str]:
-    """Return the headers of a unary response; trailers are among them, with the prefix `trailer-` of the Connect
-    protocol.
+    """Return the headers of a unary response of the content type `kind`: `headers`, and the trailers with the prefix
+    `trailer-` of the Connect protocol.
     """
     prefixed = ((connect_protocol.TRAILER_PREFIX + name, value) for name, value in trailers)
     return CIMultiDict([(hdrs.CONTENT_TYPE, kind), *headers, *prefixed])
@@ -210,6 +219,8 @@ def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[st
 async def _answers(method: Method, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `Method.call`
     """Return a context manager that yields an iterator over the answers of an RPC: all of a stream, or one of a unary
     method.
+
+    Its exit cancels the call of a stream.
     """
     if method.is_stream:
         async with opened(call):

@@ -48,21 +48,25 @@ class EnvelopedProtocol(Protocol):
         ...
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the last envelope of an answer, which contains the status of the call and its trailers."""
+        """Return the last envelope of an answer, which contains the status of the call (OK or its error) and its
+        trailers.
+        """
         ...
 
 
 def envelope(message: bytes, flags: int = 0) -> bytes:
-    """Return a message in its envelope: `flags`, the length, and the message."""
+    """Return a message in its envelope: the byte `flags` (0 for an uncompressed message), the length in four bytes, and
+    the message.
+    """
     return ENVELOPE.pack(flags, len(message)) + message
 
 
 async def opened_message(body: bytes, encoding: str, header: str, limit_bytes: int) -> bytes:
     """Return the single message of a request body, taken from its envelope and decompressed to at most `limit_bytes`.
 
-    `encoding` is the value of the header `header`. Raise UmgError: NOT_IMPLEMENTED for an unknown compression or for
-    more or fewer messages than one; MALFORMED_BODY for an incomplete envelope; BODY_TOO_LARGE; INTERNAL, as the
-    protocols demand, for a compressed message without a named compression.
+    `encoding`: value of the request header `header`, which names the compression of messages. Raise UmgError:
+    NOT_IMPLEMENTED for an unknown compression or for more or fewer messages than one; MALFORMED_BODY for an incomplete
+    envelope; BODY_TOO_LARGE; INTERNAL, as the protocols demand, for a compressed message without a named compression.
     """
     if encoding not in {IDENTITY, *WINDOWS}:
         message = f"send messages uncompressed or with {header}: gzip, not {echo(encoding)}"

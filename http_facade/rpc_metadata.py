@@ -22,7 +22,7 @@ RpcMetadata = Iterable[tuple[str, str | bytes]] | None
 
 @dataclass(frozen=True)
 class FailedCall:
-    """Error response to a failed RPC: its gRPC status, its HTTP status, its headers and its trailers."""
+    """Parts of the response to a failed RPC: the gRPC status, the HTTP status, headers and trailers."""
 
     status: Status
     http_status: int
@@ -32,20 +32,20 @@ class FailedCall:
 
 
 class CallMetadata:
-    """Converter between HTTP headers and the gRPC metadata of a call. Only the names that the gateway documents are
-    copied.
+    """Converter between HTTP headers and the gRPC metadata of a call, which copies only the headers that the gateway
+    documents.
     """
 
     def request(self, exchange: Exchange, *, needs_key: bool) -> list[tuple[str, str]]:
-        """Return the gRPC metadata of a call from the headers of its HTTP request, without the API key unless
-        `needs_key`.
+        """Return the gRPC metadata of a call from the headers of its HTTP request.
 
-        Raise UmgError for a header with an invalid value.
+        `needs_key`: whether it includes the API key; an RPC of signed requests takes none. Raise UmgError for a header
+        with an invalid value.
         """
         return (metadata if needs_key else keyless_metadata)(exchange, CONNECT)
 
     def headers(self, initial: RpcMetadata) -> Pairs:
-        """Return the HTTP response headers from the initial metadata of a call."""
+        """Return the HTTP response headers in the initial metadata of a call; none for None."""
         return tuple(response_headers(initial).items())
 
     def trailers(self, trailing: RpcMetadata) -> Pairs:
@@ -53,8 +53,8 @@ class CallMetadata:
         return ()
 
     def failed(self, failure: Exception, exchange: Exchange) -> FailedCall:
-        """Return the error response to a call that failed with the exception `failure`; store its reason for the access
-        log.
+        """Convert the exception `failure` of a call to the parts of its error response, and store the error's reason
+        for the access log.
         """
         error = explain(failure, exchange, CONNECT)
         exchange.failure = error.name

@@ -53,7 +53,9 @@ class Method:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")
 
     async def encode(self, answer: Message | bytes, *, in_json: bool) -> bytes:
-        """Return an answer encoded as JSON or protobuf."""
+        """Encode an answer, a message or its protobuf bytes, as JSON or protobuf. Large answers are encoded in a
+        thread.
+        """
         if isinstance(answer, bytes):
             if not in_json:
                 return answer

@@ -18,7 +18,7 @@ _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def status_of(error: UmgError) -> Status:
-    """Return the gRPC status of an error. Its details include the request id from the error's metadata."""
+    """Return the gRPC status of an error, with its details (reason, metadata) and the request id in its metadata."""
     metadata = dict(error.metadata)
     request_id = metadata.pop("request_id", "")
     status = Status.FromString(to_status(UmgError(error.reason, error.message, **metadata), request_id))

@@ -14,25 +14,30 @@ class LoadShedder(Protocol):
     """Interface of the load shedder, which limits the model calls in flight in this process and rejects the excess."""
 
     def admits(self) -> bool:
-        """Return whether a new call would be admitted; an admitted call should call `enter` soon."""
+        """Return whether a new call would be admitted now, without taking a slot; `enter` takes the slot of an admitted
+        call.
+        """
 
     def refusal(self) -> UmgError:
-        """Return the error for a rejected call, and count the rejection."""
+        """Count a rejection, and return the error UNAVAILABLE for the rejected call."""
 
     def check(self) -> None:
-        """Raise UmgError(UNAVAILABLE), and count a rejection, if `admits` returns False."""
+        """Raise UmgError(UNAVAILABLE), and count a rejection, if a new call would not be admitted now."""
 
     async def enter(self, seconds: float) -> None:
-        """Take a slot for an admitted call, and wait up to `seconds` for a free one. Raises UmgError(UNAVAILABLE).
+        """Take a slot for an admitted call, and wait up to `seconds` for a free one. Raises UmgError(UNAVAILABLE) after
+        that.
 
-        `leave` must be called to release the slot.
+        The caller releases the slot by `leave`.
         """
 
     def leave(self) -> None:
         """Release the slot of a call that ended."""
 
     def refused(self, reason: str) -> None:
-        """Count a call that the HTTP server rejected for the reason `reason`, for example its connection limit."""
+        """Count a call that the HTTP server rejected by itself, for example because of its connection limit (`reason`:
+        `connections`).
+        """
 
 
 class NoLoadShedder:
@@ -61,7 +66,7 @@ class NoLoadShedder:
 
 @dataclass
 class Drain:
-    """Whether the shutdown of the process was announced."""
+    """Flag, shared by the servers of a process, whether the shutdown of the process was announced."""
 
     is_announced: bool = False
 

@@ -15,7 +15,7 @@ from umg_grpc.wire.responses import stored_responses
 
 
 class StoredResponseHandlers:
-    """Handlers of the operations on stored responses; `handler` returns the one for an operation."""
+    """Handlers of the operations on stored responses of the Responses API: get, delete, cancel, list input items."""
 
     def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
         self._face = face
@@ -52,7 +52,7 @@ class StoredResponseHandlers:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_deleted(response_id))
 
     async def cancel(self, exchange: Exchange) -> web.StreamResponse:
-        """Cancel the stored response if it is still being generated. Return its final state."""
+        """Cancel the stored response if it is still being generated. Return the response in its final state."""
         stopped = await self._stub.CancelStoredResponse(
             pb.CancelStoredResponseRequest(response_id=exchange.parameters["response_id"]),
             metadata=metadata(exchange, self._face),

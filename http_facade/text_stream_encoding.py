@@ -29,7 +29,8 @@ class EncodedStream(msgspec.Struct, eq=False):
     """Memory of the last events, once it is more than is free."""
 
     def reserve(self) -> None:
-        """Reserve the memory for the text that the encoder keeps for the last events, which is more than is free.
+        """Reserve memory for the text that the encoder keeps for the last events, when it exceeds the bytes that each
+        answer may keep without a reservation.
 
         Raises UmgError if the text exceeds the memory budget: UPSTREAM_FAILED for the limit of one answer, UNAVAILABLE
         for that of all answers together.
@@ -39,8 +40,9 @@ class EncodedStream(msgspec.Struct, eq=False):
             raise self._too_large()
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the events that end a complete answer. If they are large, each part is encoded after the previous one
-        was sent.
+        """Send the events that end a complete answer by `send`, which waits while the client is slow.
+
+        If they are large, each part is encoded after the previous one was sent.
         """
         if self.encoder.retained_bytes <= FREE_BYTES:
             if frames := self.encoder.close():

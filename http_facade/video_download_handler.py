@@ -71,8 +71,9 @@ class VideoContent:
 
 
 def _wanted(exchange: Exchange) -> pb.DownloadVideoRequest:
-    """Return the download request of the service from the query and the `Range` header. Raise
-    UmgError(INVALID_FIELD).
+    """Return the request of `VideoService.DownloadVideo` from the path, the query and the `Range` header.
+
+    Raise UmgError(INVALID_FIELD) for an invalid parameter.
     """
     query = exchange.request.query
     wanted = pb.DownloadVideoRequest(task_id=exchange.parameters["task_id"])
@@ -97,9 +98,10 @@ def _wanted(exchange: Exchange) -> pb.DownloadVideoRequest:
 
 
 def _response(head: pb.ContentHead, *, is_part: bool) -> web.StreamResponse:
-    """Return an HTTP response with the status and headers for a download, before its bytes are sent.
+    """Return the HTTP response for a download, whose bytes are sent later.
 
-    Raise UmgError for a range whose length is unknown, which HTTP cannot express.
+    `head`: description of the result by the service; `is_part`: whether a range was requested. Raise UmgError for a
+    range whose length is unknown, which HTTP cannot express.
     """
     response = web.StreamResponse(headers=_headers(head))
     length = head.length_bytes if head.HasField("length_bytes") else None

@@ -44,7 +44,7 @@ UNKNOWN_OUTCOMES = frozenset(
 
 
 class VideoHandlers:
-    """Handlers of the video paths in one vendor's format; `handler` returns the one for an operation."""
+    """Handlers of the video operations in the wire format of one vendor's API."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face, self._kind = route.format, route.kind
@@ -68,8 +68,10 @@ class VideoHandlers:
         }[shape]
 
     async def create(self, exchange: Exchange) -> web.StreamResponse:
-        """Submit a video task and return it. A body that queries an existing task (Entry F of the video document)
-        returns that task.
+        """Submit a video task and return it.
+
+        In the API below `/vidF`, which has one path for all operations, a body may query an existing task, which is
+        returned then.
         """
         parameters = self._parameters(exchange)
 
@@ -143,7 +145,9 @@ class VideoHandlers:
         return web.json_response({"code": 0, "message": "success"})
 
     def _parameters(self, exchange: Exchange) -> dict[str, str]:
-        """Return the parameters of the query and of the path by name; repeated ones are joined by commas."""
+        """Return the parameters of the query and of the path by name; the values of a repeated one are joined by
+        commas.
+        """
         query = exchange.request.query
         given = {name: ",".join(query.getall(name)) for name in query}
         return given | dict(exchange.parameters) | ({"kind": self._kind} if self._kind else {})

@@ -61,7 +61,9 @@ class PageHandlers:
     """Handlers of the web pages, their assets and the OpenAPI document."""
 
     def __init__(self, *, pages: bool) -> None:
-        """Create handlers; without `pages` the home page is only a health check."""
+        """Create handlers. `pages`: whether browsers get web pages; without them, `/` is only a health check in
+        JSON.
+        """
         self._pages = pages
 
     async def home(self, exchange: Exchange) -> web.StreamResponse:
@@ -127,7 +129,7 @@ def _file(body: bytes, content_type: str) -> File:
 
 @cache
 def _read() -> Mapping[str, File]:
-    """Return the static files of the web pages by name, with the gateway's version filled in."""
+    """Read the static files of the web pages, insert the gateway's version, and return them by file name."""
     found = {}
     for path in files("http_facade").joinpath("assets").iterdir():
         suffix = path.name[path.name.rfind(".") :]

@@ -42,7 +42,10 @@ class Answers:
     """Builder of the request bodies and responses of the paths in the OpenAPI document."""
 
     def __init__(self, schemas: JsonObject, types: StructSchemas, errors: ErrorAnswers) -> None:
-        """Create a builder, which adds the schemas of the bodies to `schemas`, the components of the document."""
+        """Create a builder, which adds the schemas of the bodies to `schemas`, the components of the document.
+
+        `types`: builder of schemas for Python types; `errors`: builder of error responses.
+        """
         self._types = types
         self._errors = errors
         self._messages = PlainSchemas(schemas)
@@ -100,8 +103,9 @@ class Answers:
         return {JSON: {"schema": array}, **({EVENTS: self._events(types.event)} if types.event is not None else {})}
 
     def _events(self, kind: object) -> JsonObject:
-        """Return the OpenAPI content of a stream of server-sent events. Its schema is in an extension field, since the
-        version of OpenAPI used has none for events.
+        """Return the OpenAPI content of a stream of server-sent events whose data has the Python type `kind`.
+
+        The schema is in the extension field `x-event-schema`, since the used version of OpenAPI has none for events.
         """
         schema = {"type": "string", "description": "Server-sent events. `x-event-schema` is the schema of their data."}
         return {"schema": {**schema, "x-event-schema": self._types.schema(kind)}}
@@ -141,8 +145,8 @@ def _answer(description: str, content: JsonObject) -> JsonObject:
 
 
 def _body_types(route: Route) -> BodyTypes | None:
-    """Return the Python types of the bodies of an operation that exists in several formats; None for any other
-    operation.
+    """Return the Python types of request and answer of an operation that exists in several wire formats; None for any
+    other operation.
     """
     match route.shape:
         case Shape.GENERATE | Shape.EMBED | Shape.RERANK | Shape.GENERATE_IMAGE | Shape.CREATE_VIDEO:

@@ -103,7 +103,9 @@ def _security(route: Route) -> JsonObject:
 
 
 def _schemes() -> JsonObject:
-    """Return the OpenAPI security schemes: the `Authorization` header, and the key headers of the formats."""
+    """Return the OpenAPI security schemes by name: the `Authorization` header, and the key headers and parameters of
+    the formats.
+    """
     faces = dict.fromkeys(row.format for row in ROUTES if row.needs_key)
     headers = dict.fromkeys(name for face in faces for name in key_headers(face))
     queries = dict.fromkeys(name for face in faces if (name := key_parameter(face)))

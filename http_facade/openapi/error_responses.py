@@ -13,12 +13,18 @@ class ErrorAnswers:
     """Builder of the error responses of the OpenAPI document."""
 
     def __init__(self, responses: JsonObject, types: StructSchemas) -> None:
-        """Create a builder, which adds the error responses to `responses`, the components of the document."""
+        """Create a builder, which adds the error responses to `responses`, the components of the document.
+
+        `types`: builder of schemas for Python types.
+        """
         self._responses = responses
         self._types = types
 
     def answer(self, name: str, status: int) -> JsonObject:
-        """Return the OpenAPI response for an HTTP status, with a body in the error format `name`."""
+        """Return a reference to the OpenAPI response for an HTTP status, whose body has the error format `name`.
+
+        The response is added to the components if they lack it.
+        """
         component = f"{name if name in ERROR_TYPES else DEFAULT_FORMAT}.{status}"
         if component not in self._responses:
             schema = self._types.schema(error_type(name))
@@ -28,7 +34,9 @@ class ErrorAnswers:
 
 
 def error_description(status: int) -> str:
-    """Return the description of the error response with an HTTP status: the error reasons that have this status."""
+    """Return the description of the error response with an HTTP status, which lists the error reasons with this
+    status.
+    """
     names = enum_names(pb.ErrorReason.DESCRIPTOR)
     reasons = sorted(names[reason].upper() for reason, value in HTTP_STATUS.items() if value == status and reason)
     return f"Reasons: {', '.join(f'`{name}`' for name in reasons)}." if reasons else "The call failed."

@@ -20,7 +20,7 @@ TASK_STATUSES = (*KEY_STATUSES, 404, 502)
 
 @dataclass(frozen=True)
 class Operation:
-    """Tag, summary and possible errors of one kind of operation in the OpenAPI document."""
+    """Row of the table: the tag, summary, described RPC and error statuses of one kind of operation."""
 
     tag: str
     summary: str

@@ -34,13 +34,17 @@ class Methods:
     """Builder of the OpenAPI operations of RPCs."""
 
     def __init__(self, schemas: JsonObject, errors: ErrorAnswers) -> None:
-        """Create a builder, which adds the schemas of the messages to `schemas`, the components of the document."""
+        """Create a builder, which adds the schemas of the messages to `schemas`, the components of the document.
+
+        `errors`: builder of error responses.
+        """
         self._messages = ProtoJsonSchemas(schemas)
         self._errors = errors
 
     def operation(self, route: Route, method: MethodDescriptor) -> JsonObject:
-        """Return the OpenAPI operation of an RPC. That of a streaming RPC has no error statuses: it fails in its last
-        envelope.
+        """Return the OpenAPI operation of an RPC, which a POST to the path of `route` with the RPC's name calls.
+
+        A streaming RPC has no error statuses in it, since its errors are in the last envelope.
         """
         row = OPERATIONS[route.shape]
         request, answer = self._messages.schema(method.input_type), self._messages.schema(method.output_type)
