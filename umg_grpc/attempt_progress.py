@@ -1,5 +1,6 @@
-"""Progress of one attempt's HTTP exchange with a provider: sent or not, status, request id. It is reported to the
-attempt.
+"""Progress of one attempt's HTTP exchange with a provider: whether the request was sent, the status, the request id.
+
+The HTTP client records it, and the code that makes attempts reads it from the context variable `ANSWER`.
 """
 
 from collections.abc import Callable

@@ -64,24 +64,26 @@ class LocalSource(Protocol):
     """Source of the address at which the local text model's server currently runs."""
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
-        """Wait until the local model can be called, and return its address.
+        """Wait until the local text model can be called, and return the address of its server.
 
-        `after`: address whose connection broke, so that another one is awaited. Raise UmgError(UNAVAILABLE) after
-        `seconds`.
+        `after`: former result whose connection broke, so that another address is awaited; None for none. Raise
+        UmgError(UNAVAILABLE) after `seconds`.
         """
         ...
 
 
 class ChannelFactory:
-    """Factory of the channels of a config: one client for each operation of a channel (texts, embeddings, images and
-    others).
+    """Factory of the channels of a config: for each channel, one client for each operation (texts, embeddings, images
+    and others).
     """
 
     def __init__(
         self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, budget: AnswerBudget, fetcher: Fetcher
     ) -> None:
-        """Create a factory. `local`: None without a local text model; `budget`: memory budget of large answers;
-        `fetcher`: client that downloads URLs of callers.
+        """Create a factory.
+
+        `client`: HTTP client of all channels; `engine`: local embedding and rerank models; `local`: local text model,
+        or None; `budget`: memory budget of large answers; `fetcher`: client that downloads URLs of callers.
         """
         self._client = client
         self._engine = engine
@@ -186,7 +188,9 @@ class ChannelFactory:
 
 
 def _default_dimensions(channel: Channel, config: Config) -> dict[str, int]:
-    """Return the default vector length by upstream model id, for models whose length the config states."""
+    """Return the default length of vectors by the provider's model id, for the embedding models whose length the config
+    states.
+    """
     infos = {model.upstream: config.models.get(model.id) for model in channel.models}
     return {
         model: length
@@ -201,7 +205,9 @@ def _deadlines(channel: Channel) -> Deadlines:
 
 
 def image_deadlines(channel: Channel) -> Deadlines:
-    """Return the time limits of a channel's image calls."""
+    """Return the time limits for a channel's image calls, which have a timeout of their own because they take
+    longest.
+    """
     timeout = channel.timeout
     return Deadlines(timeout.connect, timeout.images, timeout.images, timeout.images)
 
@@ -220,7 +226,9 @@ def _local_endpoint(local: LocalSource) -> EndpointSource:
 
 
 def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAuth, key: str) -> Endpoint:
-    """Return the channel's address with one of its keys, which is sent unchanged in a header or in the query."""
+    """Return the channel's address with the API key `key`, which each request contains in the place that `auth`
+    names.
+    """
     base_url, headers, query = channel.base_url, channel.headers, channel.query
     if not channel.has_explicit_auth:
         return Endpoint(base_url, headers, key, query=query)
@@ -238,12 +246,16 @@ def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAu
 
 
 def _signed(channel: Channel, key: str, signer: Signer) -> Endpoint:
-    """Return the channel's address with one of its keys, which is never sent: it signs each request or gets a token."""
+    """Return the channel's address with a signer, which signs each request by `key` or adds a token; the key is not
+    sent.
+    """
     return Endpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer, query=channel.query)
 
 
 def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signer:
-    """Return the object that signs requests with an access key, by the signature scheme of the vendor."""
+    """Return the object that signs requests with the access key `key` (`ID:SECRET`), by the scheme that `auth`
+    names.
+    """
     region, service = signature_scope(auth, channel.base_url) or ("", "")  # the config has checked it
     if auth.scheme == "volcengine":
         return AccessKeySigner(*_pair(key), region=region, service=service)
@@ -252,6 +264,6 @@ def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signe
 
 
 def _pair(key: str) -> tuple[str, str]:
-    """Split a configured key `ID:SECRET` into the access key id and its secret."""
+    """Split an access key as configured, `ID:SECRET`, into its id and its secret; the secret is "" without a colon."""
     access_key, _, secret = key.partition(":")
     return access_key, secret

@@ -82,8 +82,8 @@ NOT_PUBLIC = "names a host that is not on the public internet"
 
 @dataclass(frozen=True)
 class AllowedPlace:
-    """Entry of the operator's allow list: a host or network that is exempt from the rules of addresses, ports and
-    schemes.
+    """Entry of the operator's allow list: a host or network to which the rules for addresses, ports and schemes do not
+    apply.
     """
 
     host: str = ""
@@ -93,12 +93,16 @@ class AllowedPlace:
     """The only exempt port; None exempts all ports."""
 
     def has_host(self, host: str, port: int) -> bool:
-        """Return whether the entry permits the host at this port, by its name or by a domain that contains it."""
+        """Return whether the host, or a domain that contains it, is allowed by this entry at the port. False for a
+        network.
+        """
         is_same = host.endswith(self.host) if self.host.startswith(".") else host == self.host
         return bool(self.host) and is_same and self.port in {None, port}
 
     def has_address(self, address: IpAddress, port: int) -> bool:
-        """Return whether the entry permits the address at this port, as a part of its network."""
+        """Return whether the address is in the network of this entry, and the entry applies to the port. False for a
+        host.
+        """
         return self.network is not None and address in self.network and self.port in {None, port}
 
 
@@ -118,8 +122,8 @@ class EgressRules:
 
 @dataclass(frozen=True)
 class Target:
-    """Parsed and checked URL. After its name is resolved, `check_addresses` must check the addresses before a
-    connection.
+    """Parsed and checked URL of a caller. If it has a host name, `check_addresses` must check the resolved addresses
+    before a connection.
     """
 
     url: str
@@ -140,7 +144,7 @@ class Target:
 def parse_place(text: str) -> AllowedPlace:
     """Parse an entry of the allow list: `host`, `*.domain`, an address or a network, each optionally with `:port`.
 
-    An IPv6 address with a port is in brackets. Raise ValueError.
+    An IPv6 address with a port is in brackets. Raise ValueError for any other text.
     """
     match = PLACE.fullmatch(text.strip().lower())
     if match is None:  # an IPv6 address or network without brackets
@@ -159,7 +163,7 @@ def parse_place(text: str) -> AllowedPlace:
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
-    """Parse and check a URL. Raise the error of `refused` if the rules forbid it.
+    """Parse and check a URL. Raise UrlRefusedError if the rules forbid it.
 
     `field`: path of the caller's field that contains the URL; None for a URL in a provider's answer.
     """
@@ -196,13 +200,17 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
 
 
 def _may_exempt(network: AllowedPlace, address: IpAddress | None, port: int) -> bool:
-    """Return whether an allowed network may exempt the host; for a name this is certain only after its resolution."""
+    """Return whether the allowed network may exempt a host from the rules: by its `address` or, if that is None (a
+    name), by the port alone, until the name is resolved.
+    """
     return network.port in {None, port} if address is None else network.has_address(address, port)
 
 
 def check_addresses(target: Target, addresses: "list[IpAddress]", rules: EgressRules, field: str | None) -> None:
-    """Check all resolved addresses of a target. Raise the error of `refused`; its cause, for the log, has the
+    """Check all resolved addresses of a target. Raise UrlRefusedError, whose `cause` for the log has the forbidden
     address.
+
+    `field`: path of the caller's field that contains the URL; None for a URL in a provider's answer.
     """
     if target.is_exempt:
         return
@@ -216,8 +224,8 @@ def check_addresses(target: Target, addresses: "list[IpAddress]", rules: EgressR
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether an address is on the public internet, and does not embed another address, as NAT64 addresses
-    do.
+    """Return whether an address is on the public internet. False for an address that embeds an IPv4 address, for
+    example by NAT64.
     """
     if isinstance(address, IPv4Address):
         return not any(address in network for network in REFUSED_V4)
@@ -233,8 +241,9 @@ class UrlRefusedError(UmgError):
 
 
 def refused(field: str | None, why: str) -> UrlRefusedError:
-    """Return the error for a URL that the gateway does not call: INVALID_FIELD for the caller's field, or
-    UPSTREAM_FAILED for a URL in a provider's answer (`field` is None).
+    """Return the error for a URL that the gateway does not call, with the reason `why` in its message.
+
+    It is INVALID_FIELD for the caller's field, or UPSTREAM_FAILED for a URL in a provider's answer (`field` is None).
     """
     if field is None:
         error = UrlRefusedError(
@@ -248,8 +257,10 @@ def refused(field: str | None, why: str) -> UrlRefusedError:
 
 
 def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None, int | None]:
-    """Return the normalized host of a URL's authority, the address that it is (None for a name), and the port if
-    stated.
+    """Parse the authority of a URL. Return the normalized host, its address (None for a name), and its port (None if
+    absent).
+
+    Raise UrlRefusedError for invalid syntax.
     """
     if "@" in authority:
         raise refused(field, "has a user name or a password, which is not sent; leave it out")
@@ -288,7 +299,10 @@ def _ascii_host(host: str) -> str:
 
 
 def _objection(scheme: str, host: str, port: int, address: IpAddress | None, rules: EgressRules) -> str:
-    """Return the reason why the URL must not be called at a public address; "" if it may."""
+    """Return the reason why the rules forbid to call the host at a public address; "" if they permit it.
+
+    `address`: address in the URL; None for a host name.
+    """
     if scheme == "http" and not rules.http:
         return "has the scheme http; use https"
     if port != PORTS[scheme]:

@@ -52,9 +52,10 @@ OWN_MODULES = ("umg_grpc.", "http_facade.")
 
 
 def place_of(error: BaseException) -> str:
-    """Return where an exception was raised, for the log: its type, and the file and line in the gateway's own code.
+    """Return the type of an exception, and the module and line of the gateway's own code where it was raised, for the
+    log.
 
-    The text contains none of the values involved.
+    The text contains no values of variables, which may be secret.
     """
     place, traceback = "", error.__traceback__
     while traceback is not None:
@@ -93,17 +94,19 @@ class UmgError(Exception):
         return self
 
     def with_facts(self, facts: ProviderFailure | None) -> Self:
-        """Set the facts about the provider's failure that operators see. Return this error."""
+        """Set the facts about the provider's failure that operators see; None removes them. Return this error."""
         self.facts = facts
         return self
 
     def at(self, place: str) -> Self:
-        """Set the line at which the gateway's own decoder failed (see `place_of`). Return this error."""
+        """Set the module and line at which the gateway's own decoder failed, as `place_of` returns them, for the log.
+        Return this error.
+        """
         self.place = place
         return self
 
     def with_message(self, message: str, **metadata: str) -> "UmgError":
-        """Return a copy of this error with another message and with additional metadata."""
+        """Return a copy of this error with another message, and with `metadata` added to the existing metadata."""
         changed = UmgError(self.reason, message, **{**self.metadata, **metadata})
         changed.cause, changed.failure, changed.facts = self.cause, self.failure, self.facts
         return changed
@@ -133,7 +136,9 @@ AGAIN_SECONDS = 1
 
 
 def overloaded(why: str) -> UmgError:
-    """Return the error UNAVAILABLE for a short overload of this process: the caller may soon repeat the call."""
+    """Return the error UNAVAILABLE with the message `why`, for a short overload of this process: the caller may soon
+    repeat the call.
+    """
     message = f"{why}; try again in {AGAIN_SECONDS} s"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
 

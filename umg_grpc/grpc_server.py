@@ -19,7 +19,7 @@ client would otherwise queue.
 
 
 class GrpcFace:
-    """gRPC server that serves the gateway's services over a socket."""
+    """gRPC server that serves the gateway's services, health checks and reflection over a socket."""
 
     def __init__(
         self, server: grpc.aio.Server, health_servicer: health.aio.HealthServicer, port: int, service: Service
@@ -40,11 +40,11 @@ class GrpcFace:
         connections: int = CONNECTIONS,
         credentials: grpc.ServerCredentials | None = None,
     ) -> Self:
-        """Bind an address, and return the server; calls wait until `start`.
+        """Bind an address (HOST:PORT), and return the server; calls wait until `start`.
 
-        `share_port` lets several processes serve one port; without it, a second process fails instead of getting half
-        of the calls. `credentials`: TLS credentials; None serves without TLS. Raise OSError if the address cannot be
-        bound.
+        `message_limit`: bytes of the largest request; `share_port`: several processes may serve one port, otherwise a
+        second process fails instead of getting half of the calls; `connections`: limit of open connections;
+        `credentials`: TLS credentials, None serves without TLS. Raise OSError if the address cannot be bound.
         """
         server = grpc.aio.server(
             interceptors=[service.interceptor], options=_options(message_limit, share_port, connections)

@@ -81,7 +81,8 @@ BARE_STATUS = {
 def to_status(error: UmgError, request_id: str = "") -> bytes:
     """Return an error as a serialised `google.rpc.Status`, for the trailing metadata `grpc-status-details-bin`.
 
-    Its details are `ErrorInfo`, `RetryInfo` if a wait is known, and `RequestInfo` with a request id.
+    Its details are `ErrorInfo`, `RetryInfo` if the time until a retry is known, and `RequestInfo` unless `request_id`
+    is "".
     """
     status = status_pb2.Status(code=STATUS[error.reason].value[0], message=error.message)
     status.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata))
@@ -95,7 +96,10 @@ def to_status(error: UmgError, request_id: str = "") -> bytes:
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
-    """Return the `UmgError` that a failed RPC of the gateway's services transports."""
+    """Convert the error of a failed RPC of the gateway's services back to the `UmgError` that the service raised.
+
+    An error without the details of the gateway, for example a broken connection, is converted by its status code.
+    """
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS_KEY and isinstance(value, bytes):
             for detail in status_pb2.Status.FromString(value).details:

@@ -1,8 +1,8 @@
-"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model (image
-document).
+"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model.
 
-They are rows of a table, which `family_row` looks up. `image_request_checks` checks requests by them, and encoders of
-requests to providers take default values from them. No wire format depends on a family. Pure: no I/O and no clock.
+They are rows of a table after the specification of images, which `family_row` looks up. `image_request_checks` checks
+requests by them, and encoders of requests to providers take default values from them. No wire format depends on a
+family. Pure: no I/O and no clock.
 """
 
 import math
@@ -66,7 +66,8 @@ def nearest_ratio_of(width: int, height: int) -> str:
 
 
 def ratio_of(request: pb.GenerateImageRequest) -> str | None:
-    """Return the aspect ratio that a request selects by `aspect_ratio` or `size`; None without either.
+    """Return the aspect ratio (`16:9`) that a request selects: `aspect_ratio`, or else the nearest to `size`; None
+    without either.
 
     Raise UmgError(INVALID_FIELD) for an invalid size.
     """
@@ -76,8 +77,9 @@ def ratio_of(request: pb.GenerateImageRequest) -> str | None:
 
 
 def tier_of(request: pb.GenerateImageRequest) -> str:
-    """Return the resolution class (for example 1K or 2K) that a request selects by `image_size` or else `quality`; 1K
-    by default.
+    """Return the resolution class of the images (1K to 4K) that a request selects by `image_size` or else `quality`.
+
+    The default is 1K.
     """
     return request.image_size or QUALITY_TIERS.get(request.quality, "1K")
 
@@ -85,7 +87,8 @@ def tier_of(request: pb.GenerateImageRequest) -> str:
 def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None") -> tuple[int, int] | None:
     """Return the width and height of the images that a checked request selects; None if the provider decides them.
 
-    The provider decides without a size on a model whose output follows its input images, and on a model without rules.
+    `row`: rules of the model. The provider decides if the model has no rules (None), or if the request has no size and
+    the size follows the input images.
     """
     if row is not None and row.sizes is RATIO_PIXELS:
         ratio = ratio_of(request) or (None if has_images(request) else "1:1")
@@ -246,7 +249,7 @@ FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL.values())
 
 
 def family_row(model: str, family: str = "") -> ImageRules | None:
-    """Return the rules of an image model by its id, else those of `family`, else those of the family in its id
+    """Return the rules of an image model: by its id, else of the given `family`, else of the family in the id
     (`imgC-`).
 
     None for any other model, whose requests are not checked.
@@ -268,7 +271,9 @@ class PlacedImage(NamedTuple):
 
 
 def placed_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> Iterator[PlacedImage]:
-    """Yield all input images of a request: those in the conversation, then `inputs`, then the mask if `with_mask`."""
+    """Yield all input images of a request with their paths: in the conversation, then `inputs`, then the mask if
+    `with_mask`.
+    """
     for index, turn in enumerate(request.turns):
         for number, part in enumerate(turn.parts):
             if part.HasField("image"):
@@ -288,7 +293,7 @@ def has_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> 
 
 
 def is_grouped(request: pb.GenerateImageRequest) -> bool:
-    """Return whether a request is for a group of related images, which 4.x models of family A can make."""
+    """Return whether a request is for a group of related images, which 4.x models of family imgA can make."""
     return request.sequential_image_generation == pb.SEQUENTIAL_IMAGE_GENERATION_AUTO
 
 
@@ -297,7 +302,7 @@ MAX_GROUP = 4
 
 
 def max_images(request: pb.GenerateImageRequest) -> int:
-    """Return the largest number of images that a checked request may be billed for."""
+    """Return the largest number of images that the answer to a checked request may have, all of which are billed."""
     if is_grouped(request):
         return request.max_sequential_images or MAX_GROUP
     return request.n or 1
@@ -307,11 +312,13 @@ def max_images(request: pb.GenerateImageRequest) -> int:
 
 
 def one_of(values: Collection[str]) -> str:
-    """Return a phrase that lists accepted values, for an error message."""
+    """Return a phrase with all accepted values for an error message: `a, b or c`."""
     *others, last = (f"`{value}`" for value in values)
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def invalid_value(at: str, problem: str) -> UmgError:
-    """Return the error INVALID_FIELD for the value of the canonical field `at`."""
+    """Return the error INVALID_FIELD for the value of the field with the canonical path `at`; `problem` completes the
+    message.
+    """
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{at}`: {problem}", field=at)

@@ -1,6 +1,7 @@
-"""Checks of image requests against the rules of the model's family: fields, sizes, numbers of images (image document).
+"""Checks of image requests against the rules of the model's family: fields, sizes and numbers of images.
 
-The service calls `check` once, before the first attempt. Pure: no I/O and no clock.
+The rules are those of the specification of images. The service calls `check` once, before the first attempt. Pure: no
+I/O and no clock.
 """
 
 import math
@@ -31,11 +32,12 @@ _BODY_OWNERS = {"input": "imgD", "parameters": "imgD", "mime_type": "famG"}
 
 
 def check(request: pb.GenerateImageRequest, row: ImageRules | None, body_fields: Collection[str] = ()) -> None:
-    """Raise UmgError for an image request that the model's rules reject, naming the canonical field.
+    """Raise UmgError, with the canonical path of the field, for an image request that the rules `row` of its model
+    reject.
 
     The reason is UNSUPPORTED_FIELD for a field that the family does not have, MISSING_FIELD for a required one,
-    INVALID_FIELD for a value. `body_fields`: fields of the caller's body that depend on the family, see
-    `RequestNotes.family`.
+    INVALID_FIELD for a value. Without rules (None) nothing is checked. `body_fields`: names of the family-specific
+    fields in the caller's body, from its decoder.
     """
     if row is None:
         return

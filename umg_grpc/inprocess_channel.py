@@ -36,16 +36,20 @@ class Interceptor(grpc.aio.ServerInterceptor):
         self._wrapped: dict[str, Handler] = {}
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        """Return the function that is called instead of `inner`, the unary method `/package.Service/Method`."""
+        """Return the function that is called instead of `inner`, the function of the unary method `method`
+        (`/package.Service/Method`).
+        """
         return inner
 
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        """Return the function that is called instead of `inner`, a method that streams its answers."""
+        """Return the function that is called instead of `inner`, the function of the server-streaming method
+        `method`.
+        """
         return inner
 
     def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
-        """Return the function that decodes the bytes of a request before the method is called; None passes the bytes
-        on.
+        """Return the function that decodes the bytes of a request of the method; None, also as `deserialize`, passes
+        the bytes on.
 
         In-process calls do not use it, since their requests are messages already.
         """
@@ -127,8 +131,10 @@ class InProcessContext(Context):
     deadline: float = inf  # of the caller, on the monotonic clock
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
-        """Create the context of a call with this metadata and timeout; `attachment` is an object passed beside the
-        request.
+        """Create the context of a call with the metadata `pairs`, and a timeout in seconds (None for no deadline).
+
+        `attachment`: Python object that the caller passes to the servicer beside the request, for example decoder
+        findings; None for none.
         """
         self.pairs = pairs  # metadata of the request; faster to read than `invocation_metadata`
         self.attachment = attachment
@@ -267,14 +273,18 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
         self._behavior = behavior
 
     def open(self, request: object, metadata: Pairs, attachment: object) -> tuple[Awaitable[Any], InProcessContext]:
-        """Call the method with an object passed beside the request, see `InProcessContext`. Return its answer, to be
-        awaited, and its context, whose `initial` is the initial metadata after that.
+        """Call the method. Return its answer, which must be awaited, and its context, whose `initial` is then the
+        initial metadata.
+
+        `attachment`: Python object that the servicer gets beside the request; None for none.
         """
         context = InProcessContext(metadata, None, attachment)
         return self._behavior(request, context), context
 
     def with_attachment(self, attachment: object) -> partial[InProcessUnaryCall[Any]]:
-        """Return a callable that calls the method with an object passed beside the request, see `InProcessContext`."""
+        """Return a callable that calls the method and passes the Python object `attachment` to the servicer beside the
+        request.
+        """
         return partial(self, attachment=attachment)
 
     def __call__(
@@ -301,14 +311,18 @@ class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
     def open(
         self, request: object, metadata: Pairs, attachment: object
     ) -> tuple[AsyncGenerator[Any, None], InProcessContext]:
-        """Call the method with an object passed beside the request, see `InProcessContext`. Return its messages and its
-        context, whose `initial` is the initial metadata once the first message came.
+        """Call the method. Return the generator of its messages, and its context, whose `initial` is the initial
+        metadata once the first message came.
+
+        `attachment`: Python object that the servicer gets beside the request; None for none.
         """
         context = InProcessContext(metadata, None, attachment)
         return self._behavior(request, context), context
 
     def with_attachment(self, attachment: object) -> partial[InProcessStreamCall[Any]]:
-        """Return a callable that calls the method with an object passed beside the request, see `InProcessContext`."""
+        """Return a callable that calls the method and passes the Python object `attachment` to the servicer beside the
+        request.
+        """
         return partial(self, attachment=attachment)
 
     def __call__(
