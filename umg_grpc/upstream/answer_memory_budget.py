@@ -14,15 +14,17 @@ from umg_grpc.errors import overloaded
 from umg_grpc.memory_reservation import MEMORY, CallMemory
 
 FREE_BYTES = 256 << 10
-"""Size of a body up to which nothing is held; nearly all answers are smaller."""
+"""Size in bytes up to which a body needs no memory from the budget; nearly all answers are smaller."""
 WEIGHT = 4
-"""Bytes of memory for each byte of a body: the body, the decoded image, the message and the encoded answer."""
+"""Bytes of the budget for each byte of a body, which is in memory as the body, the decoded image, the message and the
+encoded answer.
+"""
 MAX_BYTES = 192 << 20
-"""Maximum memory of all calls together."""
+"""Maximum bytes that all calls may hold together."""
 
 
 class _Waiting(NamedTuple):
-    """Call that waits for memory, and the number of bytes it needs."""
+    """Response that waits for memory."""
 
     granted: asyncio.Future[None]
     memory: CallMemory
@@ -30,10 +32,11 @@ class _Waiting(NamedTuple):
 
 
 class AnswerBudget:
-    """Memory budget for large provider responses, granted in the order of arrival.
+    """Limit, in bytes, of the memory that large provider responses of all calls in this process take. Waiting calls
+    get memory in the order of their arrival.
 
-    A call may hold memory for several responses. The call that has held memory for the longest time never waits, so
-    that calls which hold a part of their memory cannot block each other for ever.
+    The call that has held memory for the longest time never waits, so that calls which hold memory and wait for more
+    cannot block each other for ever.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -53,10 +56,11 @@ class AnswerBudget:
         return len(self._waiting)
 
     async def hold(self, body_bytes: int, seconds: float = math.inf) -> None:
-        """Wait until `body_bytes` more are free for a response of the current call, which holds them until its end.
+        """Reserve memory for `body_bytes` further bytes of a response of the current call, until the call ends; wait
+        while the memory is used by others.
 
-        For a body of unknown length this is called for each part, as it grows. Does nothing for a small body, and
-        outside of a call. Raise UmgError(UNAVAILABLE) after `seconds`; this counts as no failure of the provider.
+        For a body of unknown length this is called for each part. Does nothing for a small body, and outside of a
+        call. Raise UmgError(UNAVAILABLE) after `seconds` of waiting; this is no failure of the provider.
         """
         memory = MEMORY.get()
         if memory is None or body_bytes <= FREE_BYTES:
@@ -79,7 +83,7 @@ class AnswerBudget:
                 self._grant_waiting()
 
     def release(self, memory: CallMemory) -> None:
-        """Free all memory that a call holds."""
+        """Release all memory that a call has reserved, at its end."""
         self._held -= memory.held
         memory.held, memory.owner = 0, None
         self._holders.pop(memory, None)
@@ -95,8 +99,8 @@ class AnswerBudget:
         self._holders[memory] = None
 
     def _grant_waiting(self) -> None:
-        """Grant memory to the longest holder if it waits, and then to the other waiting calls in order while memory is
-        free.
+        """Reserve memory for the waiting responses: first for the call that has held memory longest, then for the
+        others in the order of arrival while there is room.
         """
         oldest = next(iter(self._holders), None)
         for waiting in [each for each in self._waiting if each.memory is oldest]:

@@ -11,17 +11,19 @@ MAX_LOOKUPS = 16
 
 
 class Lookups:
-    """DNS resolver that uses its own threads, at most `MAX_LOOKUPS` at once.
+    """DNS resolver with threads of its own, at most `MAX_LOOKUPS` at once.
 
-    A name whose servers do not answer occupies a thread for many seconds, which must delay neither other work in
-    threads nor the end of the process.
+    A name whose DNS servers do not answer occupies a thread for many seconds; it delays neither other work in threads
+    nor the end of the process.
     """
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(MAX_LOOKUPS)
 
     async def __call__(self, name: str, port: int) -> Addresses:
-        """Return the addresses of a host name. Raise OSError. A cancelled look-up occupies its thread until it ends."""
+        """Return the addresses of a host name for connections to `port`. Raise OSError if there are none. A cancelled
+        look-up occupies its thread until it ends.
+        """
         loop = asyncio.get_running_loop()
         found: asyncio.Future[Addresses] = loop.create_future()
 

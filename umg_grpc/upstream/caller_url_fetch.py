@@ -46,7 +46,7 @@ CHECKED_BYTES = 64
 MAX_DOWNLOAD_SECONDS = 3600.0
 MIN_SECONDS = 0.001
 WHOLE, SELECTED = frozenset({200}), frozenset({200, 206, 304, 416})
-"""Statuses of a request for a file, and of one for a part of it."""
+"""HTTP statuses that are expected for a request of a whole file, and for a request of a range of it."""
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 FETCHED, REFUSED, FAILED = "fetched", "refused", "failed"
@@ -57,7 +57,7 @@ Lookup: TypeAlias = Callable[[str, int], Awaitable[Addresses]]
 
 
 class FetchedFile(NamedTuple):
-    """Downloaded file: its bytes and its media type."""
+    """Downloaded file."""
 
     body: bytes
     content_type: str
@@ -66,10 +66,11 @@ class FetchedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Download:
-    """Open response to a download, with a file or a range of it."""
+    """Response to a download whose bytes are still to be read."""
 
     exchange: Exchange
     field: str | None
+    """Path of the request field with the URL, for errors; None for a URL in a provider's answer."""
 
     @property
     def status(self) -> int:
@@ -104,11 +105,11 @@ class Answer(NamedTuple):
 
 
 class Fetcher:
-    """Guarded HTTP client for URLs of callers. `field` is the path of the caller's field with the URL, for errors.
+    """HTTP client for URLs of callers, which refuses URLs of internal hosts.
 
-    A URL that the rules forbid, or whose server fails, raises UmgError(INVALID_FIELD): the request itself is wrong, and
-    no other channel can serve it. `field` is None for a URL in a provider's answer; the error is then UPSTREAM_FAILED.
-    No error contains anything that a server sent, except for its status.
+    `field` of its methods is the path of the request field with the URL, or None for a URL in a provider's answer. A
+    forbidden URL and a failed download raise UmgError: INVALID_FIELD with `field`, since no other channel can serve
+    the request; UPSTREAM_FAILED if `field` is None. An error repeats nothing that a server sent but its status.
     """
 
     def __init__(
@@ -119,9 +120,9 @@ class Fetcher:
         lookup: Lookup | None = None,
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Create a guarded client with these rules. `count` is called with the outcome of each request.
-
-        `client` must be used only here, since a pooled connection is not checked again.
+        """Create a client with `rules` about allowed hosts and limits. `client`: HTTP client for this use only, since
+        pooled connections are not checked again; `lookup`: DNS resolver, None for `Lookups`; `count`: called with
+        the outcome of each request (FETCHED, REFUSED or FAILED).
         """
         self._client = client
         self._rules = rules
@@ -133,16 +134,20 @@ class Fetcher:
     async def opened(
         cls, rules: EgressRules, *, lookup: Lookup | None = None, count: Callable[[str], None] = lambda _: None
     ) -> AsyncGenerator[Self, None]:
-        """Yield a guarded client with its own HTTP client, whose connections are closed at the end of the block."""
+        """Return a context manager with a new client that has its own HTTP client; its connections are closed at the
+        end. `lookup`: DNS resolver, None for `Lookups`; `count`: called with the outcome of each request.
+        """
         async with Client.opened(IDLE_SECONDS) as client:
             yield cls(client, rules, lookup=lookup, count=count)
 
     def configure(self, rules: EgressRules) -> None:
-        """Use other rules for requests that begin from now on."""
+        """Replace the rules about allowed hosts and limits, for requests that begin from now on."""
         self._rules = rules
 
     def check(self, url: str, *, field: str | None) -> None:
-        """Raise UmgError if the rules forbid a URL, as far as its text shows: its host name is not resolved."""
+        """Raise UmgError if the rules forbid a URL by its scheme, port or host. A host name is not resolved, so its
+        addresses are not checked.
+        """
         check_url(url, self._rules, field)
 
     async def fetch(
@@ -156,11 +161,13 @@ class Fetcher:
         reserve: Callable[[int], Awaitable[None]] | None = None,
         exempt: AllowedPlace | None = None,
     ) -> FetchedFile:
-        """Download a whole file. `max_bytes` and `seconds` apply besides the limits of the rules.
+        """Download a whole file of at most `max_bytes` within `seconds`; the limits of the rules apply too. Raise
+        UmgError.
 
-        `check` is called once with the first `CHECKED_BYTES` or more of the file, and raises UmgError to reject the
-        rest. `reserve` is awaited before the file is read, with its size if the server states it. `exempt`: host or
-        network that is allowed besides those of the operator.
+        `check`: called once with at least the first `CHECKED_BYTES` of the file, to raise UmgError for an unwanted
+        type.
+        `reserve`: awaited with the size of the file before it is read, if the server states it.
+        `exempt`: host or network that is allowed in addition to those of the operator.
         """
         rules = self._rules
         limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
@@ -194,10 +201,12 @@ class Fetcher:
         seconds: float = MAX_DOWNLOAD_SECONDS,
         exempt: AllowedPlace | None = None,
     ) -> AsyncGenerator[Download, None]:
-        """Open a download, whose bytes are read in constant memory within `seconds`.
+        """Return a context manager with a download whose bytes are read as they arrive, within `seconds`. Raise
+        UmgError.
 
-        `headers` may select a range, by `Range`, `If-Range` and `If-None-Match`: then 206, 304 and 416 are answers too.
-        Other statuses are errors. `exempt`: see `fetch`.
+        `headers`: `Range`, `If-Range` or `If-None-Match`, with which the statuses 206, 304 and 416 are accepted
+        besides 200.
+        `exempt`: host or network that is allowed in addition to those of the operator.
         """
         rules = self._rules if exempt is None else replace(self._rules, allow=(*self._rules.allow, exempt))
         expected = SELECTED if headers else WHOLE
@@ -215,10 +224,11 @@ class Fetcher:
     async def post(
         self, url: str, *, field: str | None, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
     ) -> Answer:
-        """Send a body by POST, within `seconds` and the time limit of the rules. Return the response, which may have
-        any status.
+        """Send `body` by POST, and return status and headers of the response, with any status. Redirects are not
+        followed.
 
-        Redirects are not followed.
+        The time limit is `seconds` or that of the rules, whichever is shorter. Raise UmgError if there is no
+        response.
         """
         rules = self._rules
         deadline = asyncio.get_running_loop().time() + min(rules.timeout, seconds)
@@ -233,7 +243,9 @@ class Fetcher:
     async def _follow(
         self, url: str, field: str | None, headers: Mapping[str, str], deadline: float, rules: EgressRules
     ) -> Exchange:
-        """Send a GET, and follow redirects. Return the last response."""
+        """Send a GET request, follow redirects, and return the last response. `deadline`: time on the event loop's
+        clock.
+        """
         for redirects in range(MAX_REDIRECTS + 1):
             try:
                 exchange = await self._send("GET", url, field, headers, b"", deadline, rules)
@@ -266,8 +278,8 @@ class Fetcher:
         deadline: float,
         rules: EgressRules,
     ) -> Exchange:
-        """Check the URL, resolve and check its host, connect to the checked addresses, and return the response to the
-        request.
+        """Check the URL and all addresses of its host, send a request to these addresses, and return the response.
+        `deadline`: time on the event loop's clock.
         """
         target = check_url(url, rules, field)
         loop = asyncio.get_running_loop()
@@ -297,7 +309,9 @@ class Fetcher:
             raise refused(field, "has characters in it that cannot be sent; encode them") from None
 
     async def _addresses(self, target: Target, deadline: float) -> Addresses:
-        """Return all addresses of the target's host. Raise OSError if it has none."""
+        """Return all addresses of the target's host. `deadline`: time on the event loop's clock. Raise OSError if
+        there are none.
+        """
         if target.address is not None:
             is_v6 = isinstance(target.address, IPv6Address)
             place = (target.host, target.port, 0, 0) if is_v6 else (target.host, target.port)
@@ -310,7 +324,7 @@ class Fetcher:
 
     @contextmanager
     def _counted(self) -> Generator[None, None, None]:
-        """Return a context manager that counts the outcome of the request inside it."""
+        """Return a context manager that counts the outcome of the request in its block: FETCHED, REFUSED or FAILED."""
         try:
             yield
         except UrlRefusedError:
@@ -323,8 +337,8 @@ class Fetcher:
 
 
 def failed(field: str | None, why: str) -> UmgError:
-    """Return the error for a URL whose server failed: INVALID_FIELD for the caller's field, or UPSTREAM_FAILED for a
-    URL in a provider's answer (`field` is None).
+    """Return the error for a URL whose server failed because of `why`: INVALID_FIELD with the caller's `field`, or
+    UPSTREAM_FAILED if `field` is None (a URL in a provider's answer).
     """
     if field is None:
         message = f"the provider's result could not be fetched: {why}"
@@ -346,7 +360,7 @@ FAULTS = {
 
 
 def _translated(field: str | None, error: UmgError) -> UmgError:
-    """Convert an error of the HTTP client, which is worded for providers, into one about the caller's URL."""
+    """Return the error about a caller's URL for an error of the HTTP client, whose text is about a provider."""
     why = FAULTS.get(error.reason)
     if why is None:  # the gateway has no more connections, for example
         return error

@@ -8,23 +8,21 @@ ROUND_BYTES = 32 << 10
 
 
 class RoundBudget:
-    """Limiter of work units (bytes to process) in each iteration of the event loop, granted in the order of arrival.
+    """Limiter of the bytes that are processed in one iteration of the event loop. Waiting tasks continue in the order
+    of arrival, in later iterations.
 
-    Without it, two hundred streams with data to translate would make every other call wait for all of them. With it,
-    other calls run between the iterations.
+    Without it, two hundred streams with data to translate would delay every other call until all of them are done.
     """
 
     def __init__(self, max_bytes: int = ROUND_BYTES) -> None:
-        """Create a limiter of `max_bytes` units in one iteration. A larger unit of work gets an iteration of its
-        own.
-        """
+        """Create a limiter of `max_bytes` in one iteration. A larger piece of work gets an iteration of its own."""
         self._max_bytes = max_bytes
         self._left = max_bytes
         self._waiting = deque[tuple[asyncio.Future[None], int]]()
         self._in_rounds = False  # whether the next iteration is scheduled
 
     async def take(self, size: int) -> None:
-        """Wait until the current iteration has room for `size` units of work."""
+        """Wait until `size` bytes may be processed in the current iteration of the event loop, and count them."""
         if not self._in_rounds:
             self._in_rounds = True
             asyncio.get_running_loop().call_soon(self._next_round)

@@ -16,32 +16,33 @@ Response_co = TypeVar("Response_co", covariant=True)
 
 
 class PreparedCall(Protocol[Response_co]):
-    """Call that is encoded for one channel and ready to be sent."""
+    """Call of a provider that is encoded for one channel and ready to be sent."""
 
     @property
     def report(self) -> Report:
-        """Parts of the caller's request that the channel cannot express."""
+        """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
         ...
 
     async def send(self, seconds: float) -> Response_co:
-        """Send the request, and return the complete response, within `seconds` and the channel's time limits. Raise
-        UmgError.
+        """Send the request, and return the complete response. `seconds`: time until the caller's deadline, which
+        applies besides the channel's time limits. Raise UmgError if the call fails.
         """
         ...
 
 
 class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
-    """Text call that is encoded for one channel and ready to be sent."""
+    """Text generation call that is encoded for one channel and ready to be sent."""
 
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Send the request, and yield the response as it is generated. Closing the generator cancels the call. Raise
-        UmgError.
+        """Send the request, and yield the response as it is generated. Closing the generator cancels the call.
+
+        `seconds`: time until the caller's deadline. Raise UmgError if the call fails, also after the first messages.
         """
         ...
 
 
 class UnaryUpstream(Protocol[Request_contra, Response_co]):
-    """Channel operation with one request and one response, embedding or reranking."""
+    """Embedding or reranking by the provider of one channel: an operation with one request and one response."""
 
     def is_slow(self, request: Request_contra, size: int) -> bool:
         """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
@@ -50,19 +51,21 @@ class UnaryUpstream(Protocol[Request_contra, Response_co]):
         ...
 
     def prepare(self, request: Request_contra, model: str, notes: RequestNotes = NO_NOTES) -> PreparedCall[Response_co]:
-        """Encode the request for the provider's `model`. Return the call, which is not sent yet.
+        """Encode the request for the provider's `model`, and return the call, which is not sent yet.
 
-        `notes`: notes of the decoder about the caller's body. Raise UmgError for a part of the request that the channel
-        cannot express and that cannot be left out without changing the meaning.
+        `notes`: facts about the caller's body. Raise UmgError for a part of the request that the channel cannot
+        express and that cannot be left out without changing the meaning.
         """
         ...
 
 
 class TextUpstream(Protocol):
-    """Channel operation that generates text."""
+    """Text generation by the provider of one channel."""
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         ...
 
     def prepare(
@@ -74,38 +77,53 @@ class TextUpstream(Protocol):
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> TextCall:
-        """Encode the request for the provider's `model`, adjusted to the model's quirks, see `UnaryUpstream`."""
+        """Encode the request for the provider's `model`, and return the call, which is not sent yet.
+
+        `notes`: facts about the caller's body; `stream`: whether the response is streamed; `quirks`: values that the
+        model rejects, by protocol. Raise UmgError for a part of the request that the channel cannot express and that
+        cannot be left out without changing the meaning.
+        """
         ...
 
 
 class ImageCall(PreparedCall[pb.GenerateImageResponse], Protocol):
-    """Image call that is encoded for one channel and ready to be sent."""
+    """Image generation call that is encoded for one channel and ready to be sent."""
 
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Send the request, and yield events as the images are made. Closing the generator cancels the call. Raise
-        UmgError.
+        """Send the request, and yield an event for each draft and each finished image. Closing the generator cancels
+        the call.
+
+        `seconds`: time until the caller's deadline. Raise UmgError if the call fails, also after the first events.
         """
         ...
 
 
 class ImageUpstream(Protocol):
-    """Channel operation that makes images. An image of a response is a URL or bytes, whichever the provider sent."""
+    """Image generation by the provider of one channel. An image in a response is a URL or bytes, as the provider sent
+    it.
+    """
 
     def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         ...
 
     def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> ImageCall:
-        """Encode the request for the provider's `model`, see `UnaryUpstream`."""
+        """Encode the request for the provider's `model`, and return the call, which is not sent yet.
+
+        `notes`: facts about the caller's body. Raise UmgError for a part of the request that the channel cannot
+        express and that cannot be left out without changing the meaning.
+        """
         ...
 
 
 class ContentPart(Protocol):
-    """Open download of a result file or of a range of it."""
+    """Open download of the file of a video task's result, or of a range of its bytes."""
 
     @property
     def status(self) -> int:
-        """HTTP status: 200, 206 (a range) or 416."""
+        """HTTP status: 200 (the whole file), 206 (a range) or 416 (a range outside of the file)."""
         ...
 
     @property
@@ -114,12 +132,12 @@ class ContentPart(Protocol):
         ...
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes as they arrive. Raise UmgError if the connection breaks."""
+        """Yield the bytes of the file as they arrive. Raise UmgError if the connection breaks."""
         ...
 
 
 class VideoUpstream(Protocol):
-    """Channel operation for video tasks: submit, poll, cancel and download (video document)."""
+    """Video tasks at the provider of one channel: submit, find, poll, cancel, download results."""
 
     @property
     def max_batch(self) -> int:
@@ -138,42 +156,45 @@ class VideoUpstream(Protocol):
 
     @property
     def deadline_seconds(self) -> float:
-        """Seconds after which an unfinished task is given up."""
+        """Seconds from the submission after which a task that has not ended counts as failed."""
         ...
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Submit a task by one request to the provider. Return the provider's task, and the parts that it cannot
-        express.
+        """Submit a task, and return the provider's task and the fields that were not sent to the provider.
 
-        Raise UmgError, whose `failure` determines whether another channel is tried: never after `Failure.AMBIGUOUS`,
-        when the provider may have accepted the task.
+        `seconds`: time for the call. Raise UmgError, whose `failure` determines whether another channel is tried:
+        never after `Failure.AMBIGUOUS`, when the provider may have accepted the task.
         """
         ...
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the provider's task of a submission whose outcome is unknown.
+        """Return the provider's task of a submission whose outcome is unknown, within `seconds`.
 
-        None if there is no task, or if the provider cannot find tasks by the gateway's id. Raise UmgError if the
+        None if there is no task, or if the provider cannot look up tasks by the gateway's id. Raise UmgError if the
         provider does not answer.
         """
         ...
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return the status, or an error, of each task by the provider's id. All tasks belong to one key.
+        """Query tasks of one key, and return the provider's task id -> status of the task, or the error of its query.
 
-        The error has the reason OBJECT_NOT_FOUND if the provider does not have the task, and `SUCCEEDED` has no results
-        if no file is usable: both may be temporary. Raise UmgError if the request itself failed.
+        An error with the reason OBJECT_NOT_FOUND: the provider does not have the task. The state `SUCCEEDED` without
+        results: no file is usable. Both may be temporary. `seconds`: time for the call. Raise UmgError if no task
+        could be queried.
         """
         ...
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a task that has not started. Return whether the provider cancelled it. Raise UmgError."""
+        """Cancel a task that has not started, within `seconds`. Return whether the provider cancelled it. Raise
+        UmgError if the provider does not answer.
+        """
         ...
 
     def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AbstractAsyncContextManager[ContentPart]:
-        """Open a download of a result that needs the channel's key. `headers`: `range` and its conditions. Raise
-        UmgError.
+        """Return a context manager that opens the download of a result for which the channel's key is needed.
+
+        `headers`: `range`, `if-range` and `if-none-match` of the caller. Raise UmgError if the file cannot be opened.
         """
         ...

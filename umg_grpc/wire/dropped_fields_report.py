@@ -106,7 +106,7 @@ class Report(msgspec.Struct, eq=False):
         is the first one recorded.
 
         `wire_path`: converts canonical paths to paths in the caller's body; None if the error should have canonical
-            ones.
+        ones.
         """
         if self.dropped:
             name, dropped = next(iter(self.dropped)), self.header()

@@ -47,7 +47,7 @@ def copied_fields(
     quirks.
 
     `names`: canonical field -> member of the body. `tiers`: service tiers of the provider's format; others are
-        dropped.
+    dropped.
     """
     fields: JsonObject = {names[field.name]: value for field, value in request.ListFields() if field.name in names}
     if "user" in fields:

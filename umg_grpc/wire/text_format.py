@@ -60,7 +60,7 @@ class BodyDecoder(Protocol[Decoded_co]):
         """Decode a JSON body. Raise UmgError naming the field as the caller wrote it.
 
         `headers`: request headers by lower-case name, only those in the format's `source_headers`. `model`: model id
-            in the path, ignored by formats whose bodies contain it.
+        in the path, ignored by formats whose bodies contain it.
         """
         ...
 
@@ -81,7 +81,7 @@ class RequestEncoder(Protocol):
         keeps the JSON of this document.
 
         `quirks`: values that the model rejects; `notes`: facts about the caller's body. Raise UmgError for a field
-            that the format cannot express and that must not be dropped.
+        that the format cannot express and that must not be dropped.
         """
         ...
 
