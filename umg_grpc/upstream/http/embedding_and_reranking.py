@@ -18,14 +18,16 @@ from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import UnaryFormat
 
 MAX_CONCURRENT_PARTS = 4
-"""Maximum concurrent requests of one split batch."""
+"""Maximum requests in flight for one batch of inputs that is split into several."""
 
 Request = TypeVar("Request", bound=HasSource)
 Response = TypeVar("Response")
 
 
 class HttpUnary(Generic[Request, Response]):
-    """Channel operation with one request and one response. Raises the errors of the HTTP client and the codec."""
+    """Embedding or reranking by the provider of one channel over HTTP. Its calls raise UmgError for failures of the
+    connection and of the provider.
+    """
 
     def __init__(
         self,
@@ -33,10 +35,8 @@ class HttpUnary(Generic[Request, Response]):
         formats: Sequence[UnaryFormat[Request, Response]],
         max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """Create an operation of a channel. `formats`: formats of the provider, the preferred one first; several may
-        share a protocol.
-
-        `max_bytes`: size limit of a response.
+        """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
+        first; `max_bytes`: maximum size of a response.
         """
         self._channel = channel
         self._max_bytes = max_bytes
@@ -44,15 +44,21 @@ class HttpUnary(Generic[Request, Response]):
         self._preferred = formats[0]
 
     def is_slow(self, request: Request, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= BIG_BYTES
 
     def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
-        """Return the codec of the format in which a request is sent to the provider."""
+        """Return the wire format in which a request is sent: the caller's own if the provider accepts it, otherwise
+        the preferred one.
+        """
         return self._formats.get(request.source.format, self._preferred)
 
     def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:
-        """Encode the request in the caller's own format if the provider supports it, otherwise in the preferred one."""
+        """Encode the request for the provider's `model`, in the caller's own format if the provider accepts it,
+        otherwise in the preferred one. `notes`: facts about the caller's body.
+        """
         codec = self.codec_of(request)
         encoded = codec.encode_request(request, model, notes)
         passes = codec.name == request.source.format
@@ -60,7 +66,9 @@ class HttpUnary(Generic[Request, Response]):
 
 
 class HttpEmbedding:
-    """Channel operation for embeddings, which splits a batch above the provider's limit into several requests."""
+    """Embedding by the provider of one channel over HTTP. A batch above the provider's limit is split into several
+    requests.
+    """
 
     def __init__(
         self,
@@ -69,21 +77,25 @@ class HttpEmbedding:
         *,
         max_items: int | None = None,
     ) -> None:
-        """Create the embedding of a channel. `max_items`: maximum number of inputs in one request, None for that of the
-        format.
+        """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
+        first; `max_items`: maximum number of inputs in one request, None for the limit of the format.
         """
         self._channel = channel
         self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES)
         self._max_items = max_items
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= BIG_BYTES
 
     def prepare(
         self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES
     ) -> "HttpCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
-        """Encode the request as one call, or as several if it has too many inputs, see `UnaryUpstream`."""
+        """Encode the request for the provider's `model`, as one call or, if it has too many inputs, as several.
+        `notes`: facts about the caller's body. Raise UmgError for a request that the channel cannot express.
+        """
         codec = self._unary.codec_of(request)
         max_inputs = self._max_items or codec.max_items or len(request.inputs)
         if len(request.inputs) <= max_inputs:
@@ -99,18 +111,19 @@ class HttpEmbedding:
 
 @dataclass(frozen=True)
 class SplitCall:
-    """Embedding call with too many inputs for one request of the provider, which is sent as several."""
+    """Embedding call with more inputs than one request to the provider may have; it is sent as several requests."""
 
     report: Report
     parts: Sequence[HttpCall[pb.EmbedRequest, pb.EmbedResponse]]
     total_seconds: float
-    """The channel's deadline for all parts together."""
+    """Maximum seconds for all requests together, by the channel's config."""
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Send all requests, and return all vectors in the order of the inputs. If one request fails, the others are
-        cancelled.
+        """Send all requests, and return the vectors in the order of the inputs. `seconds`: time until the caller's
+        deadline.
 
-        Raise UmgError, with UPSTREAM_FAILED if the responses have vectors of different lengths.
+        If one request fails, the others are cancelled and its error is raised. Raise UmgError(UPSTREAM_FAILED) if the
+        responses have vectors of different lengths.
         """
         slots, response = asyncio.Semaphore(MAX_CONCURRENT_PARTS), pb.EmbedResponse()
         is_channels = self.total_seconds <= seconds  # whether the channel's deadline comes first
@@ -149,7 +162,9 @@ class SplitCall:
 
 
 def _parts(request: pb.EmbedRequest, max_inputs: int) -> list[pb.EmbedRequest]:
-    """Split a request into copies with at most `max_inputs` inputs each, without the caller's original body."""
+    """Return copies of a request with at most `max_inputs` inputs each, in order, without the caller's original
+    body.
+    """
     rest = pb.EmbedRequest(
         model=request.model,
         dimensions=request.dimensions if request.HasField("dimensions") else None,

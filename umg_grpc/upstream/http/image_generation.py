@@ -30,15 +30,17 @@ from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
 JSON = "application/json"
 MAX_CONCURRENT_CALLS = 4
-"""Maximum concurrent calls of one request for several images."""
+"""Maximum requests in flight for one call that makes several images by separate requests."""
 MAX_EVENT_BYTES = 48 << 20
-"""Maximum size of one event of a stream: an image of 4K pixels in base64."""
+"""Maximum bytes of one event of a stream, enough for an image of 4K pixels in base64."""
 
 Outcome = pb.GenerateImageResponse | UmgError
 
 
 class HttpImages:
-    """Channel operation that makes images. Raises the errors of the HTTP client and the codec."""
+    """Image generation by the provider of one channel over HTTP. Its calls raise UmgError for failures of the
+    connection and of the provider.
+    """
 
     def __init__(
         self,
@@ -49,23 +51,26 @@ class HttpImages:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create the image generation of a channel, in the provider's `protocol`.
-
-        `fetcher`: downloads callers' image URLs for providers that accept only bytes. `budget`: memory for large
-        responses.
+        """Create the image generation of a channel. `protocol`: encodes and decodes the provider's messages;
+        `fetcher`: downloads callers' image URLs for providers that accept only bytes; `budget`: memory for large
+        responses; `now`: returns the current time.
         """
         exchanges = ImageExchanges(channel, protocol, budget)
         tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
         self._parts = ChannelParts(exchanges, tasks, fetcher, now)
 
     def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= BIG_BYTES
 
     def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> "HttpImageCall":
-        """Encode the request for the provider, see `UnaryUpstream`.
+        """Encode the request for the provider's `model`, and return the call, which is not sent yet. `notes`: facts
+        about the caller's body.
 
-        If image URLs must be downloaded, it is encoded with placeholders, and again with the images when it is sent.
+        If image URLs must be downloaded, the request is encoded with placeholder bytes to find errors early, and
+        again with the images when it is sent. Raise UmgError for a request that the channel cannot express.
         """
         parts, protocol = self._parts, self._parts.protocol
         urls = list(addresses(request))
@@ -81,8 +86,10 @@ class ChannelParts(NamedTuple):
 
     exchanges: ImageExchanges
     tasks: TaskRunner | None
+    """Runner of tasks, for models that accept only tasks; None for a protocol without tasks."""
     fetcher: Fetcher
     now: Callable[[], datetime]
+    """Function that returns the current time."""
 
     @property
     def protocol(self) -> ImageProtocol:
@@ -92,7 +99,7 @@ class ChannelParts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HttpImageCall:
-    """Image call that is encoded for one channel and ready to be sent."""
+    """Image generation call that is encoded for one channel and ready to be sent."""
 
     parts: ChannelParts
     request: pb.GenerateImageRequest
@@ -100,17 +107,18 @@ class HttpImageCall:
     notes: RequestNotes
     encoded: UpstreamRequest
     fetches: bool
-    """Whether images have to be fetched first; `encoded` has placeholders then."""
+    """Whether input images must be downloaded before sending; `encoded` then has placeholder bytes."""
 
     @property
     def report(self) -> Report:
-        """Parts of the caller's request that the channel cannot express."""
+        """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
         return self.encoded.report
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
-        """Send the request, and return the images, see `PreparedCall`.
+        """Send the request or, if the images need several, all requests, and return the images. `seconds`: time until
+        the caller's deadline.
 
-        If several requests are needed, failed ones are left out; if all fail, the error of the first is raised.
+        Images whose requests failed are left out; if all failed, the error of the first is raised.
         """
         end = CallEnd.of(seconds, self.parts.exchanges.channel)
         outcomes = dict[int, Outcome]()
@@ -128,8 +136,8 @@ class HttpImageCall:
         return response
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Send the request, and yield events as the images are made, see `ImageCall`. Closing the generator stops the
-        call.
+        """Send the request, and yield an event for each draft and each finished image. Closing the generator cancels
+        the call. `seconds`: time until the caller's deadline.
         """
         end = CallEnd.of(seconds, self.parts.exchanges.channel)
         decoder = self.parts.protocol.stream_decoder
@@ -148,7 +156,9 @@ class HttpImageCall:
     # --- whole answers
 
     async def _outcomes(self, end: CallEnd) -> AsyncGenerator[tuple[int, Outcome], None]:
-        """Yield the position and the response or error of each request as it finishes."""
+        """Yield (position of the request, its response or error) for all requests of the call, in the order in which
+        they finish.
+        """
         request, encoded = await self._ready(end, stream=False)
         slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
 
@@ -171,7 +181,7 @@ class HttpImageCall:
     async def _call(
         self, request: pb.GenerateImageRequest, encoded: UpstreamRequest, end: CallEnd
     ) -> pb.GenerateImageResponse:
-        """Send one request, or run a task if the model accepts only tasks. Return the response."""
+        """Return the response to one request; for a model that accepts only tasks, run a task instead."""
         parts = self.parts
         tasks = parts.tasks
         if tasks is None:
@@ -189,7 +199,9 @@ class HttpImageCall:
         return await tasks.run(request, self.model, create, end)
 
     async def _ready(self, end: CallEnd, *, stream: bool) -> tuple[pb.GenerateImageRequest, UpstreamRequest]:
-        """Return the caller's request with downloaded images, and its encoding."""
+        """Return the caller's request with downloaded images, and its encoding for the provider. `end`: deadlines of
+        the call; `stream`: whether the response is streamed.
+        """
         request = self.request
         if self.fetches:
             request = await with_inline_images(
@@ -210,8 +222,8 @@ class HttpImageCall:
     # --- streams
 
     async def _stream_whole(self, end: CallEnd) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield each image when its request finishes. The errors of failed requests are yielded only after a first
-        image.
+        """Yield the events of a provider without streams: an image as soon as its request finishes. Errors of single
+        requests are yielded only after a first image, since before that another channel may make all images.
         """
         total, failures = pb.ImageResult(), dict[int, UmgError]()
         first = True
@@ -241,7 +253,7 @@ class HttpImageCall:
     async def _stream_events(
         self, decoder: ImageStreamDecoder, end: CallEnd
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the events of a provider that streams images."""
+        """Yield the events of a provider that streams images, decoded by `decoder`."""
         exchanges = self.parts.exchanges
         request, encoded = await self._ready(end, stream=True)
         async with exchanges.opened(encoded, end) as (exchange, _):
@@ -263,7 +275,9 @@ class HttpImageCall:
     async def _decoded(
         self, decoder: ImageStreamDecoder, exchange: Exchange, held: Held, chunk: bytes
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the decoded messages of a stream whose first part, `chunk`, was read already."""
+        """Yield the messages of a stream. `chunk`: first bytes of the stream, which were read already; `held`: memory
+        for its events.
+        """
         splitter, received = sse.SseSplitter(MAX_EVENT_BYTES), 0
         while chunk and not decoder.done:
             received += len(chunk)
@@ -282,7 +296,7 @@ class HttpImageCall:
         yield last
 
     def _messages(self, response: pb.GenerateImageResponse) -> list[pb.StreamGenerateImageResponse]:
-        """Return a complete response as messages of a stream: one for each image, and a last one."""
+        """Return a complete response as messages of a stream: one for each image, and one for the end."""
         self._complete(response.result)
         messages = list[pb.StreamGenerateImageResponse]()
         for index, image in enumerate(response.result.images):
@@ -295,8 +309,8 @@ class HttpImageCall:
 
 
 async def _fed(decoder: ImageStreamDecoder, frames: bytes) -> pb.StreamGenerateImageResponse | None:
-    """Decode received bytes of a stream into a message, None if there is none yet; many bytes are decoded in a
-    thread.
+    """Decode bytes of a stream, many bytes in a thread. Return the message with their events; None if they complete
+    no event.
     """
     if len(frames) < BIG_BYTES:
         return guarded(decoder.feed, frames)

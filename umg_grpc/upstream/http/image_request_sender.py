@@ -26,31 +26,31 @@ from umg_grpc.wire.text_format import UpstreamRequest
 Decoded = TypeVar("Decoded")
 
 STEP_BYTES = 1 << 20
-"""Further bytes of a response of unknown size for which memory is held at once."""
+"""Bytes of memory that are reserved at once for the next part of a response of unknown size."""
 
 
 class CallEnd(NamedTuple):
-    """End of a call for all its exchanges together: the caller's deadline and the channel's, on the event loop's
-    clock.
-    """
+    """Deadlines of a call for all its HTTP requests together, as times on the event loop's clock."""
 
     callers: float
+    """Deadline of the caller."""
     channels: float
+    """Deadline by the channel's total time limit."""
 
     @classmethod
     def of(cls, seconds: float, channel: HttpChannel) -> Self:
-        """Return the end of a call that begins now and whose caller allows `seconds`."""
+        """Return the deadlines of a call that begins now. `seconds`: time until the caller's deadline."""
         now = asyncio.get_running_loop().time()
         return cls(now + seconds, now + channel.total_seconds)
 
     @property
     def left(self) -> float:
-        """Seconds until the earlier deadline, at least 0."""
+        """Seconds until the earlier of both deadlines, at least 0."""
         return max(0.0, min(self) - asyncio.get_running_loop().time())
 
     def limit(self, outgoing: Outgoing) -> Outgoing:
-        """Return the request with its time limits reduced to the channel's deadline. Raise UmgError if that has
-        passed.
+        """Return a copy of the HTTP request whose time limits end at the channel's deadline. Raise
+        UmgError(UPSTREAM_TIMEOUT) if it has passed.
         """
         deadlines, left = outgoing.deadlines, self.channels - asyncio.get_running_loop().time()
         if left <= 0:
@@ -66,7 +66,7 @@ class CallEnd(NamedTuple):
 
 
 class Held:
-    """Memory that one response holds in the memory budget, which grows with the received bytes."""
+    """Memory of the budget that is reserved for one response, and that grows with the received bytes."""
 
     def __init__(self, budget: AnswerBudget, end: CallEnd) -> None:
         self._budget = budget
@@ -74,9 +74,8 @@ class Held:
         self._bytes = 0
 
     async def cover(self, size: int, *, ahead: int = 0) -> None:
-        """Wait until the response holds at least `size` bytes; if it needs more, `ahead` further bytes are taken too.
-
-        Raise UmgError(UNAVAILABLE) at the end of the call's time.
+        """Wait until at least `size` bytes are reserved. If more are needed, reserve `ahead` bytes in addition, so
+        that not each part of the response waits. Raise UmgError(UNAVAILABLE) at the deadline of the call.
         """
         if size > self._bytes:
             step = size - self._bytes + ahead
@@ -86,7 +85,9 @@ class Held:
 
 @dataclass(frozen=True)
 class ImageExchanges:
-    """Sender of image requests to one provider. Raises the errors of the HTTP client and the codec."""
+    """Sender of the HTTP requests of image calls to the provider of one channel. Raises UmgError for failures of the
+    connection and of the provider.
+    """
 
     channel: HttpChannel
     protocol: ImageProtocol
@@ -101,9 +102,10 @@ class ImageExchanges:
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> tuple[Decoded, str]:
-        """Send a request. Return the decoded body of the successful response, and the fingerprint of the used key.
+        """Send a request. Return (body of the successful response, decoded by `decode`; fingerprint of the used key).
 
-        `is_expected`: whether an error of the provider is normal, so that it is not recorded as a failure.
+        `key_id`: fingerprint of the key to use, "" for the next one. `is_expected`: whether an error is part of
+        normal operation, so that it is not recorded as a failure of the provider; None: no error is.
         """
         async with self.opened(encoded, end, key_id=key_id, is_expected=is_expected) as (exchange, used):
             return await self.decoded(exchange, Held(self.budget, end), decode), used
@@ -119,8 +121,8 @@ class ImageExchanges:
     ) -> pb.GenerateImageResponse:
         """Send a request, and return the images of the successful response.
 
-        If `files` is given, base64 images are stored there unchanged, and the response refers to them. `is_expected`:
-        see `fetch`.
+        `files`: store for images in base64, to which the response then refers; None to decode them. `is_expected`:
+        whether an error is part of normal operation, so that it is not recorded as a failure; None: no error is.
         """
 
         def decode(body: bytes) -> pb.GenerateImageResponse:
@@ -141,8 +143,8 @@ class ImageExchanges:
     async def decoded(
         self, exchange: Exchange, held: Held, decode: Callable[[bytes], Decoded], beginning: bytes = b""
     ) -> Decoded:
-        """Read the body of a response, and return it decoded; `beginning` was read before. Raise
-        UmgError(UPSTREAM_FAILED) if it is too large.
+        """Read the body of a response as fast as memory becomes free, and return it decoded. `beginning`: first
+        bytes, which were read before. Raise UmgError(UPSTREAM_FAILED) if the body is too large.
         """
         parts = await self._read(exchange, held, beginning)
         return await decoded_parts(parts, decode, self.channel.client.decodes)
@@ -150,7 +152,9 @@ class ImageExchanges:
     async def _read(
         self, exchange: Exchange, held: Held, beginning: bytes, feed: Callable[[bytes], None] | None = None
     ) -> list[bytes]:
-        """Read a body in parts, see `read_rest`, as fast as memory becomes free."""
+        """Return the parts of a body, read as fast as memory becomes free. `beginning`: first bytes, which were read
+        before; `feed`: called with each part.
+        """
         stated = exchange.response.content_length
         if stated > MAX_RESPONSE_BYTES:
             raise too_large(MAX_RESPONSE_BYTES)
@@ -168,10 +172,12 @@ class ImageExchanges:
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> AsyncGenerator[tuple[Exchange, str], None]:
-        """Send a request. Yield the exchange with the successful response, and the fingerprint of the key.
+        """Return a context manager that sends a request and returns (successful response, fingerprint of the key);
+        its block reads the body, and the outcome is recorded for the key.
 
-        The block reads the body, and its outcome is recorded. Unless it is a query, a new connection is used: a pooled
-        one may be closed by the provider, and a repeated request could make, and cost, the images twice.
+        `key_id`: fingerprint of the key to use, "" for the next one. `is_expected`: whether an error is not recorded
+        as a failure. A POST uses a new connection: a pooled one may be closed while the request is sent, and a
+        repeated request could make, and cost, the images twice.
         """
         is_query = encoded.method == "GET"
         channel, exchange, headers, status = self.channel, None, NO_HEADERS, 0

@@ -12,12 +12,16 @@ from umg_grpc.wire.text_format import UpstreamRequest
 MAX_FAILED_QUERIES = 5
 """Failed queries in a row after which a task is given up."""
 MAX_MODELS = 1000
-"""Maximum number of models that are remembered: the ids of a pattern are the callers' own."""
+"""Maximum number of models that are remembered as accepting only tasks, since callers may choose arbitrary model
+ids.
+"""
 PERMANENT = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.DOWN})
 
 
 class TaskRunner:
-    """Runner of the image tasks of one channel, which remembers the models that only accept tasks."""
+    """Runner of asynchronous image tasks of one channel: creates a task, and queries it until it ends. Remembers the
+    models that accept only tasks.
+    """
 
     def __init__(self, exchanges: ImageExchanges, tasks: ImageTasks) -> None:
         self._exchanges = exchanges
@@ -25,21 +29,25 @@ class TaskRunner:
         self._models: set[str] = set()
 
     def is_required(self, error: UmgError) -> bool:
-        """Return whether a provider's error means that the model accepts only tasks."""
+        """Return whether a provider's error for a synchronous call means that the model accepts only tasks."""
         return self._tasks.is_required(error)
 
     def is_known(self, model: str) -> bool:
-        """Return whether the model is known to accept only tasks."""
+        """Return whether an earlier call has shown that the model accepts only tasks."""
         return model in self._models
 
     def encode(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
-        """Return the request that creates a task; None if a task cannot express the caller's request."""
+        """Return the request that creates a task for `model`; None if a task cannot express the caller's request.
+        `notes`: facts about the caller's body.
+        """
         return self._tasks.encode_create(request, model, notes)
 
     async def run(
         self, request: pb.GenerateImageRequest, model: str, encoded: UpstreamRequest, end: CallEnd
     ) -> pb.GenerateImageResponse:
-        """Create a task by the request `encoded`, wait for its end, and return its images. Raise UmgError."""
+        """Create a task by the request `encoded`, query it until it ends, and return its images. `end`: deadlines of
+        the call. Raise UmgError if the task fails or does not end in time.
+        """
         task_id, key_id = await self._exchanges.fetch(encoded, self._tasks.decode_created, end)
         if len(self._models) < MAX_MODELS:
             self._models.add(model)
@@ -64,10 +72,11 @@ class TaskRunner:
             failed = 0
 
     def _status(self, body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | UmgError | None:
-        """Decode the state of a task: its images, its error, or None while it runs.
+        """Return the images of a finished task, the error of a failed one, or None while it runs, from the body of a
+        query.
 
-        The task's error is returned and not raised, to distinguish it from an error of the query. Raise UmgError for a
-        body that cannot be decoded.
+        The error is returned and not raised, to distinguish it from an error of the query itself. Raise UmgError for
+        a body that cannot be decoded.
         """
         try:
             return self._tasks.decode_status(body, request)

@@ -18,15 +18,15 @@ _TYPES = "PNG, JPEG, GIF or WebP"
 
 
 def addresses(request: pb.GenerateImageRequest) -> Iterator[PlacedImage]:
-    """Yield the input images and the mask that are given as URLs, with the paths of their fields."""
+    """Yield the input images and the mask of a request that are given as URLs, each with the path of its field."""
     for path, image in placed_images(request, with_mask=True):
         if image.HasField("url"):
             yield PlacedImage(f"{path}.url", image)
 
 
 def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageRequest:
-    """Return a copy of the request in which placeholder bytes replace URLs, so that it can be encoded before the
-    downloads.
+    """Return a copy of the request with placeholder bytes instead of image URLs, so that it can be checked and
+    encoded before the images are downloaded.
     """
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)
@@ -38,10 +38,11 @@ def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageReque
 async def with_inline_images(
     request: pb.GenerateImageRequest, fetcher: Fetcher, max_file_bytes: int, seconds: float
 ) -> pb.GenerateImageRequest:
-    """Return a copy of the request in which downloaded bytes replace URLs; `seconds`: time for the downloads.
+    """Return a copy of the request with the downloaded bytes instead of image URLs. `max_file_bytes`: maximum size of
+    one image; `seconds`: time for all downloads.
 
-    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, or whose file cannot be downloaded or is not
-    an image of an accepted type.
+    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, and for a file that cannot be downloaded or
+    is no image of an accepted type.
     """
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)

@@ -15,15 +15,18 @@ RATE_LIMIT_SUSPENSION_SECONDS = 1.0
 MAX_RATE_LIMIT_SUSPENSION_SECONDS = 60.0
 
 OF_THE_CHANNEL = frozenset({"301", "302", "303", "304", "307", "308", "404", "407"})
-"""Statuses that do not concern the key: the address, the model or the proxy is wrong."""
+"""HTTP statuses of failures that do not concern the key, but the address, the model or the proxy."""
 
 
 class Keys:
-    """Rotation of the numbered keys of a channel. A key that the provider rejects or that reached its rate limit is
-    suspended.
+    """Rotation of a channel's API keys, which have numbers from 0. A key that the provider rejects or that has
+    reached its rate limit is suspended, that is, skipped for some time.
     """
 
     def __init__(self, count: int, now: Callable[[], float]) -> None:
+        """Create the rotation of `count` keys, none of them suspended. `now`: returns the seconds since a fixed
+        time.
+        """
         self._now = now
         self._turn = 0
         self._until = [0.0] * count  # the end of each key's suspension
@@ -36,7 +39,9 @@ class Keys:
         return 0 if self.none_suspended else sum(until > self._now() for until in self._until)
 
     def next(self) -> int:
-        """Return the number of the next key. If all are suspended, it is the one whose suspension ends first."""
+        """Return the number of the next key that is not suspended; if all are, of the key whose suspension ends
+        first.
+        """
         count, key = len(self._until), self._turn
         if count == 1:
             return 0
@@ -49,9 +54,9 @@ class Keys:
         return key
 
     def record_success(self, key: int) -> None:
-        """Record a successful response with a key, which ends its suspension.
+        """Record that a call with a key succeeded, and end the suspension of the key.
 
-        Ignored if the key is suspended and others are not: the call then began before the suspension.
+        Ignored for a suspended key while others are usable, since the call was then begun before the suspension.
         """
         if self.none_suspended or (self._until[key] > self._now() and self.suspended < len(self._until)):
             return
@@ -60,11 +65,11 @@ class Keys:
 
     @property
     def seconds_to_free(self) -> float:
-        """Seconds until at least one key is not suspended."""
+        """Seconds until the first suspension ends; 0 while a key is usable."""
         return max(0.0, min(self._until) - self._now())
 
     def record_failure(self, key: int, error: UmgError) -> bool:
-        """Suspend the key if the error concerns it. Return whether it does and another key is usable."""
+        """Suspend a key if the error of a call concerns it. Return whether it does and another key is usable."""
         now = self._now()
         if (seconds := self._suspension_seconds(key, error, now)) is None:
             return False
@@ -73,7 +78,9 @@ class Keys:
         return any(until <= now for other, until in enumerate(self._until) if other != key)
 
     def _suspension_seconds(self, key: int, error: UmgError, now: float) -> float | None:
-        """Return the seconds for which an error suspends the key; None for an error that does not concern the key."""
+        """Return the seconds for which the error of a call suspends its key; None if the error does not concern the
+        key.
+        """
         if error.failure is Failure.OVERLOADED and error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:
             return min(error.retry_after or RATE_LIMIT_SUSPENSION_SECONDS, MAX_RATE_LIMIT_SUSPENSION_SECONDS)
         if error.failure is not Failure.DOWN or error.metadata.get("upstream_status") in OF_THE_CHANNEL:

@@ -21,10 +21,11 @@ async def read_rest(
     hold: Callable[[int], Awaitable[None]] | None = None,
     feed: Callable[[bytes], None] | None = None,
 ) -> list[bytes]:
-    """Read the rest of a body. Return its parts, of which `beginning` was read before.
+    """Return the parts of a response body, of which `beginning` was read before.
 
-    `client` limits how much all calls read in one iteration of the event loop. `hold` waits for memory for the size so
-    far; `feed` receives each part. Raise UmgError(UPSTREAM_FAILED) for too large a body.
+    `client`: HTTP client, which limits the bytes that all its calls read in one iteration of the event loop. `hold`:
+    awaited with the size of the body so far, to reserve memory. `feed`: called with each part. Raise
+    UmgError(UPSTREAM_FAILED) for a body above the size limit of the exchange.
     """
     parts, size = [beginning], len(beginning)
     if feed is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CODE = "upstream_code"
 TAIL_CHARACTERS = 4
 MIN_KEY_CHARACTERS = 12
-"""Shortest key whose last characters are shown; of a shorter key they would be too large a part."""
+"""Characters that a key must have for its last ones to be shown in facts for operators."""
 MIN_SECRET_CHARACTERS = 6
 """Shortest header value that is masked: a shorter one would mask ordinary words."""
 PUBLIC_PARAMETERS = frozenset({"api-version"})
@@ -32,9 +32,11 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 def add_facts(
     error: UmgError, endpoint: "Endpoint", path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
 ) -> None:
-    """Add the facts about a failed call to its error, and mask the channel's secrets in the message for the caller.
+    """Add facts for operators (address, status, key) to the error of a failed call, and mask the channel's secrets in
+    its message, which callers see.
 
-    `status` and `headers`: of the response, if there was one.
+    `path`: path of the request below the base URL. `status`, `headers`: those of the response, 0 and none without a
+    response.
     """
     if error.failure is None:  # the caller's own deadline, or a limit of the gateway: the provider did not fail
         return
@@ -61,13 +63,13 @@ def add_facts(
 
 
 def _mask(message: str, endpoint: "Endpoint") -> str:
-    """Return the message with the channel's secrets masked, and then any other text that looks like a secret."""
+    """Return the message without the channel's secrets and without other texts that look like secrets."""
     return clean(_mask_secrets(message, endpoint), MAX_MESSAGE_CHARACTERS)
 
 
 def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
-    """Return the text with the channel's key, token and configured header and query values masked, in case the provider
-    repeats them.
+    """Return the text without the channel's key, token and configured header and query values, which the provider may
+    have repeated.
     """
     words = (word for value in endpoint.headers.values() for word in value.split())
     token = endpoint.signer.token if endpoint.signer is not None else ""

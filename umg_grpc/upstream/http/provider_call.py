@@ -16,7 +16,7 @@ from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
 
 class HasSource(Protocol):
-    """Interface of request messages that may contain the caller's original body (`source`)."""
+    """Request message with the caller's original body in the field `source`."""
 
     @property
     def source(self) -> pb.SourceDocument: ...
@@ -29,7 +29,7 @@ Response_co = TypeVar("Response_co", covariant=True)
 
 
 class ProviderFormat(Protocol[Request_contra, Response_co]):
-    """Interface of a wire format's functions that decode a provider's responses and errors."""
+    """Functions of a wire format that decode a provider's responses and errors."""
 
     @property
     def key_header(self) -> str: ...
@@ -40,18 +40,23 @@ class ProviderFormat(Protocol[Request_contra, Response_co]):
 
 
 class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
-    """Call that is encoded for one channel and ready to be sent. Raises the errors of the HTTP client and the codec."""
+    """Call of a provider that is encoded for one channel and ready to be sent. Raises UmgError for failures of the
+    connection and of the provider.
+    """
 
     channel: HttpChannel
     format: ProviderFormat[Request, Response]
     request: Request
     encoded: UpstreamRequest
     report: Report  # parts of the caller's request that the channel cannot express
+    """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
     passes: bool  # whether the response may be passed through unchanged
+    """Whether the provider's body is kept in the response, because it has the caller's format."""
     max_bytes: int = MAX_RESPONSE_BYTES  # limit of the response
+    """Maximum size of the response in bytes."""
 
     async def send(self, seconds: float) -> Response:
-        """Send the request, and return the decoded response, see `PreparedCall`."""
+        """Send the request, and return the decoded response. `seconds`: time until the caller's deadline."""
         channel, codec, encoded = self.channel, self.format, self.encoded
         endpoint, outgoing = await channel.outgoing(encoded, codec.key_header, seconds, max_bytes=self.max_bytes)
         status, headers = 0, NO_HEADERS

@@ -34,30 +34,30 @@ from umg_grpc.wire.text_format import UpstreamRequest
 CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
 MAX_TEMPLATES = 256
-"""Maximum number of request templates of each endpoint: paths may name models, which callers choose."""
+"""Maximum number of cached request heads of each endpoint, since callers may choose the models in paths."""
 UNAUTHORIZED = 401
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Base URL of a provider, with the credentials of one account."""
+    """Address of a provider together with the credentials of one account."""
 
     base_url: str
     headers: Mapping[str, str]
     """Headers of every request, with the credentials where the operator configures their header."""
     key: str = ""
-    """Credentials where the format defines their header."""
+    """API key that is sent in the header that the wire format defines; "" for none."""
     key_in_headers: str = ""
-    """The key that `headers` contains, or with which `signer` makes credentials."""
+    """API key that is contained in `headers`, or from which `signer` makes credentials; "" for none."""
     signer: Signer | None = None
-    """Source of credentials that each request needs of its own."""
+    """Source of credentials that are made for each request; None if static headers are sufficient."""
     query: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Parameters that are added to the query of every URL, with the key where the provider expects it there."""
 
     @property
     def secret(self) -> str:
-        """Key of the account, in whichever header it is sent; "" without a key."""
+        """API key of the account, in whichever header it is sent; "" without a key."""
         return self.key or self.key_in_headers
 
     @cached_property
@@ -72,17 +72,19 @@ class Endpoint:
 
     @cached_property
     def request_templates(self) -> dict[tuple[object, ...], Outgoing]:
-        """Cache of requests without their bodies, at most MAX_TEMPLATES, see `HttpChannel.outgoing`."""
+        """Cache of encoded HTTP requests without their bodies, by all that determines them; at most MAX_TEMPLATES."""
         return {}
 
     def url(self, path: str) -> str:
-        """Return the URL of a request with this path, which may contain a query."""
+        """Return the URL of a request. `path`: path below the base URL, with or without a query."""
         if not self.query:
             return self.base_url + path
         return f"{self.base_url}{path}{'&' if '?' in path else '?'}{self.query_string}"
 
     def request_headers(self, key_header: str) -> dict[str, str]:
-        """Return the headers of a request; `key_header` is the header in which the wire format sends the key."""
+        """Return the headers of a request with the credentials. `key_header`: header in which the wire format sends
+        the key.
+        """
         headers = {CONTENT_TYPE: "application/json", **self.headers}
         if self.key and key_header == "authorization":
             headers["Authorization"] = f"Bearer {self.key}"
@@ -92,24 +94,31 @@ class Endpoint:
 
 
 class EndpointSource(Protocol):
-    """Function that returns the endpoint (address and credentials) for a call."""
+    """Function that selects the endpoint (address and credentials) of a call."""
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
-        """Return the endpoint for a call. `broken`: endpoint whose connection last broke or failed, or None."""
+        """Return the endpoint for a call. `broken`: endpoint of the channel to which the last connection failed, None
+        if none did; a local model's process may have got another address since.
+        """
         ...
 
 
 class RotatingEndpoints:
-    """Endpoints of a channel, one for each of its keys, used in turn. Suspended keys are skipped."""
+    """Endpoints of a channel, one for each of its API keys, which are used in turn. Endpoints with a suspended key
+    are skipped.
+    """
 
     def __init__(self, endpoints: Sequence[Endpoint], now: Callable[[], float] = time.monotonic) -> None:
+        """Create the rotation of `endpoints`, at least one. `now`: returns the seconds since a fixed time."""
         self.keys = Keys(len(endpoints), now)
         self.single = endpoints[0] if len(endpoints) == 1 else None
         """Endpoint of a channel with one key."""
         self._endpoints = endpoints
 
     def next(self) -> Endpoint:
-        """Return the endpoint with the next key."""
+        """Return the endpoint with the next key that is not suspended; if all are, the one whose suspension ends
+        first.
+        """
         return self._endpoints[self.keys.next()]
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
@@ -118,13 +127,14 @@ class RotatingEndpoints:
 
     @property
     def key_ids(self) -> list[str]:
-        """Fingerprints of all keys."""
+        """Fingerprints of all keys, in the order of the endpoints."""
         return [endpoint.key_id for endpoint in self._endpoints]
 
     def of_key(self, key_id: str) -> Endpoint:
-        """Return the endpoint whose key has this fingerprint, even if the key is suspended.
+        """Return the endpoint whose key has the fingerprint `key_id`, also while the key is suspended.
 
-        If no key has it, the key was replaced by another one of the same account: the next endpoint is returned.
+        If no key has it, the operator has replaced the key by another of the same account: the next endpoint is
+        returned.
         """
         return next((endpoint for endpoint in self._endpoints if endpoint.key_id == key_id), None) or self.next()
 
@@ -133,10 +143,10 @@ class RotatingEndpoints:
         self.keys.record_success(self._number(endpoint))
 
     def record_failure(self, endpoint: Endpoint, error: UmgError) -> None:
-        """Record an error, which may suspend the endpoint's key.
+        """Record the error of a call, which may suspend the endpoint's key.
 
-        Mark the error as OTHER_KEY if it concerns only this key and another one is usable. If it is a rate limit and
-        all keys are suspended, set its `retry_after_seconds` to the time until the first key is usable.
+        Set the error's `failure` to OTHER_KEY if it concerns only this key and another one is usable. If all keys
+        have reached their rate limits, set its `retry_after_seconds` to the time until the first is usable.
         """
         if self.keys.record_failure(self._number(endpoint), error):
             error.with_failure(Failure.OTHER_KEY)
@@ -150,8 +160,8 @@ class RotatingEndpoints:
 
 
 class HttpChannel:
-    """Connection of one channel to its provider, shared by all operations. Raises the errors of the HTTP client and
-    codecs.
+    """Connection of one channel to its provider, shared by all operations. Its methods raise UmgError for failures of
+    the connection.
     """
 
     def __init__(
@@ -173,17 +183,17 @@ class HttpChannel:
 
     @property
     def total_seconds(self) -> float:
-        """Time limit of a whole call."""
+        """Maximum seconds of a whole call, by the channel's config."""
         return self._deadlines.total
 
     @property
     def suspended_keys(self) -> int:
-        """Number of keys that are suspended after errors."""
+        """Number of keys that are skipped for some time after errors."""
         return 0 if self._in_turn is None else self._in_turn.keys.suspended
 
     @property
     def key_ids(self) -> list[str]:
-        """Fingerprints of the channel's keys; one "" if it has none."""
+        """Fingerprints of the channel's keys; [""] if it has none."""
         return [""] if self._in_turn is None else self._in_turn.key_ids
 
     async def outgoing(
@@ -196,9 +206,10 @@ class HttpChannel:
         max_bytes: int = MAX_RESPONSE_BYTES,
         key_id: str = "",
     ) -> tuple[Endpoint, Outgoing]:
-        """Select the endpoint for a call. Return it and the complete HTTP request.
+        """Return (endpoint for the call, complete HTTP request). `seconds`: time until the caller's deadline.
 
-        `key_id`: fingerprint of the key to use; "" for the next key. Raise UmgError(DEADLINE_EXCEEDED) if no time is
+        `repeatable`: whether the provider may process the request twice. `max_bytes`: maximum size of the response.
+        `key_id`: fingerprint of the key to use, "" for the next one. Raise UmgError(DEADLINE_EXCEEDED) if no time is
         left.
         """
         if self._in_turn is None:
@@ -228,10 +239,10 @@ class HttpChannel:
     def _request_template(
         self, endpoint: Endpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
     ) -> Outgoing:
-        """Return the request of this `kind` without its body, and cache it.
+        """Return a request without its body, from the cache or added to it. `kind`: key of the cache.
 
-        Requests that differ from one another are not cached: methods other than POST, whose paths have ids; forms,
-        whose content types have boundaries; and signed requests.
+        Not cached are requests that always differ: other methods than POST, whose paths contain ids; forms, whose
+        content types contain boundaries; and signed requests.
         """
         url, headers = endpoint.url(encoded.path), endpoint.request_headers(key_header)
         content_type = encoded.headers.get(CONTENT_TYPE)
@@ -249,7 +260,9 @@ class HttpChannel:
         return template
 
     def record_success(self, endpoint: Endpoint, headers: Headers) -> None:
-        """Record that a successful response arrived or began; `headers` are those of the response."""
+        """Record that a successful response arrived or began, for the rotation of keys. `headers`: those of the
+        response.
+        """
         if (answer := ANSWER.get()) is not None:
             has_id = not REQUEST_ID_KEYS.isdisjoint(headers.values_by_name)  # one test instead of five look-ups
             answer.status, answer.request_id = 200, request_id_of(headers, endpoint) if has_id else ""
@@ -261,10 +274,11 @@ class HttpChannel:
     def record_failure(
         self, error: UmgError, endpoint: Endpoint, path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Record a failed call: the broken connection or the rejected key, and the facts for operators.
+        """Record the failure of a call: suspend a rejected key, note a broken connection, and add facts for operators
+        to the error.
 
-        If another key is usable, the error becomes OTHER_KEY. `status` and `headers`: of the response, if there was
-        one.
+        `path`: path of the request below the base URL. `status`, `headers`: those of the response, 0 and none without
+        one. If the error concerns only the key and another one is usable, its `failure` becomes OTHER_KEY.
         """
         add_facts(error, endpoint, path, status, headers)
         if status == UNAUTHORIZED and endpoint.signer is not None and endpoint.signer.discard():
@@ -278,7 +292,9 @@ class HttpChannel:
             self._in_turn.record_failure(endpoint, error)
 
     async def _resolve_endpoint(self, seconds: float) -> tuple[Endpoint, float]:
-        """Return the endpoint for a call, and the seconds left after waiting for it."""
+        """Return (endpoint for a call, seconds left after waiting for it), of the `seconds` until the caller's
+        deadline.
+        """
         started, total_seconds = time.monotonic(), min(seconds, self._deadlines.total)
         try:
             async with asyncio.timeout(total_seconds):

@@ -23,7 +23,8 @@ OK = 200
 
 
 async def fetch_models(channel: HttpChannel, listing: ModelList, seconds: float) -> list[pb.Model]:
-    """Return the models that the provider lists, at most MAX_MODELS. Raise UmgError, with facts for operators.
+    """Return the models in the provider's list, at most MAX_MODELS. `listing`: how to request and decode the list;
+    `seconds`: time for all pages. Raise UmgError with facts for operators.
 
     An error suspends no key of the channel, since a key may be allowed to generate but not to list models.
     """

@@ -17,14 +17,14 @@ PROXY_HEADERS = ("proxy-authenticate", "x-squid-error")
 PROXY_SERVERS = re.compile(
     r"squid|tinyproxy|privoxy|polipo|mitmproxy|ziproxy|ccproxy|blue ?coat|zscaler", re.IGNORECASE
 )
-"""Beginning of the header `server` in responses of proxies; they leave that of a provider as it is."""
+"""Names of proxies with which the header `server` begins in responses that they make themselves."""
 PROXY_ERROR = re.compile(r";\s*error=")
 """Parameter of the header `proxy-status` by which a proxy marks its own responses (RFC 9209, 2.1.1)."""
 REFUSALS = frozenset({401, 403, 407})
 
 
 def is_of_proxy(headers: Mapping[str, str]) -> bool:
-    """Return whether response headers, with lower-case names, show that a proxy made the response."""
+    """Return whether a response was made by an HTTP proxy instead of the provider. `headers`: by lower-case name."""
     return (
         any(name in headers for name in PROXY_HEADERS)
         or PROXY_ERROR.search(headers.get("proxy-status", "")) is not None
@@ -33,7 +33,7 @@ def is_of_proxy(headers: Mapping[str, str]) -> bool:
 
 
 def proxy_refusal(status: int) -> UmgError:
-    """Return the error for a response that a proxy made, with a status other than 200."""
+    """Return the error for a response that an HTTP proxy made, with a `status` other than 200."""
     if status in REFUSALS:
         return refused_by_proxy(f"the proxy answered with status {status}")
     failed = from_provider(status, ProviderError())

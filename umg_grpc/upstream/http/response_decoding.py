@@ -23,10 +23,11 @@ DecodeError = Callable[[int, Mapping[str, str], bytes], UmgError]
 
 
 async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
-    """Decode a body that was read in parts, and clear the list of parts.
+    """Return the result of `decode` for a body that was read in parts. The list `parts` is emptied, to release
+    memory.
 
-    Large bodies are joined and decoded in threads, one at a time by the semaphore `turn`: several threads would slow
-    down the event loop, and finish no sooner.
+    A large body is joined and decoded in a thread, one body at a time by the semaphore `turn`: several threads would
+    slow down the event loop and finish no sooner.
     """
     if sum(map(len, parts)) < BIG_BYTES:
         return decoded_body(b"".join(parts), decode)
@@ -43,8 +44,10 @@ def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Dec
 def decoded_body(
     body: bytes, decode: Callable[Concatenate[bytes, Params], Decoded], *arguments: Params.args, **named: Params.kwargs
 ) -> Decoded:
-    """Decode a body, with the further arguments of its decoder. Raise UmgError. For BIG_BYTES or more it should be
-    called in a thread.
+    """Return the result of `decode(body, *arguments, **named)`, with invalid UTF-8 in the body replaced.
+
+    Raise UmgError: errors of `decode` itself, and UPSTREAM_FAILED for a body that cannot be decoded. Call it in a
+    thread for a body of BIG_BYTES or more.
     """
     text = body if body.isascii() else replace_invalid_utf8(body.removeprefix(BOM))
     return guarded(decode, text, *arguments, **named)
@@ -53,9 +56,10 @@ def decoded_body(
 def refusal(
     decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool
 ) -> UmgError:
-    """Return the error for a response with a status other than 200.
+    """Return the error for a response with a status other than 200. `decode_error`: decoder of the provider's error
+    bodies.
 
-    `is_forwarded`: whether a proxy forwarded the request, which may then have made the response itself.
+    `is_forwarded`: whether an HTTP proxy forwarded the request, so that the proxy may have made the response itself.
     """
     known = {name.lower(): value for name, value in headers.items()}
     if is_forwarded and is_of_proxy(known):
@@ -72,8 +76,8 @@ def refusal(
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Call a decoder on a provider's bytes. Any exception other than UmgError is logged and raised as
-    UPSTREAM_FAILED.
+    """Return the result of a decoder of a provider's bytes. Any exception of it except UmgError is logged, and
+    UmgError(UPSTREAM_FAILED) is raised instead.
     """
     try:
         return decode(*arguments, **named)

@@ -18,13 +18,13 @@ from umg_grpc.wire.text_format import BIG_BYTES, TextFormat
 
 JSON = "application/json"
 SMALL_BYTES = 1 << 10
-"""Largest read of a stream that does not use the round budget: a few events, at the speed at which models generate
-them.
+"""Size in bytes up to which a read of a stream is translated at once, without the limit of bytes per iteration of the
+event loop: a few events, at the speed at which models generate them.
 """
 
 
 class HttpText:
-    """Channel operation that generates text."""
+    """Text generation by the provider of one channel over HTTP."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class HttpText:
         *,
         check: Callable[[pb.GenerateRequest], None] | None = None,
     ) -> None:
-        """Create the text generation of a channel. `formats`: text formats of the provider, the preferred one first.
-
-        `check` raises UmgError for a request that the channel's models cannot serve.
+        """Create the text generation of a channel. `formats`: text formats that the provider accepts, the preferred
+        one first; `check`: raises UmgError for a request that the channel's models cannot serve, None for no
+        check.
         """
         self._channel = channel
         self._formats = {text_format.name: text_format for text_format in formats}
@@ -43,7 +43,9 @@ class HttpText:
         self._check = check
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= BIG_BYTES
 
     def prepare(
@@ -55,7 +57,12 @@ class HttpText:
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "HttpTextCall":
-        """Encode the request in the caller's own format if the provider supports it, otherwise in the preferred one."""
+        """Encode the request for the provider's `model`, in the caller's own format if the provider accepts it,
+        otherwise in the preferred one.
+
+        `notes`: facts about the caller's body; `stream`: whether the response is streamed; `quirks`: values that the
+        model rejects, by format. Raise UmgError for a request that the channel cannot express.
+        """
         if self._check is not None:
             self._check(request)
         source_format = request.source.format
@@ -73,13 +80,13 @@ class HttpText:
 
 
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
-    """Text call that is encoded for one channel and ready to be sent."""
+    """Text generation call that is encoded for one channel and ready to be sent."""
 
     format: TextFormat
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Send the request, and yield one message for each received part of the response. Closing the generator closes
-        the provider's connection.
+        """Send the request, and yield one message for each received part of the response. `seconds`: time until the
+        caller's deadline. Closing the generator closes the connection, which stops the provider.
         """
         channel, codec = self.channel, self.format
         exchange: Exchange | None = None
@@ -125,12 +132,16 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 exchange.close()
 
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
-        """Decode the complete response of a provider that ignored the request to stream."""
+        """Return the response in the body of a provider that ignored the request for a stream and sent a complete
+        response.
+        """
         return self.format.decode_response(body, self.request, False)
 
 
 def _has_frames(message: pb.StreamGenerateResponse) -> bool:
-    """Return whether a message contains events of the provider, not only comments that keep the connection alive."""
+    """Return whether a message contains events of the provider; false for comments that only keep the connection
+    alive.
+    """
     for event in sse.split(message.source_frames):  # noqa: SIM110  `any` over a generator takes longer
         if event.data is not None:
             return True

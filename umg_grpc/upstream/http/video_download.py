@@ -26,14 +26,14 @@ REQUEST_HEADERS = frozenset({"range", "if-range"})
 STATUSES = frozenset({200, 206, 416})
 GONE = frozenset({404, 410})
 PAGES = frozenset({"application/json", "text/html"})
-"""Media types of an error that a provider sends with status 200."""
+"""Media types of a response that is no video file: some providers send errors with status 200."""
 LONGEST_SECONDS = 24 * MAX_DOWNLOAD_SECONDS
 """Time of a whole download: the client may read slowly, so that only the idle deadline of the channel applies."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Open response with a result file, which implements `ContentPart`."""
+    """Open response with a result file, or a range of it."""
 
     source: Exchange | Download
     status: int
@@ -55,11 +55,11 @@ async def open_content(
     result: ProviderResult,
     headers: Mapping[str, str],
 ) -> AsyncGenerator[ContentPart, None]:
-    """Open a result file with the key of its task.
+    """Return a context manager that opens the file of a result with the key with which its task was submitted.
+    `headers`: `range` and its conditions, of the caller.
 
-    The key is sent only to the host of the channel's base URL. A URL on another host, also after a redirect, is
-    downloaded by the guarded client and without the key. Raise UmgError: OBJECT_NOT_FOUND if the provider no longer has
-    the file.
+    The key is sent only to the host of the channel's base URL; a URL on another host, also after a redirect, is
+    downloaded by `fetcher` without it. Raise UmgError: OBJECT_NOT_FOUND if the provider no longer has the file.
     """
     url = result.needs_key
     wanted = {name: value for name, value in headers.items() if name.lower() in REQUEST_HEADERS}
@@ -83,7 +83,7 @@ async def open_content(
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """URL on another host to which the provider redirects a download."""
+    """Redirect of a download to another URL, which is to be requested next."""
 
     url: str
     is_own: bool
@@ -93,7 +93,9 @@ class _Elsewhere:
 async def _open_with_key(
     channel: HttpChannel, protocol: VideoProtocol, task: ProviderTask, url: str, headers: Mapping[str, str]
 ) -> Exchange | _Elsewhere:
-    """Request a URL or path of the provider with the key. Return the response, or the redirect to another host."""
+    """Send a request for a URL or path of the provider with the key of the task. Return the response, or the redirect
+    to another host.
+    """
     path = url if url.startswith("/") else "/"
     encoded = UpstreamRequest(path, b"", {**headers, "Accept": "*/*"}, Report(), "GET")
     endpoint, outgoing = await channel.outgoing(encoded, protocol.key_header, channel.total_seconds, key_id=task.key_id)
@@ -147,8 +149,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:
     """Return the headers that describe the file, without those of the provider's server (cookies, cache, CORS).
-
-    `is_packed`: whether the file arrives compressed, so that the stated length is that of its compressed form.
+    `is_packed`: whether the file arrives compressed; its stated length is then left out.
     """
     names = (name for name in HEADERS if not (is_packed and name == "content-length"))
     return {name: value for name in names if (value := headers.get(name)) is not None}

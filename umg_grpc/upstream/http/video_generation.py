@@ -33,11 +33,13 @@ Decoded = TypeVar("Decoded")
 Decode = Callable[[int, Mapping[str, str], bytes], Decoded]
 
 NOT_CANCELLED = frozenset({400, 404, 405, 409, 422})
-"""Statuses with which a provider refuses to cancel a task."""
+"""HTTP statuses by which a provider refuses to cancel a task."""
 
 
 class HttpVideo:
-    """Channel operation for video tasks. Raises the errors of the HTTP client and the codec."""
+    """Video tasks at the provider of one channel over HTTP. Its methods raise UmgError for failures of the connection
+    and of the provider.
+    """
 
     def __init__(
         self,
@@ -47,10 +49,9 @@ class HttpVideo:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create the video tasks of a channel, in the provider's `protocol`.
-
-        `fetcher`: downloads callers' media for providers that accept only bytes, and results on other hosts than the
-        provider's.
+        """Create the video tasks of a channel. `protocol`: encodes and decodes the provider's messages; `fetcher`:
+        downloads callers' media for providers that accept only bytes, and results on other hosts; `now`: returns
+        the current time.
         """
         self._channel = channel
         self._protocol = protocol
@@ -74,13 +75,15 @@ class HttpVideo:
 
     @property
     def deadline_seconds(self) -> float:
-        """Seconds after which an unfinished task is given up."""
+        """Seconds from the submission after which a task that has not ended counts as failed."""
         return self._protocol.deadline_seconds
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Submit a task by one request, see `VideoUpstream`.
+        """Submit a task by one request. Return the provider's task, and the fields that were not sent.
 
-        A new connection is used: a pooled one may be closed by the provider, which would leave the outcome unknown.
+        A new connection is used: a pooled one may be closed meanwhile, which would leave the outcome unknown.
+        `seconds`: time for the call. Raise UmgError with a `failure`, AMBIGUOUS if the provider may have accepted the
+        task.
         """
         protocol = self._protocol
         end = asyncio.get_running_loop().time() + seconds
@@ -98,8 +101,8 @@ class HttpVideo:
         return replace(task, key_id=call.key_id), request.report
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the task of a submission whose outcome is unknown, see `VideoUpstream`; it may have any of the
-        channel's keys.
+        """Return the provider's task of a submission whose outcome is unknown, searched with each of the channel's
+        keys; None if there is none, or if the provider has no look-up. `seconds`: time for all requests.
         """
         encode, decode = self._protocol.encode_find, self._protocol.decode_found
         if encode is None or decode is None:
@@ -116,10 +119,10 @@ class HttpVideo:
         return None
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return the status, or an error, of each task by the provider's id, see `VideoUpstream`.
+        """Query tasks of one key. Return the provider's task id -> status of the task, or the error of its query.
 
-        Tasks that the provider's API cannot query together are queried one by one; after a failed query all later ones
-        get its error.
+        Tasks that cannot be queried together are queried one by one; after a failed query the later tasks get its
+        error too. `seconds`: time for all queries.
         """
         end = asyncio.get_running_loop().time() + seconds
         found = dict[str, ProviderStatus | UmgError]()
@@ -162,7 +165,9 @@ class HttpVideo:
         )
 
     def _complete(self, status: ProviderStatus | UmgError) -> ProviderStatus | UmgError:
-        """Return the status with expiry times of result URLs filled in, if the provider does not state them."""
+        """Return the status with the expiry times of result URLs filled in, where the provider states none; an error
+        unchanged.
+        """
         seconds = self._protocol.result_seconds
         if isinstance(status, UmgError) or seconds is None or not status.results:
             return status
@@ -174,8 +179,8 @@ class HttpVideo:
         return replace(status, results=results)
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a task that has not started, see `VideoUpstream`. Return False if the provider's API has no
-        cancellation.
+        """Cancel a task that has not started, within `seconds`. Return whether the provider cancelled it; False also
+        if its API has no cancellation.
         """
         protocol = self._protocol
         if protocol.encode_cancel is None:
@@ -193,12 +198,14 @@ class HttpVideo:
     def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AbstractAsyncContextManager[ContentPart]:
-        """Open a download of a result that needs the channel's key, see `VideoUpstream`."""
+        """Return a context manager that opens the download of a result for which the channel's key is needed.
+        `headers`: `range` and its conditions, of the caller.
+        """
         return open_content(self._channel, self._protocol, self._fetcher, task, result, headers)
 
 
 class _Call:
-    """One request about video tasks to the provider. A submission is sent at most once."""
+    """One HTTP request about video tasks. A submission is sent at most once."""
 
     def __init__(
         self,
@@ -217,9 +224,9 @@ class _Call:
         self._is_sent = False
 
     async def send(self, seconds: float, decode: Decode[Decoded]) -> Decoded:
-        """Send the request, and return the decoded response of any status.
-
-        Raise UmgError; that of a submission that may have reached the provider has a `failure`.
+        """Send the request, and return the result of `decode` for the response of any status. `seconds`: time until
+        the deadline. Raise UmgError; the error of a submission has a `failure`, AMBIGUOUS if it may have reached
+        the provider.
         """
         try:
             return await self._send(seconds, decode)
@@ -267,7 +274,9 @@ class _Call:
         *,
         is_forwarded: bool,
     ) -> Decoded:
-        """Decode a response, in a thread if it is large."""
+        """Return the result of `decode` for a response, in a thread if it is large. `is_forwarded`: whether an HTTP
+        proxy forwarded the request and may have made the response itself.
+        """
         by_name = {name.lower(): value for name, value in headers.items()}
         if status >= 400 and is_forwarded and is_of_proxy(by_name):
             raise proxy_refusal(status)
@@ -282,5 +291,7 @@ class _Call:
 
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
-    """Encode a submission in a thread, since it may contain large media."""
+    """Return the result of `encode` for a submission, computed in a thread, since the submission may contain large
+    media.
+    """
     return await asyncio.to_thread(encode, submission)

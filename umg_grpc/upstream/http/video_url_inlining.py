@@ -14,15 +14,16 @@ MAX_BYTES = {
     pb.VIDEO_MEDIA_KIND_VIDEO: 50 << 20,
     pb.VIDEO_MEDIA_KIND_AUDIO: 15 << 20,
 }
-"""Largest file of each kind (reference, 3.2, 5.1 and 8.1)."""
+"""Kind of medium -> maximum size of its file in bytes."""
 FETCHED = ("http://", "https://")
 
 
 async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: float) -> Submission:
-    """Return the submission with downloaded bytes in place of `http` and `https` URLs.
+    """Return the submission with the downloaded bytes instead of `http` and `https` URLs of media. `seconds`: time
+    for all downloads.
 
-    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, or whose file cannot be downloaded or is not
-    of the expected kind.
+    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, and for a file that cannot be downloaded or
+    is not of the expected kind.
     """
     media = submission.request.parameters.media
     if not any(item.url.lower().startswith(FETCHED) for item in media):
@@ -37,7 +38,9 @@ async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: f
 
 
 async def _fetch(item: pb.VideoMedia, field: str, fetcher: Fetcher, seconds: float) -> None:
-    """Replace the URL of an input medium by the downloaded bytes."""
+    """Replace the URL of a medium by the downloaded bytes, in place. `field`: canonical path of the medium, for
+    errors; `seconds`: time for the download.
+    """
 
     def check(beginning: bytes) -> None:
         if item.kind == pb.VIDEO_MEDIA_KIND_IMAGE and not sniff(beginning).startswith("image/"):
