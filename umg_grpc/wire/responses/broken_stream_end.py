@@ -35,10 +35,11 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 class PassedFrames:
-    """Frames of a passed-through stream that its end after a failure has to repeat.
+    """Frames of one passed-through stream that the gateway repeats if the stream fails: `response.failed` contains the
+    response object and the items finished so far.
 
-    These are the first frames, which contain the response object, the frames with finished items, and the last frames,
-    which contain the sequence number.
+    Kept are the first frames, which contain the response object, the frames with finished items (up to
+    `MAX_ITEMS_BYTES` bytes), and the last frames, which contain the sequence number.
     """
 
     def __init__(self) -> None:
@@ -51,7 +52,9 @@ class PassedFrames:
         return bool(self._last)
 
     def feed(self, frames: bytes) -> None:
-        """Keep the frames of one message if the end of a failed stream would need them."""
+        """Keep the frames of one message if the end of a failed stream would need them. `frames`: complete server-sent
+        events.
+        """
         self._first = self._first or frames
         self._last = frames
         if frames.rfind(ITEM_DONE) >= 0:  # a quarter of the time of `in`
@@ -60,8 +63,8 @@ class PassedFrames:
                 self._items.append(frames)
 
     def error(self, error: UmgError) -> bytes:
-        """Return the events that end the stream after a failure: `response.failed`, if the provider started its
-        response and did not end it, and `error`.
+        """Return the server-sent events that end the stream after a failure: `response.failed`, if the provider started
+        its response and did not end it, and `error`. `error`: the failure, as the caller gets it.
         """
         numbers = _NUMBER.findall(self._last)
         number = int(numbers[-1]) + 1 if numbers else 0

@@ -39,7 +39,9 @@ TYPES_BY_ENDING = {
 
 
 def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Decode the content of an item into parts. `at` is the path of the content. Raises UmgError naming the field."""
+    """Append the content of an item, a text or a list of content parts, to the parts of `target`.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the content in the body.
+    """
     if isinstance(content, str):
         target.parts.add().text.text = content
         return
@@ -48,7 +50,9 @@ def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.Too
 
 
 def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Decode one content part. Raises UmgError naming the field."""
+    """Append one content part to the parts of `target`; a part of an unknown type becomes raw JSON.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the part in the body.
+    """
     match parse(schema.Kind, raw, at).type:
         case "input_text":
             target.parts.add().text.text = parse(schema.TextPart, raw, at).text
@@ -89,8 +93,9 @@ def _decode_image(image: schema.ImagePart, media: pb.MediaPart, at: str) -> None
 
 
 def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
-    """Decode a file. The document does not show the base64 form; we accept data URLs, as SDKs send them, and bare
-    base64.
+    """Decode a content part of type `input_file` into `media`: an address, the id of a file, or bytes as a data URL (as
+    SDKs send them) or as bare base64.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) unless exactly one source is present. `at`: path of the part.
     """
     media.kind, media.filename, media.detail = pb.MEDIA_KIND_DOCUMENT, file.filename or "", file.detail or ""
     sources = [name for name in ("file_data", "file_url", "file_id") if getattr(file, name) is not None]
@@ -136,7 +141,9 @@ LAST_INDEX = 2**31 - 1
 
 
 def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
-    """Decode an annotation as a citation. An annotation of anything but a web page or a file is kept as raw JSON."""
+    """Return an annotation of a text as a citation; an annotation of any other source than a web page or a file is kept
+    as raw JSON.
+    """
     try:
         decoded = _ANNOTATION.decode(raw)
     except msgspec.ValidationError:
@@ -167,8 +174,8 @@ def _index(value: float) -> int:
 
 
 def encode_citation(citation: pb.Citation, length: int) -> object:
-    """Encode a citation as an annotation of a text of `length` characters; return None for a citation that the format
-    cannot express.
+    """Return a citation as an annotation of a text of `length` characters; None for a citation that the format cannot
+    express. A citation without offsets covers the whole text.
     """
     match citation.WhichOneof("source"):
         case "web":
@@ -198,14 +205,14 @@ def encode_citation(citation: pb.Citation, length: int) -> object:
 
 
 def encode_annotations(text: pb.TextPart) -> list[object]:
-    """Encode all annotations of a text."""
+    """Return the citations of a text as its `annotations`, without citations that the format cannot express."""
     length = len(text.text)
     encoded = (encode_citation(citation, length) for citation in text.citations)
     return [annotation for annotation in encoded if annotation is not None]
 
 
 def encode_logprob(entry: pb.TokenLogprob) -> JsonObject:
-    """Encode the log probability of a token as an element of `logprobs`, in which `bytes` are mandatory."""
+    """Return the log probability of a token as an element of `logprobs`, with the alternatives of the token."""
     return {**_token(entry), "top_logprobs": [_token(other) for other in entry.alternatives]}
 
 
@@ -218,9 +225,11 @@ def _token(entry: pb.TokenLogprob) -> JsonObject:
 
 
 def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") -> object:
-    """Encode a part of a tool result, or of a message that is not the model's.
+    """Return a part of a tool result, or of a message that is not the model's, as a content part.
 
-    `at` is the canonical path of the part. Raises UmgError for content whose loss would change the meaning.
+    Raises UmgError(UNTRANSLATABLE) for content whose loss would change the meaning. `at`: canonical path of the part,
+    for that error. `report`: collects the content that is left out. `media_detail`: resolution of images that state
+    none, "" for `auto`.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -246,8 +255,9 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
 
 
 def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str = "") -> JsonObject:
-    """Encode media as `input_image`, `input_file` or `input_audio`. Raises UmgError(UNTRANSLATABLE) for any other
-    medium.
+    """Return media as an `input_image`, `input_file` or `input_audio`, a document of texts as an `input_text`.
+    Raises UmgError(UNTRANSLATABLE) for any other medium. `at`: canonical path of the media, for that error. `report`:
+    collects the fields that are left out. `media_detail`: resolution of an image that states none, "" for `auto`.
     """
     source, mime = media.WhichOneof("source"), media.mime_type
     titled = source == "blocks" or (source == "data" and not media.filename)
@@ -278,7 +288,9 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
 
 
 def _text_file(media: pb.MediaPart) -> JsonObject | None:
-    """Encode a text file as text, since not every provider accepts it as a file; return None for other media."""
+    """Return a text file as an `input_text`, since some providers reject it as a file; None for any other file, and for
+    bytes that are not UTF-8.
+    """
     if not (media.mime_type.startswith("text/") and media.HasField("data")):
         return None
     try:
@@ -312,7 +324,9 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
 
 
 def compact_output(content: list[object], result: pb.ToolResult) -> object:
-    """Return content as the `output` of a tool result: a single text as a string, which every provider accepts."""
+    """Return content parts as the `output` of a tool result: a single text as a string, which every provider accepts,
+    several parts unchanged; without parts the JSON of `result`.
+    """
     match content:
         case []:
             return result.result_json

@@ -43,10 +43,11 @@ before.
 
 
 class InputDecoder:
-    """Decoder of the items of one input, in order. Raises UmgError naming the field.
+    """Decoder of the items of one `input`, in order, into messages. Raises UmgError with the path of the field.
 
-    Each item becomes a message, except: consecutive bare parts are one turn of the user, and an item that carries the
-    state of another part, for which this format has no field, sets that state.
+    Each item becomes a message, with two exceptions: consecutive content parts without an item become one user message,
+    and an item that only has the reasoning state of another item (data of a provider that belongs to its reasoning, for
+    which that item has no field) sets the state of that item's part.
     """
 
     def __init__(self, request: pb.GenerateRequest, notes: RequestNotes) -> None:
@@ -60,7 +61,9 @@ class InputDecoder:
         """Tools that items declare, each with its path."""
 
     def decode(self, items: str | list[Raw]) -> None:
-        """Decode the items, and add them to `request.messages`."""
+        """Decode `items`, the value of `input`, and add the messages to `request.messages`; a text is one
+        user message.
+        """
         if isinstance(items, str):
             self._messages.add(role=pb.ROLE_USER).parts.add().text.text = items
             return
@@ -107,9 +110,11 @@ class InputDecoder:
         return [(tool, f"{at}.tools[{index}]") for index, tool in enumerate(tools)]
 
     def _add_declared_tools(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the tools that an item declares, or that the provider's own search among tools found, to the request.
+        """Add the tools that an item contains to `added`, and the item as raw JSON to the messages: it declares tools,
+        or is a search among tools that the provider ran.
 
-        Return False for a call of a search that the caller runs.
+        Return False, and add nothing, for the call of a search among tools that the caller runs. `kind`: type of the
+        item. `at`: its path in the body.
         """
         if kind == "tool_search_call":
             if typed_client_tools.decode_call(raw, kind, pb.Part(), at):
@@ -124,7 +129,10 @@ class InputDecoder:
         return True
 
     def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the result of a tool that the caller runs as a message. Return False for the result of any other tool."""
+        """Add the result of a tool that has a type instead of a schema (a shell, for example) and that the caller runs
+        as a message. Return False, and add nothing, for the result of any other tool.
+        `kind`: type of the item. `at`: its path in the body.
+        """
         part = pb.Part()
         if not typed_client_tools.decode_output(raw, kind, part.tool_result, at):
             return False
@@ -136,8 +144,8 @@ class InputDecoder:
         return True
 
     def _apply_state(self, part: pb.Part | None) -> None:
-        """Set the reasoning state of an earlier item on the part of the next item; drop it if `part` is None, because
-        the next item is not the model's.
+        """Set the reasoning state of an earlier item, if there is one, on `part`, the part of the item that follows it.
+        With None, if the next item has no field for it, the state becomes a message of its own.
         """
         waiting, self._ahead = self._ahead, None
         if waiting is None:
@@ -148,7 +156,9 @@ class InputDecoder:
             part.state.CopyFrom(waiting.state)
 
     def _add(self, message: pb.Message) -> None:
-        """Add the message of an item of the model. The message of an item of an unknown type has no role."""
+        """Add a message of the model, made of one item, and give it the reasoning state of the item before. A message
+        of raw JSON gets no role.
+        """
         first = message.parts[0]
         if first.HasField("opaque"):
             message.role = pb.ROLE_UNSPECIFIED
@@ -178,8 +188,8 @@ class InputDecoder:
         self._last_model_part = None
 
     def _reasoning(self, item: schema.ReasoningItem) -> None:
-        """Add a reasoning item as a part. If it only carries the reasoning state of the part before or after it, set
-        that state instead.
+        """Add a reasoning item as a message. If it only has the reasoning state of the item before or after it, set the
+        state of that item's part instead.
         """
         part = pb.Part()
         decode_reasoning(item, part, shown=True)
@@ -197,9 +207,9 @@ class InputDecoder:
 
 
 def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode an item other than a message or reasoning into parts: one part, or two for a search with its sources.
-
-    Raises UmgError naming the field below `at`.
+    """Decode an item other than a message or reasoning into parts of `message`: one part, or two for a search with its
+    sources; an item of an unknown type becomes raw JSON.
+    Raises UmgError with the path of the field. `kind`: type of the item. `at`: path of the item.
     """
     match kind:
         case "function_call":
@@ -224,10 +234,11 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
 
 
 def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) -> None:
-    """Decode a reasoning item into a part. `shown`: whether the caller got the item from this gateway, whose reasoning
-    states may be of any format.
+    """Decode a reasoning item into a part.
 
-    Reasoning of another format is in the summary, since clients of this format display that.
+    `shown`: whether a caller sent the item, which this gateway encoded: its reasoning state (opaque data of a provider)
+    may then be of any format, and reasoning of another format is in the summary, since clients display that. False for
+    an item in the answer of a provider.
     """
     thoughts = part.reasoning
     thoughts.SetInParent()
@@ -255,8 +266,9 @@ def _add_opaque(raw: Raw, kind: str, message: pb.Message) -> None:
 
 
 def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, object]:
-    """Encode reasoning as a `reasoning` item. `shown`: whether to put all texts into the summary, which clients
-    display.
+    """Return reasoning as an item of type `reasoning`, without its state.
+    `shown`: whether to put all texts into the summary, which clients display; if false, the full texts are in
+    `content`.
     """
     thoughts = part.reasoning
     texts = [*thoughts.texts, *thoughts.summaries] if shown else thoughts.summaries
@@ -271,20 +283,23 @@ def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, obj
 
 
 def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
-    """Encode the reasoning state of a part for a caller. `ahead`: whether the state is in an item of its own before
-    that of the part.
+    """Return the reasoning state of a part (opaque data of a provider that belongs to the reasoning) as the
+    `encrypted_content` that the caller gets and sends back.
+    `ahead`: whether the state is in an item of its own before the item of the part.
     """
     marks = (AHEAD if ahead else "") + (REDACTED if part.reasoning.redacted else "")
     return marks + reasoning_state.show(part.state, "responses")
 
 
 def read_state(text: str) -> pb.ReasoningState:
-    """Decode a reasoning state that `shown_state` encoded."""
+    """Return the reasoning state that a caller sent back as `encrypted_content`, with the format of the provider that
+    created it.
+    """
     return reasoning_state.read(text.removeprefix(AHEAD).removeprefix(REDACTED), "responses")
 
 
 def image_item(media: pb.MediaPart, item_id: str) -> dict[str, object]:
-    """Encode an image that the model generated as an `image_generation_call` item."""
+    """Return an image that the model generated as an item of type `image_generation_call`, with its bytes in base64."""
     return {
         "id": item_id,
         "type": "image_generation_call",

@@ -92,7 +92,9 @@ SEEN = msgspec.json.Decoder(SeenItem)
 
 
 def check_status(head: Head) -> None:
-    """Raise UmgError for a provider's response that failed, or that is not finished."""
+    """Raise UmgError for a response that a provider states to have failed (by the code of its error) or not to be
+    finished (UPSTREAM_FAILED).
+    """
     if head.status in ("failed", "cancelled") or (head.status is None and is_error(head.error)):
         raise failure(as_error(msgspec.json.decode(head.error) if is_error(head.error) else None))
     if head.status in ("queued", "in_progress"):
@@ -107,7 +109,9 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 
 
 def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the finish reason. `calls`, `refused`: whether the response contains tool calls, or a refusal text."""
+    """Set the finish reason of `target` by the status of a response: the reason of an incomplete response, else
+    TOOL_CALLS, REFUSAL or STOP. `calls`, `refused`: whether the response contains tool calls, or a refusal text.
+    """
     reason = head.incomplete_details.reason if head.incomplete_details else None
     if head.status == "incomplete":
         target.finish_reason = INCOMPLETE.get(reason or "max_output_tokens", pb.FINISH_REASON_OTHER)
@@ -120,7 +124,9 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Decode the usage of a response. Return whether the provider sent one with both totals."""
+    """Set the usage of `target`. Return False, and set none, if the provider did not send the totals of both input and
+    output tokens. `searches`: number of web searches in the response.
+    """
     if head.usage is None or not head.usage.is_whole:
         return False
     decode_usage(head.usage, searches, target.usage)
@@ -128,7 +134,9 @@ def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.Gene
 
 
 def decode_output_item(raw: Raw, message: pb.Message) -> None:
-    """Decode an output item into parts of the message. Raises UmgError(UPSTREAM_FAILED), ValueError."""
+    """Append an item of a provider's output to the parts of `message`.
+    Raises UmgError(UPSTREAM_FAILED) or ValueError for an item that cannot be decoded.
+    """
     kind = KIND.decode(raw).type or ""
     if kind == "message":
         _decode_message(MESSAGE.decode(raw), message)

@@ -17,7 +17,9 @@ TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
 
 
 class Streamed:
-    """State of a part of an answer that is being received."""
+    """State of one part of a streamed answer: its index, the texts of which deltas were emitted, and characters that
+    are still incomplete.
+    """
 
     def __init__(self, part: int) -> None:
         self.part = part
@@ -27,19 +29,21 @@ class Streamed:
         self._joiners: dict[Key, SurrogateJoiner] = {}
 
     def replace_halves(self, key: Key, text: str) -> str:
-        """Return a delta's text with split characters joined. An incomplete character at the end is kept for the next
-        delta.
+        """Return the text of a delta with characters that were split between deltas joined. An incomplete character at
+        its end is kept for the next delta of the same text. `key`: kind and index of the text within the part.
         """
         return self._joiners.setdefault(key, SurrogateJoiner()).join(text)
 
     def rest(self) -> Iterator[pb.GenerateEvent]:
-        """Yield deltas for characters that are incomplete at the end of the part."""
+        """Yield a delta for each of the part's texts that ends in an incomplete character."""
         for key, joiner in self._joiners.items():
             if rest := joiner.rest():
                 yield self.delta(key, rest)
 
     def delta(self, key: Key, text: str) -> pb.GenerateEvent:
-        """Return the event that appends text to one of the part's texts."""
+        """Return the event that appends text to one of the part's texts. `key`: (kind, index) of that text, for example
+        ("summary", 1); the kind is `text`, `refusal`, `arguments`, `summary`, or any other name for full reasoning.
+        """
         event = pb.GenerateEvent(part_index=self.part)
         match key:
             case ("text", _):
@@ -56,10 +60,14 @@ class Streamed:
 
 
 class PartEmitter(PartEvents):
-    """Factory of the canonical events for the parts of one response, while its stream is decoded."""
+    """Factory of the canonical events for the parts of one streamed response; it numbers the parts in the order of
+    their start.
+    """
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
-        """Yield the event that ends the part, unless it has ended."""
+        """Yield the last deltas of a part, for characters that are still incomplete, and the event that ends the part;
+        nothing if the part has ended already.
+        """
         if streamed.ended:
             return
         streamed.ended = True
@@ -67,7 +75,10 @@ class PartEmitter(PartEvents):
         yield self.end(streamed.part)
 
     def complete(self, streamed: Streamed, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the rest of a part's content, which was not sent as deltas, then its end. `part`: the complete part."""
+        """Yield the content of a part that was not emitted as deltas before, then the end of the part; nothing if it
+        has ended already. `part`: the complete part, as the provider sent it at the end. `streamed`: the deltas emitted
+        so far.
+        """
         if streamed.ended:
             return
         if part.HasField("server_tool_call"):

@@ -31,17 +31,20 @@ OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
 
 
 def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.GenerationStarted) -> bytes:
-    """Encode the members that repeat the request as JSON without braces, for insertion into the response object: every
-    field of the current SDK types, nulls included.
+    """Return the members of a response object that repeat the request, as JSON without the outer braces: every field of
+    the current SDK types, nulls included.
 
-    Options that only the provider of another format supports, and that were reported as dropped, are null here.
+    Options that only the provider of another format supports, and that were reported as dropped, are null. `head`: the
+    response, which states whether it is stored.
     """
     stored = head.stored if head.HasField("stored") else not request.HasField("store") or request.store
     return msgspec.json.encode(_members(request, stored=stored))[1:-1]
 
 
 def service_tier(tier: str) -> str:
-    """Return the service tier if the format has a value for it; else the default one, since its schema has no null."""
+    """Return a provider's service tier if this format has it among its values, else the default tier: the schema of the
+    member allows no null. `tier`: "" if it is unknown.
+    """
     return tier if tier in SERVICE_TIERS else SERVICE_TIER
 
 
@@ -101,7 +104,9 @@ CACHE_NAMES = (*CACHE_OPTIONS, "comparison_response_id")
 
 
 def _reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """Encode `reasoning` of the request. `none`, our document's value for no summary, is null in the SDK types."""
+    """Return the member `reasoning` of a response object. A summary of `none`, a value that only the gateway's
+    specification has, becomes null.
+    """
     options = request.reasoning
     summary = options.summary if options.summary != "none" else ""
     return {

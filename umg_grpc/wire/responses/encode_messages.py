@@ -24,13 +24,13 @@ Placed = tuple[pb.Part, str]  # a part and its canonical path
 
 
 def is_message_part(part: pb.Part) -> bool:
-    """Return whether a part is encoded within an item of type `message`."""
+    """Return whether a part is encoded within an item of type `message`: a text or a refusal."""
     return part.HasField("text") or part.HasField("refusal")
 
 
 def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
-    """Encode the instructions of a request as one text, `instructions`. Raises UmgError(UNTRANSLATABLE) for a part that
-    is no text.
+    """Return the system prompt of a request as one text, the member `instructions`; "" without a system prompt.
+    Raises UmgError(UNTRANSLATABLE) for a part that is no text. `report`: collects the cache marks, which are left out.
     """
     texts = list[str]()
     for index, part in enumerate(request.instructions):
@@ -70,8 +70,8 @@ class InputEncoder:
         }
 
     def encode(self) -> list[object]:
-        """Encode the conversation as the items of `input`. Raises UmgError for content whose loss would change the
-        meaning.
+        """Return the conversation as the items of `input`. Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content
+        whose loss would change the meaning.
         """
         for index, message in enumerate(self._request.messages):
             self._message(message, f"messages[{index}]", index)
@@ -114,7 +114,7 @@ class InputEncoder:
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
-        """Return whether a part can be encoded, and report a part that is left out."""
+        """Return whether a part of a message that is not the model's can be encoded; report a part that cannot."""
         kind = part.WhichOneof("kind")
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind or "")
@@ -127,8 +127,9 @@ class InputEncoder:
         return encode_part(part, at, self._report, self._detail)
 
     def _end_turn(self, *, results: bool = False) -> None:
-        """End the model's turn: drop reasoning that no item follows, and add results for unanswered calls, since
-        providers require them.
+        """End the messages of the model before another role follows: drop reasoning that no item follows, and add empty
+        results for unanswered calls, since providers require them.
+        `results`: whether tool results follow, so that no empty results are added yet.
         """
         if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
@@ -140,8 +141,9 @@ class InputEncoder:
         self._reasoning_dropped = False
 
     def _own_id(self, prefix: str, given: str) -> str:
-        """Return the id that the caller or an earlier response gave an item, if a provider accepts it; else a generated
-        one.
+        """Return the id of an item: `given`, which the caller or an earlier response gave it, if it begins with
+        `prefix`; else a generated id with that prefix. After left out reasoning, which an id would require, the id is
+        generated.
         """
         if given.startswith(prefix) and not self._reasoning_dropped:
             return given
@@ -172,7 +174,7 @@ class InputEncoder:
             self._add_message_item(run, run_id, phase)
 
     def _add_item(self, item: object) -> None:
-        """Add an item of the model, preceded by the reasoning that belongs to it."""
+        """Add an item of the model, preceded by the reasoning items that belong to it; None adds nothing."""
         if item is not None:
             self._items += [*self._reasoning_items, item]
             self._reasoning_items = []
@@ -201,9 +203,11 @@ class InputEncoder:
         self._add_item(item)
 
     def _reasoning(self, part: pb.Part) -> None:
-        """Add reasoning as an item if its state is of this format; leave out and report any other reasoning.
+        """Keep reasoning of a provider of this format for the item that follows it; leave out and report any other
+        reasoning.
 
-        For an item without its state the provider looks in its stored items, which do not include it.
+        Without its state (`encrypted_content`) providers would look up the item among their stored items, which do not
+        include it.
         """
         if part.state.format != "responses":
             self._report.drop("reasoning")
@@ -215,7 +219,10 @@ class InputEncoder:
         self._reasoning_items.append(item | {"encrypted_content": part.state.data})
 
     def _item(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Encode a part other than text as an item; return None for a part that is left out and reported."""
+        """Return a part of the model other than text as an item; None for a part that is left out and reported.
+        Raises UmgError(UNTRANSLATABLE) for media and for parts that only other formats have. `at`: canonical path of
+        the part. `own_id`: id for a call without one.
+        """
         match part.WhichOneof("kind"):
             case "tool_call":
                 return self._call(part.tool_call, own_id)
@@ -243,7 +250,9 @@ class InputEncoder:
                 assert_never(unhandled)
 
     def _search(self, call: pb.ServerToolCall) -> object:
-        """Encode a web search that a provider of this format ran; leave out and report any other search."""
+        """Return a web search that a provider of this format ran as an item; None for any other search, which is
+        reported.
+        """
         if call.format != "responses" or not call.call_id.startswith("ws_"):
             self._report.drop("server_tool_call")
             return None
@@ -280,10 +289,10 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Encode a tool result as an item.
+        """Add a tool result as an item. `at`: canonical path of the result.
 
-        A result without its call is left out, since providers reject it (clients cut off the beginning of long
-        conversations).
+        A result without its call is left out and reported, since providers reject it: clients cut off the beginning of
+        long conversations.
         """
         call_id = shortened_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
@@ -313,7 +322,7 @@ class InputEncoder:
                 yield self._input(part, path)
 
     def _unanswered_id(self, name: str) -> str:
-        """Return the id of the first call of this tool without a result; a generated id if the conversation has no
-        unanswered call.
+        """Return the id of the first call of the tool `name` without a result, else of the first call of any tool; a
+        generated id if the conversation has no unanswered call.
         """
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"

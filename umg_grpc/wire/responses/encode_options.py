@@ -76,7 +76,11 @@ MIN_OUTPUT_TOKENS = 16  # providers reject a lower limit of output tokens
 
 
 def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Report the fields that this format does not have, and the fields that only the source document contains."""
+    """Report the fields of a request that this format does not have, and the unknown fields of the caller's body, as
+    dropped.
+    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for fields whose loss would change the meaning, for example
+    several candidates. `notes`: facts that the decoder recorded about the caller's body.
+    """
     report_unsupported(request, notes, report, indispensable=("cached_content",), unsupported=UNSUPPORTED)
     reject_several_candidates(request)
     if any(kind != "text" for kind in request.output_modalities):
@@ -86,8 +90,9 @@ def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, 
 
 
 def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Encode all fields of a request except `model`, `input` and `stream`. Raises UmgError for a loss that would change
-    the meaning.
+    """Return all members of a provider's body except `model`, `input` and `stream`.
+    Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning. `report`: collects
+    the options that are left out or changed.
     """
     fields = _encode_copied_fields(request, report, quirks)
     if instructions := encode_instructions(request, report):
@@ -119,8 +124,8 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
 
 
 def _encode_copied_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the fields that a body has with the same names as the canonical request, with values that the provider
-    accepts.
+    """Return the fields that have the same name in the body and in the canonical request, with values that the provider
+    accepts: for callers of other formats a low `max_output_tokens` is raised to the minimum, and reported.
     """
     fields = copied_fields(request, COPIED_NAMES, SERVICE_TIERS, quirks, report)
     if request.HasField("max_output_tokens") and request.max_output_tokens < MIN_OUTPUT_TOKENS and _is_foreign(request):
@@ -144,8 +149,8 @@ def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
 
 
 def encode_text(request: pb.GenerateRequest) -> JsonObject:
-    """Encode the member `text` (format and verbosity of the answer); empty without a setting. Raises
-    UmgError(UNTRANSLATABLE).
+    """Return the member `text` (format and verbosity of the answer); {} if the request sets neither.
+    Raises UmgError(UNTRANSLATABLE) for an answer that has to be one word of an enumeration.
     """
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
@@ -178,8 +183,8 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
 
 
 def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """Encode the reasoning options as `reasoning`: the effort, else the nearest one, and a summary if the caller wants
-    to see reasoning.
+    """Return the member `reasoning` as {"reasoning": {...}}: the effort (a budget or mode becomes the nearest effort,
+    and is reported) and a summary if the caller wants to see reasoning; {} if no reasoning options are to be sent.
     """
     reasoning = request.reasoning
     effort = reasoning.effort or reasoning.level
@@ -200,9 +205,8 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
 
 
 def _summary(reasoning: pb.ReasoningOptions, effort: str) -> str:
-    """Return the value of `reasoning.summary`: callers see reasoning as summaries only.
-
-    `none` is our document's value for no summary.
+    """Return the value of `reasoning.summary`, "" for no summary: this format lets callers see reasoning as summaries
+    only. `effort`: effort that is sent, "" for none.
     """
     if reasoning.summary:
         return "" if reasoning.summary == "none" else reasoning.summary
@@ -214,10 +218,11 @@ SHOWING = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_M
 
 
 def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
-    """Encode `store` and `include`.
+    """Return the members `store` and `include`.
 
-    A caller of another format has no access to stored responses: nothing is stored for it, and the reasoning state is
-    part of the response. The state is requested only with reasoning, since models without reasoning reject that.
+    For callers of other formats, which cannot read stored responses, nothing is stored unless they request it. If
+    nothing is stored, `include` requests the reasoning state as part of the response, but only for a request with
+    reasoning: models without reasoning reject that.
     """
     include, fields = list(request.include), JsonObject()
     if request.logprobs and LOGPROBS not in include:
@@ -239,7 +244,9 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
 
 
 def _uses_reasoning(request: pb.GenerateRequest) -> bool:
-    """Return whether the request enables reasoning, or has reasoning state of earlier turns."""
+    """Return whether a request of another format enables reasoning, or contains the reasoning state of an earlier
+    answer. False for callers of this format, which set `include` themselves.
+    """
     if request.source.format == "responses":
         return False  # a caller of this format sets `include` itself
     reasoning = request.reasoning
