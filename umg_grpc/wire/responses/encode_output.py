@@ -33,8 +33,8 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Shown:
-    """Optional members of the output (log probabilities, sources, reasoning states), and whether the caller requested
-    each.
+    """Optional content of the output (reasoning states, sources of searches, reasoning texts), and whether the caller
+    gets each.
     """
 
     states: bool  # state of the reasoning
@@ -43,16 +43,16 @@ class Shown:
 
     @classmethod
     def of(cls, request: pb.GenerateRequest) -> "Shown":
-        """Return the optional members that a request selects. The reasoning state is only sent if it is included, as at
-        providers of this format.
+        """Return which optional content a request selects: reasoning states and sources by `include`, as at providers
+        of this format, and reasoning texts unless the summary is `none`.
         """
         include = set(request.include)
         return cls(ENCRYPTED in include, SOURCES in include, request.reasoning.summary != "none")
 
 
 class Ids:
-    """Ids of the items of one response: the provider's, or ids generated from the response's id and the item's
-    index.
+    """Ids of the items of one response: the provider's ids or, where the provider sent none or sent one twice, ids made
+    of the response's id and the item's index.
     """
 
     def __init__(self, response_id: str) -> None:
@@ -60,13 +60,17 @@ class Ids:
         self._taken: set[str] = set()
 
     def item(self, prefix: str, given: str, index: int) -> str:
-        """Return the id of the item at `index`; it is unique in the response."""
+        """Return the id of the item at `index`, unique in the response: the provider's id `given` unless it is "" or
+        was used before, else a generated id that begins with `prefix`.
+        """
         item_id = given if given and given not in self._taken else f"{prefix}{OURS}{self._core}_{index}"
         self._taken.add(item_id)
         return item_id
 
     def call(self, call: pb.ToolCall, index: int) -> str:
-        """Return the id by which a tool call is paired with its result."""
+        """Return the id by which a tool call is paired with its result: the provider's, or one made of the response's
+        id and `index`, the index of the item.
+        """
         return call.call_id or f"call_{self._core}_{index}"
 
 
@@ -99,22 +103,22 @@ def kind_of(part: pb.Part) -> str:
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Return whether the reasoning state of a part needs a `reasoning` item of its own, because the part's item has no
-    field for it. `shown`: which parts the caller gets.
+    """Return whether the reasoning state of a part is sent in a `reasoning` item of its own: the part has a state, its
+    own item has no field for it, and the caller gets states (`shown`).
 
-    For a tool call this item comes before the call. For other parts it comes after them, since their state is known
+    For a tool call this item comes before the call; for other parts it comes after them, since their state is known
     only at their end.
     """
     return shown.states and part.HasField("state") and not part.HasField("reasoning")
 
 
 def image_text(media: pb.MediaPart) -> str:
-    """Return an image that is known only by its address as text, since image items contain bytes only."""
+    """Return a Markdown image for an image that is known only by its address, since image items contain bytes."""
     return f"![image]({media.uri})"
 
 
 def text_content(text: str, annotations: list[object], logprobs: list[JsonObject]) -> JsonObject:
-    """Encode an `output_text` part."""
+    """Return a content part of type `output_text` with its encoded annotations and log probabilities."""
     return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": logprobs}
 
 
@@ -124,7 +128,9 @@ def refusal_content(text: str) -> JsonObject:
 
 
 def message_item(item_id: str, status: str, phase: str, content: list[JsonObject]) -> JsonObject:
-    """Encode an item of type `message` with its content parts."""
+    """Return an item of type `message`. `status`: `in_progress`, `completed` or `incomplete`. `phase`: the provider's
+    mark of commentary or final answer, "" for none. `content`: its encoded content parts.
+    """
     item: JsonObject = {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
     if phase:
         item["phase"] = phase
@@ -132,7 +138,9 @@ def message_item(item_id: str, status: str, phase: str, content: list[JsonObject
 
 
 def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObject:
-    """Encode reasoning with all texts as summaries, which clients of this format display."""
+    """Return an item of type `reasoning` with the texts `thoughts` as summaries, which clients of this format display.
+    `state`: reasoning state for `encrypted_content`, "" for none.
+    """
     item: JsonObject = {
         "id": item_id,
         "type": "reasoning",
@@ -155,7 +163,10 @@ class _OpenMessage:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """Encode the parts of an answer as `output`. `incomplete`: whether the response broke off, in its last item."""
+    """Return the parts of an answer as the items of `output`: consecutive texts of one message become one item, parts
+    that the format cannot express are left out.
+    `incomplete`: whether the response broke off, in its last item.
+    """
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
     kinds = [kind_of(part) for part in parts]
@@ -201,7 +212,9 @@ def _item(
     shown: Shown,
     results: dict[str, pb.ServerToolResult],
 ) -> object:
-    """Encode one part of an answer as an output item."""
+    """Return one part of an answer, other than text, as an item. `kind`: result of `kind_of`. `index`: position of the
+    item. `results`: id of a call of a provider's tool -> its result.
+    """
     match kind:
         case "reasoning":
             thoughts = [*part.reasoning.texts, *part.reasoning.summaries] if shown.thoughts else []
@@ -238,7 +251,9 @@ class Ending:
 
 
 def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> Ending:
-    """Return the status of a finished candidate. `refused`: whether it contains a refusal text."""
+    """Return the status of a finished candidate: `completed`, `incomplete` with the reason, or `failed` with an error.
+    `refused`: whether the candidate contains a refusal text, which makes it complete.
+    """
     if finished.finish_reason == pb.FINISH_REASON_MALFORMED_CALL:
         return Ending("failed", code="server_error", message=UNREADABLE_CALL)
     if finished.provider_reason in PASSED_REASONS:
@@ -251,7 +266,9 @@ def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> E
 
 
 def ending_of_response(response: pb.GenerateResponse) -> Ending:
-    """Return the status of a complete response; a stored one may contain it."""
+    """Return the status of a complete response: the status that a stored response contains, else the one that the
+    finish reason of its first candidate or the block of its prompt means.
+    """
     if response.HasField("failure"):
         return Ending("failed", code=response.failure.code or "server_error", message=response.failure.message)
     if response.status not in ("", "completed", "incomplete"):
@@ -263,7 +280,9 @@ def ending_of_response(response: pb.GenerateResponse) -> Ending:
 
 
 def completed_at(response: pb.GenerateResponse, ending: Ending) -> int | None:
-    """Return the time at which a response was completed, in Unix seconds; None if that was not recorded."""
+    """Return the time at which a response was completed, in Unix seconds; None if that was not recorded, or if the
+    response is not completed.
+    """
     noted = response.HasField("complete_time") and ending.status == "completed"
     return response.complete_time.seconds if noted else None
 
@@ -274,7 +293,10 @@ Head = pb.GenerateResponse | pb.GenerationStarted
 def response_object(
     head: Head, ending: Ending, output: bytes, usage: pb.Usage | None, completed_at: int | None, echo: bytes
 ) -> bytes:
-    """Encode the response object. `output`: a JSON array; `echo`: the members that repeat the request."""
+    """Return the JSON of a response object. `head`: id, model, time and tier. `output`: JSON array of items. `usage`:
+    None if it is not known yet. `completed_at`: Unix seconds, None if it is not completed. `echo`: result of
+    `encode_echo`.
+    """
     members: JsonObject = {
         "id": head.response_id,
         "object": "response",

@@ -69,9 +69,10 @@ _BODY = msgspec.json.Decoder(Wrapped)
 
 
 def error_event(error: UmgError, sequence: int) -> bytes:
-    """Encode the error event that ends a stream after a failure, after `response.failed`.
+    """Return the server-sent event `error` that ends a stream after a failure, after `response.failed`. `sequence`: its
+    sequence number.
 
-    The fields are flat, as the format requires, and repeated in `error`, at which all SDKs raise (reference, 2.6).
+    The error is in members at the top level, as the format requires, and again in `error`, at which all SDKs raise.
     """
     body = _error_body(error)
     payload = {
@@ -86,7 +87,9 @@ def error_event(error: UmgError, sequence: int) -> bytes:
 
 
 def response_error(error: UmgError) -> ResponseError:
-    """Encode the member `error` of a response object that failed."""
+    """Return the member `error` of a response object that failed; a code that the format does not have becomes
+    `invalid_prompt` for blocked content, else `server_error`.
+    """
     body = _error_body(error)
     if body.code in CODES:
         return ResponseError(body.code, body.message)
@@ -99,8 +102,8 @@ def _error_body(error: UmgError) -> ErrorBody:
 
 
 def failure(error: ProviderError) -> UmgError:
-    """Return the error that the caller gets for a response that failed at the provider, chosen by the code of its
-    `error`.
+    """Return the error that the caller gets for a response that failed at the provider; its reason is chosen by the
+    code of the provider's `error`.
     """
     code = str(error.code or "")
     if code in BLOCKED:

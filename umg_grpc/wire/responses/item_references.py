@@ -46,15 +46,17 @@ def referenced(message: pb.Message) -> str:
 
 
 def response_of(item_id: str) -> str:
-    """Return the id of the response that contains an item, as the item's id states it; "" for an item that only a
-    provider stores.
+    """Return the id of the response that contains an item, which is a part of the ids that the gateway gives to items;
+    "" for any other id, for example of an item that a provider stores.
     """
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 
 
 def items_of(stored: pb.StoredResponse) -> dict[str, list[pb.Message]]:
-    """Return the output items of a stored response by their ids, each as the messages that it becomes in an input."""
+    """Return the output of a stored response as id of item -> the messages that the item becomes if a caller sends it
+    as input.
+    """
     shown = pb.GenerateRequest()
     shown.CopyFrom(stored.request)
     shown.include.append(ENCRYPTED)  # the reasoning state is included, whether or not the caller received it

@@ -25,7 +25,7 @@ MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("for
 
 
 def wire_names(edited: str) -> tuple[str, ...]:
-    """Return the names of the body's members that contain one of these canonical fields."""
+    """Return the names of the members of a body that contain the canonical field `edited`."""
     return WIRE_NAMES.get(edited, (edited,))
 
 
@@ -37,10 +37,12 @@ def rebuild(
     report: Report,
     edited: Collection[str],
 ) -> bytes:
-    """Return the caller's body with only the necessary edits; all else stays byte for byte.
+    """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
+    byte for byte.
 
-    Edits are the model id, the fields that only our document defines, and the canonical fields in `edited`, whose
-    present values are in `new_values`.
+    Changes are the model id, `stream`, forms that only the gateway's specification has, and the canonical fields in
+    `edited`, whose values are taken from `new_values` (members of the body).
+    `report`: collects the reasoning that is left out.
     """
     fields = parse(dict[str, Raw], request.source.body)
     for field in edited:
@@ -81,9 +83,8 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
 
 
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
-    """Group bare content parts into user turns, and remove reasoning that came from other formats.
-
-    A provider looks for the ids of that reasoning, and cannot read its state.
+    """Edit `input` for a provider, in place: group content parts without an item into user messages, and remove
+    reasoning of providers of other formats, whose state this provider cannot decode.
     """
     raw = bytes(fields["input"])
     if not raw.startswith(b"["):
@@ -110,8 +111,10 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 
 
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
-    """Return a reasoning item with the state as its provider sent it; None for reasoning that is not from a provider of
-    this format.
+    """Return a `reasoning` item of the caller as the provider accepts it: with its `encrypted_content` (the reasoning
+    state) as the provider itself sent it, without the gateway's wrapping.
+
+    Return None, and report the loss, for reasoning that a provider of another format made.
     """
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
@@ -133,7 +136,9 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
 
 
 def _edit_reasoning(fields: dict[str, Raw]) -> None:
-    """Edit `reasoning` for a provider: remove the summary `none`, and add the effort that an empty object means."""
+    """Edit the member `reasoning` for a provider, in place: remove the summary `none`, which only the gateway's
+    specification has, and replace an empty object by its meaning there, the effort `medium`.
+    """
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
     if bytes(members.get("summary", ABSENT)) == b'"none"':
         del members["summary"]
@@ -168,8 +173,8 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
 
 
 def _flat(tool: Raw) -> Raw:
-    """Return a function tool in the flat form of providers, also one in the document's nested form; any other tool
-    unchanged.
+    """Return a function tool whose fields are in a member `function`, as the gateway's specification allows, in the
+    form of providers, with the fields beside `type`; any other tool unchanged.
     """
     head = parse(schema.NestedFunction, tool)
     if not is_present(head.function) or parse(schema.Kind, tool).type != "function":

@@ -50,8 +50,8 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first frames that are only deltas, unchanged, and the number of their bytes. Deltas are recognised
-        by their line ends.
+        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED` (no bytes,
+        length 0) if the first frame has to be decoded. Deltas are recognised by their names, without parsing.
         """
         if not self._started or not frames.startswith(EVENT):
             return DECODED
@@ -117,6 +117,8 @@ class PassthroughDecoder(FrameDecoder):
         return self._renamed(event, response.model)
 
     def _renamed(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
-        """Return the frame of an event with the caller's model id in its response object, unchanged otherwise."""
+        """Return the frame of an event with the caller's model id in its response object, and with marks on reasoning
+        states that look like the gateway's. `provider_model`: model id in the event, None if it has none.
+        """
         marked = sse.SseEvent(event.name, mark_states(event.data or b""), mark_states(event.raw))
         return self._model.replace(marked, provider_model)

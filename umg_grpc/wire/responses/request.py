@@ -58,9 +58,10 @@ _whole_numbers = attrgetter(*WHOLE_NUMBERS)
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of a responses request, and keep it as source document.
+    """Decode the body of `POST /v1/responses`, and keep the body and `headers` (those to be forwarded) in the request.
 
-    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response.
+    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response. `model`
+    is not used: the body contains the model.
     """
     parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN)
     if parsed.background:
@@ -76,9 +77,10 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of `POST /v1/responses/input_tokens`. Raises UmgError as `decode_request` does.
+    """Decode the body of `POST /v1/responses/input_tokens`, and keep the body and `headers` in the request.
 
-    `model` is required here, though not by the SDK: the number of tokens depends on it.
+    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. The body must contain the model, though the SDK types
+    do not require it: the number of tokens depends on it. The parameter `model` is not used.
     """
     parsed = parse(schema.Prompting, check_utf8(body))
     request, notes = _new_request(body, headers, unknown_fields(body, passthrough_request.KNOWN))
@@ -93,8 +95,8 @@ _KNOWN: msgspec.json.Decoder[schema.ResponsesRequest] = msgspec.json.Decoder(sch
 def _new_request(
     body: bytes, headers: Mapping[str, str], unknown: Collection[str]
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a canonical request that has only its source document. `unknown`: names of the body's unknown fields, for
-    the notes.
+    """Return a canonical request that contains only the caller's body and headers, and notes with the unknown fields.
+    `unknown`: names of the body's unknown fields.
     """
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
@@ -106,7 +108,9 @@ def _new_request(
 
 
 def _require_input(items: str | list[Raw] | None, request: pb.GenerateRequest) -> None:
-    """Raise UmgError(MISSING_FIELD) if the request has neither an input nor another field that replaces one."""
+    """Raise UmgError(MISSING_FIELD) if the body has no `input` (`items`; an empty list counts as none) and no field
+    that replaces it: instructions, an earlier response, a conversation, a prompt template.
+    """
     if items or items == "" or request.instructions or request.previous_response_id or request.conversation_id:
         return
     if not request.HasField("prompt_template"):
@@ -176,7 +180,9 @@ def _decode_prompt(prompt: schema.Prompt, target: pb.PromptTemplate) -> None:
 
 
 def _decode_reasoning(options: schema.Reasoning, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the member `reasoning`. Without an effort it means medium (text document, "POST /v1/responses")."""
+    """Decode the member `reasoning`; without an effort it means `medium`, as the gateway's specification states.
+    `notes`: receives its members that have no canonical form.
+    """
     request.reasoning.effort = options.effort or "medium"
     request.reasoning.summary = options.summary or options.generate_summary or ""
     for name in ("context", "mode"):
@@ -216,9 +222,11 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /responses`.
+    """Encode a canonical request as a call of a provider's `POST /responses`: a body of this format with only the
+    necessary changes, that of any other format anew.
 
-    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`.
+    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
+    the model. `notes`: facts that the decoder recorded about the caller's body.
     """
     report = Report()
     if request.source.format == "responses":
@@ -240,9 +248,8 @@ def encode_request(
 def _edited(
     request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks, changed: Collection[str]
 ) -> JsonObject:
-    """Encode the canonical fields that were changed after decoding, to replace the members of the caller's body.
-
-    Report the changes of fields that the provider rejects (`changed`).
+    """Return the members of the body for the canonical fields in `edited`, encoded from the request.
+    `changed`: the fields among them that the provider rejects as the caller sent them; their changes are reported.
     """
     names, own = {name for field in edited for name in passthrough_request.wire_names(field)}, Report()
     fields = encode_options(request, own, quirks)

@@ -37,7 +37,8 @@ from umg_grpc.wire.responses.tool_calls import CALLS, rename_calls
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
     """Encode a response for a caller; return the provider's own body if it has this format.
 
-    Of several candidates the first is encoded: the format has no field for others.
+    Of several candidates the first is encoded: the format has no field for others. `request`: the caller's, which the
+    response object repeats.
     """
     if response.source.format == "responses":
         return response.source.body
@@ -52,8 +53,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can contain a part. Results of a provider's tool are contained in the item of
-    the call.
+    """Return whether a response of this format can contain a part. True for the result of a provider's tool if the
+    format has the tool: the result is in the item of the call.
     """
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
@@ -70,11 +71,10 @@ _MARKED = rb"\1" + f"{PREFIX}responses.{PREFIX}".encode()
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider. `pass_`: whether its body is passed through, so that its output is not
-    decoded.
+    """Decode a complete response of a provider into a canonical response.
 
-    Raises UmgError: UPSTREAM_FAILED for a body that cannot be read; by the code of its error for a response that failed
-    in spite of its HTTP status.
+    `pass_`: whether its body is passed through, so that its output is not decoded. Raises UmgError: UPSTREAM_FAILED for
+    a body that cannot be decoded; by the code of its error for a response that failed in spite of its HTTP status.
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
@@ -112,10 +112,8 @@ def _has_refusal(items: list[SeenItem]) -> bool:
 
 
 def mark_states(document: bytes) -> bytes:
-    """Return a provider's response in which reasoning states that look as if this gateway had wrapped them, because the
-    provider is another gateway, are marked as the provider's own.
-
-    The mark sends them back to it unchanged.
+    """Return a provider's response with a mark on reasoning states that look as if this gateway had wrapped them: that
+    provider is another gateway, and the mark lets its states be sent back to it unchanged.
     """
     return _STATE.sub(_MARKED, document) if PREFIX.encode() in document else document
 

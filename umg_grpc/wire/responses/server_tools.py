@@ -24,8 +24,9 @@ SERVER_ITEMS = {
 
 
 def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode the call of a tool that the provider ran as a part of the message, and its results as a second part.
-    Raises UmgError.
+    """Decode the item of a tool that the provider ran: its call as a part of `message`, its results (if there are any)
+    as a second part.
+    Raises UmgError with the path of the field. `kind`: type of the item. `at`: path of the item.
     """
     item = parse(schema.ToolItem, raw, at)
     call = message.parts.add().server_tool_call
@@ -57,8 +58,8 @@ def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> Non
 def server_item(
     item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool
 ) -> JsonObject:
-    """Encode the item for a call of a tool that the provider ran. `sources`: whether to include the sources of a web
-    search.
+    """Return the item for the call of a tool that a provider ran, with its result (None if there is none).
+    `sources`: whether to include the sources of a web search.
     """
     failed = result is not None and result.error_code
     kind, _ = SERVER_ITEMS[call.name]
@@ -80,7 +81,10 @@ def server_item(
 
 
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool) -> object:
-    """Return the member `action` of a web search: the provider's own, or one made from the search queries."""
+    """Return the member `action` of a web search: the provider's own or, of a provider of another format, an object
+    with the queries.
+    `result`: result of the search, None if it is not known. `sources`: whether to include the addresses of its pages.
+    """
     if call.format == "responses" and call.input_json:
         return json_text(call.input_json, "input_json")
     queries = list(call.queries)
@@ -91,15 +95,15 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, so
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """Return the code that the provider's code interpreter ran, which is a text in this format and a member `code` in
-    the others.
+    """Return the code that a provider's code interpreter ran: the input of the call is a string in this format, and an
+    object with a member `code` in others. "" for any other input.
     """
     return _text_of(call.input_json, "code")
 
 
 def _text_of(json: str, *names: str) -> str:
-    """Return the text in JSON that is a string, or an object with one of these members as a string; "" for any other
-    JSON.
+    """Return the text in JSON: the value of a string, or of the first of the members `names` of an object that is a
+    string; "" for any other JSON.
     """
     try:
         value: object = msgspec.json.decode(json)

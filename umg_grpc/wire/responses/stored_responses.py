@@ -27,8 +27,8 @@ def encode_stored(stored: pb.StoredResponse) -> bytes:
 
 
 def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
-    """Encode a stored response as the events of `GET /v1/responses/{id}?stream=true`, from the sequence number after
-    `starting_after` on.
+    """Return a stored response as the events of `GET /v1/responses/{id}?stream=true`.
+    `starting_after`: sequence number of the last event to be left out, -1 for all events.
     """
     encoder = StreamEncoder(stored.request)
     stream = encoder.feed(response_to_events(stored.response))
@@ -42,7 +42,9 @@ def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
 
 
 def decode_starting_after(query: Mapping[str, str]) -> int:
-    """Decode the query parameter `starting_after`, -1 without it. Raises UmgError(INVALID_FIELD)."""
+    """Return the query parameter `starting_after`, the sequence number of an event; -1 without the parameter. Raises
+    UmgError(INVALID_FIELD) for any text that is not a whole number.
+    """
     given = query.get("starting_after", "-1")
     if given != "-1" and not (given.isascii() and given.isdecimal()):
         raise invalid("starting_after", "expected the sequence_number of an event; send a whole number")
@@ -55,7 +57,9 @@ def encode_deleted(response_id: str) -> bytes:
 
 
 def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.ListInputItemsRequest:
-    """Decode the query parameters `limit`, `order` and `after`. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    """Decode the query parameters `limit`, `order` and `after` of `GET /v1/responses/{id}/input_items`. Raises
+    UmgError(INVALID_FIELD) naming the parameter.
+    """
     request = pb.ListInputItemsRequest(response_id=response_id, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 1 <= int(limit) <= MAX_ITEMS):
@@ -69,8 +73,8 @@ def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.L
 
 
 def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
-    """Encode the body of `GET /v1/responses/{id}/input_items`. `first_id` and `last_id` in it are valid values of
-    `after`.
+    """Return the body of `GET /v1/responses/{id}/input_items`: one page of items. Its `first_id` and `last_id` are null
+    for an empty page, else valid values of the parameter `after`.
     """
     body: JsonObject = {
         "object": "list",
@@ -83,7 +87,9 @@ def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
 
 
 def _items(message: pb.Message) -> list[object]:
-    """Encode a message as items: one, or several for an assistant's turn that came in another format."""
+    """Return a message of a stored conversation as items: one, or several for an answer that came in another format and
+    for tool results.
+    """
     if message.role == pb.ROLE_ASSISTANT:
         return _assistant_items(message)
     items, content = list[object](), list[object]()
@@ -107,7 +113,7 @@ def _items(message: pb.Message) -> list[object]:
 
 
 def _assistant_items(message: pb.Message) -> list[object]:
-    """Encode a turn of the model as items, of which the first has the message's id."""
+    """Return a message of the model as items, of which the first has the message's id."""
     parts = list[pb.Part]()
     for index, part in enumerate(message.parts):
         own = pb.Part()
@@ -141,14 +147,14 @@ def _result(result: pb.ToolResult, message_id: str, index: int) -> JsonObject:
 
 
 def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
-    """Encode an item of an unknown type: its own JSON with the id of the message."""
+    """Return an item that is stored as raw JSON, with `message_id` as its id."""
     members = msgspec.json.decode(opaque.json, type=dict[str, msgspec.Raw])
     return members | {"id": message_id}
 
 
 def _content(part: pb.Part) -> object:
-    """Encode a part as a content part of a listed item. A part of a kind that only another format has is listed as its
-    JSON.
+    """Return a part as a content part of a listed item. Raw JSON that another format defines is listed as a text, media
+    that the format cannot express as the text of their address or name.
     """
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"

@@ -107,9 +107,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
         """Return the events of a read that consists only of the most frequent deltas, of parts that are open; None for
-        any other read.
-
-        This only makes decoding faster.
+        any other read, which has to be decoded event by event. This only saves time.
         """
         if self._has_halves or self.done or not frames.startswith(PLAIN_HEADS):
             return None
@@ -177,16 +175,17 @@ class TranslatingDecoder(EventDecoder):
     # --- parts
 
     def _open(self, item: _Item, index: int, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the event that starts the part for the content of an item, unless the part has started."""
+        """Yield the event that starts a part, `part`, for the content of an item; nothing if it has started.
+        `index`: position of the content in the item.
+        """
         if index not in item.parts:
             yield from self._begin(Head())
             item.parts[index] = Streamed(self._emitter.count)
             yield self._emitter.start(part)
 
     def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the delta of one text of a part.
-
-        `whole`: whether `text` is the complete text, which is only used if there were no deltas before.
+        """Yield the delta of one text of a part; nothing for an empty text (None or ""), and after the end of the part.
+        `key`: (kind, index) of the text. `whole`: whether `text` is the complete text, used only without deltas before.
         """
         if not text or streamed.ended or (whole and key in streamed.sent):
             return
@@ -197,8 +196,8 @@ class TranslatingDecoder(EventDecoder):
             yield streamed.delta(key, text)
 
     def _item(self, event: Event, kind: str) -> _Item:
-        """Return the state of the item to which an event belongs. Create it if the provider left out the event that
-        starts the item.
+        """Return the state of the item to which an event belongs. If the provider left out the event that starts the
+        item, create the state, with the type `kind`.
         """
         index = count(event.output_index)
         if index not in self._items:

@@ -85,13 +85,15 @@ class StreamEncoder:
         return self._writer.take()
 
     def set_ending(self, ending: Ending, completed_at: int | None) -> None:
-        """Set the end of a stored response, which its events do not contain."""
+        """Set the status with which the stream of a stored response ends, instead of the status that its events mean.
+        `completed_at`: time of its end in Unix seconds, None if it is unknown.
+        """
         self._ending, self._completed_at = ending, completed_at
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory in bytes of the texts and items, which the last events repeat; see
-        `wire.text_format.StreamEncoder`.
+        """Approximate memory in bytes of the texts and items that are kept, because the last events of the stream
+        repeat them.
         """
         return self._writer.retained_bytes
 
@@ -228,14 +230,16 @@ class StreamEncoder:
     # --- items
 
     def _supersede(self) -> None:
-        """Record that another item starts, and finish the item before it once its parts have ended."""
+        """Record that another item starts: the item before it accepts no more parts, and is finished once its parts
+        have ended.
+        """
         if (before := self._last) is not None:
             before.superseded = True
             if not before.open and not before.encoded:
                 before.finish(incomplete=False)
 
     def _add(self, item: Item, part_index: int) -> None:
-        """Add an item to the output. The item starts with the part at `part_index`."""
+        """Add an item to the output. `part_index`: index of the part with which the item starts."""
         self._items.append(item)
         self._last = item
         item.open.add(part_index)
@@ -262,7 +266,7 @@ class StreamEncoder:
             self._state(part_index, part)
 
     def _part_content(self, part_index: int, part: pb.Part) -> None:
-        """Write the content that a part has at its start as deltas."""
+        """Write the content that a part already has when it starts as deltas of its item."""
         item = self._parts.get(part_index)
         if isinstance(item, Message):
             text = image_text(part.media) if part.HasField("media") else part.text.text or part.refusal.text
@@ -316,7 +320,9 @@ class StreamEncoder:
             self._add_result(part.server_tool_result)
 
     def _add_result(self, result: pb.ServerToolResult) -> None:
-        """Add the result of a provider's tool to the last item of its call that is not done."""
+        """Set the result of a provider's tool on the last unfinished item for its call; without one the result is left
+        out.
+        """
         servers = self._servers.get(result.call_id, [])
         while servers and servers[-1].encoded:
             servers.pop()
@@ -324,7 +330,9 @@ class StreamEncoder:
             servers[-1].set_result(result)
 
     def _state(self, part_index: int, part: pb.Part) -> None:
-        """Add the reasoning state of a part to the item of the part, or to an item that follows immediately."""
+        """Add the reasoning state of a part to the item of the part if that is reasoning, else write an item with the
+        state immediately; nothing if the state was sent before, or if the caller gets no states.
+        """
         item = self._parts.get(part_index)
         if isinstance(item, ReasoningItem):
             item.set_state(part.state)
@@ -349,7 +357,7 @@ class StreamEncoder:
 
 
 def _states_of(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Part]:
-    """Return the first reasoning state of each part, by its index, among the events of one message."""
+    """Return index of part -> part with only its reasoning state, for the states among the events of one message."""
     states = dict[int, pb.Part]()
     for event in events:
         if not event.candidate_index and event.WhichOneof("kind") == "state" and event.part_index not in states:

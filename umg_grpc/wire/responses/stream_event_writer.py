@@ -9,7 +9,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Writer:
-    """Writer that collects server-sent events with ascending sequence numbers."""
+    """Collector of the server-sent events of one stream, which it numbers in order from 0 (`sequence_number`)."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -23,20 +23,20 @@ class Writer:
         return frames
 
     def event(self, name: str, fields: JsonObject) -> None:
-        """Write an event with its fields."""
+        """Write an event. `name`: its type. `fields`: its members other than `type` and `sequence_number`."""
         self.raw(name.encode(), b"," + _encode(fields)[1:] if fields else b"}")
 
     def raw(self, name: bytes, rest: bytes) -> None:
-        """Write an event that is encoded already. `rest`: the bytes after its sequence number, from the comma to the
-        closing brace.
+        """Write an event whose members are encoded already. `rest`: bytes of its JSON after the sequence number, from
+        the comma to the closing brace.
         """
         self.frames.append(named_frame(name, b'{"type":"%b","sequence_number":%d%b' % (name, self.number, rest)))
         self.number += 1
 
 
 class Delta:
-    """Encoder of the deltas of one text: everything of an event but the sequence number and the text is encoded
-    once.
+    """Encoder of the delta events of one text: all bytes of an event but its sequence number and the text are encoded
+    once, to save time.
     """
 
     def __init__(self, name: str, location: JsonObject, tail: bytes = b"}") -> None:
@@ -46,7 +46,7 @@ class Delta:
         self._tail = tail
 
     def write(self, writer: Writer, text: str) -> None:
-        """Write the event of a delta with this text."""
+        """Write the delta event that appends `text`, with the next sequence number of `writer`."""
         data = b"%b%d%b%b%b" % (self._head, writer.number, self._location, _encode(text), self._tail)
         writer.frames.append(named_frame(self._name, data))
         writer.number += 1

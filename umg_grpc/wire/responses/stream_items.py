@@ -48,11 +48,13 @@ class Item(ABC):
         return {"item_id": self.item_id, "output_index": self.index}
 
     def added(self, item: object) -> None:
-        """Write the event that starts the item."""
+        """Write the event that starts the item. `item`: the item as it is at the start."""
         self.writer.event("response.output_item.added", {"output_index": self.index, "item": item})
 
     def finish(self, incomplete: bool) -> None:
-        """Write the event that ends the item. `incomplete`: whether the response broke off in this item."""
+        """Write the event that ends the item, and keep only its encoded JSON. `incomplete`: whether the response broke
+        off in this item.
+        """
         self.encoded = _encode(self.finished_item("incomplete" if incomplete else "completed"))
         rest = b',"output_index":%d,"item":%b}' % (self.index, self.encoded)
         self.writer.raw(b"response.output_item.done", rest)
@@ -60,12 +62,12 @@ class Item(ABC):
         self.keep(len(self.encoded) - self._retained_bytes)
 
     def keep(self, size: int) -> None:
-        """Count `size` bytes as memory that the content of the item takes."""
+        """Count `size` more bytes as memory that the item's content takes, in the total of the stream."""
         self._retained_bytes += size
         self.writer.retained_bytes += size
 
     def release(self) -> None:
-        """Release the memory of the item's content, which `finished_item` has encoded."""
+        """Release the memory of the item's content, which is no longer needed once the finished item is encoded."""
         self.open.clear()
 
     def unfinished(self) -> bytes:
@@ -77,10 +79,14 @@ class Item(ABC):
 
     @abstractmethod
     def finished_item(self, status: str) -> object:
-        """Write the events that precede the end of the item. Return the finished item with this status."""
+        """Write the events that precede the end of the item, and return the finished item. `status`: `completed` or
+        `incomplete`.
+        """
 
     def end(self, part: int) -> None:
-        """End one of the item's parts: record that it has ended, and in some items write its events."""
+        """End one of the item's parts: record that it has ended and, for items that have them, write the events of its
+        end. `part`: index of the part.
+        """
         self.open.discard(part)
 
 
@@ -101,7 +107,7 @@ class _Content:
             self.delta = Delta("response.output_text.delta", self.location, b',"logprobs":[]}')
 
     def content(self) -> JsonObject:
-        """Return the content part with the content that was sent up to now."""
+        """Return the content part as JSON, with the text, annotations and log probabilities sent so far."""
         text = self.texts.text()
         return refusal_content(text) if self.refusal else text_content(text, self.annotations, self.logprobs)
 
@@ -118,22 +124,24 @@ class Message(Item):
         self.added(message_item(item_id, "in_progress", self._phase, []))
 
     def start(self, part: int, refusal: bool) -> None:
-        """Write the events that start a content part of the message."""
+        """Write the events that start a content part for the part with index `part`. `refusal`: whether it is a
+        refusal.
+        """
         content = self._contents[part] = _Content(self, len(self._contents), refusal)
         self.open.add(part)
         self.writer.event("response.content_part.added", content.location | {"part": content.content()})
 
     def append_text(self, part: int, text: str) -> None:
-        """Write the delta that appends text to a part."""
+        """Write the delta that appends text to the content of the part with index `part`."""
         content = self._contents[part]
         content.texts.append(text)
         self.keep(len(text))
         content.delta.write(self.writer, text)
 
     def add_citation(self, part: int, citation: pb.Citation) -> None:
-        """Add a source of the text of a part.
+        """Write a citation of the text of a part (index `part`) as an annotation.
 
-        A web page for the whole part is written at the end of the part, since its end offset is the length of the text.
+        A web page cited by the whole part is written at the part's end: its end offset is the length of the text.
         """
         content = self._contents[part]
         if citation.HasField("end_index") or not citation.HasField("web"):
@@ -151,7 +159,9 @@ class Message(Item):
             self.writer.event("response.output_text.annotation.added", content.location | added)
 
     def add_logprobs(self, part: int, logprobs: pb.LogprobsDelta) -> None:
-        """Write log probabilities of the last text, as an event of their own since the text was sent before them."""
+        """Write log probabilities of the last text of the part with index `part`, as an event of their own, since the
+        text was sent before them; nothing for a refusal.
+        """
         content = self._contents[part]
         if not content.refusal:
             entries = [encode_logprob(entry) for entry in logprobs.logprobs]
@@ -202,7 +212,9 @@ class Call(Item):
         self.added(call_item(self.item_id, self._call_id, "in_progress", call, ""))
 
     def append_arguments(self, text: str) -> None:
-        """Write a delta of the call's arguments, or of the input of a custom tool."""
+        """Add text to the call's arguments, or to the input of a custom tool, and write a delta of it; tools with a
+        type instead of a schema have no deltas.
+        """
         if text:
             self._texts.append(text)
             self.keep(len(text))
@@ -241,7 +253,9 @@ class ReasoningItem(Item):
         self.added(reasoning_item(item_id, (), ""))
 
     def append_reasoning(self, piece: tuple[bool, int], text: str) -> None:
-        """Write the delta that appends text to a piece of the reasoning."""
+        """Write the delta that appends text to a piece of the reasoning, after the end of the piece before; nothing if
+        the caller gets no reasoning texts. `piece`: (whether it is a summary, index of the text or summary).
+        """
         if not text or not self._shown.thoughts:
             return
         if piece != self._piece or self._delta is None:
