@@ -20,14 +20,18 @@ CALLS = (*FUNCTION_CALLS, *typed_client_tools.CALLS)
 
 
 def decode_function_call(raw: Raw, message: pb.Message, at: str) -> None:
-    """Decode an item of type `function_call` as a part of the message. Raises UmgError naming the field."""
+    """Append an item of type `function_call` to the parts of `message`.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the item in the body.
+    """
     item, call = parse(schema.FunctionCall, raw, at), message.parts.add().tool_call
     call.call_id, call.name, call.item_id = item.call_id, item.name, item.id or ""
     call.arguments_json, call.namespace = item.arguments or "", item.namespace or ""
 
 
 def decode_custom_call(raw: Raw, message: pb.Message, at: str) -> None:
-    """Decode an item of type `custom_tool_call` as a part of the message. Raises UmgError naming the field."""
+    """Append an item of type `custom_tool_call` (call of a tool that takes free text) to the parts of `message`.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the item in the body.
+    """
     item, call = parse(schema.CustomCall, raw, at), message.parts.add().tool_call
     call.call_id, call.name, call.item_id = item.call_id, item.name, item.id or ""
     call.text, call.namespace = item.input or "", item.namespace or ""
@@ -51,8 +55,8 @@ CALL = msgspec.json.Decoder(ProviderCall)
 
 
 def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
-    """Decode the item of a tool call in a provider's output. `custom`: whether its input is free text. Raises
-    ValueError.
+    """Decode the item of a tool call in a provider's output into `call`. `custom`: whether the input is free text.
+    Raises ValueError for an item that cannot be decoded.
     """
     item = CALL.decode(raw)
     call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
@@ -64,7 +68,7 @@ def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
 
 
 def rename_calls(message: pb.Message, request: pb.GenerateRequest) -> None:
-    """Replace the provider's tool names in all calls of the message by the names that the caller gave the tools."""
+    """Replace the provider's tool names in the calls of an answer by the names that the caller's `request` declares."""
     if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
         names = tool_names(request)
         for call in calls:
@@ -72,8 +76,8 @@ def rename_calls(message: pb.Message, request: pb.GenerateRequest) -> None:
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the tool name in a call by the name that the caller gave the tool, unless the tool has a namespace or a
-    type of this format.
+    """Replace the provider's tool name in a call by the caller's name (`names`). Calls with a namespace, and of tools
+    with a type instead of a schema, keep their names, which were sent to the provider unchanged.
     """
     if not call.namespace and not call.tool_type:
         names.resolve(call)
@@ -83,8 +87,9 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """Encode a tool call as an item of type `function_call` or `custom_tool_call`. `text`: its arguments, or the input
-    of a custom tool.
+    """Return a tool call as an item of type `function_call` or `custom_tool_call`, or of the tool's own type if it has
+    one.
+    `call_id`: id that pairs the call with its result. `text`: JSON arguments, or the input of a custom tool.
     """
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.call_item(item_id, call_id, status, call, text)
@@ -103,7 +108,9 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
 
 
 def call_prefix(call: pb.ToolCall) -> str:
-    """Return the prefix of the ids that are generated for items of calls of this kind."""
+    """Return the prefix with which a generated id of a call's item begins, for example `fc_`; it depends on the kind of
+    tool.
+    """
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.CLIENT_TOOLS[call.tool_type].prefix
     return "ctc_" if call.HasField("text") else "fc_"

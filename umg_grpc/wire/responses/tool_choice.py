@@ -17,24 +17,26 @@ from umg_grpc.wire.responses.tools import SEARCH_PREFIX, search_tool
 
 
 def _types_of_tools(request: pb.GenerateRequest) -> set[str]:
-    """Return the types of the caller's tools that have a type instead of a schema; each type is also the tool's
-    name.
+    """Return the types of the caller's tools that have a type instead of a schema, for example `shell`; the type is
+    also the tool's name in the canonical request.
     """
     return {tool.function.declared.type for tool in request.tools if tool.function.HasField("declared")}
 
 
 def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
-    """Decode `tool_choice` of a request whose tools were decoded before. Raises UmgError naming the field."""
+    """Decode `tool_choice` into the tool choice of a request whose tools were decoded before. Raises
+    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """
     if is_present(body.tool_choice):
         searches = [tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")]
         _decode_choice(body.tool_choice, request.tool_choice, searches, _types_of_tools(request))
 
 
 def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typed: Collection[str]) -> None:
-    """Decode a tool choice.
+    """Decode a tool choice into `choice`; one of an unknown type becomes raw JSON.
 
-    `searches`: declared types of the provider's web search. `typed`: types of the caller's tools that have a type
-    instead of a schema.
+    `searches`: types under which the body declares the provider's web search. `typed`: types of the caller's tools that
+    have a type instead of a schema. Raises UmgError(MISSING_FIELD, INVALID_FIELD).
     """
     if decode_choice_mode(raw, choice):
         return
@@ -84,9 +86,10 @@ def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> 
 
 
 def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[object]) -> JsonObject:
-    """Encode the tool choice as `tool_choice`; return {} without one. `tools`: the tools that the provider is sent.
+    """Return {"tool_choice": ...}; {} if the request has none, or if the chosen tools are not sent (reported).
 
-    Raises UmgError for a choice that only another format has.
+    `tools`: the encoded tools that are sent to the provider. Raises UmgError(UNTRANSLATABLE) for a choice that only
+    another format has.
     """
     choice = request.tool_choice
     if not request.HasField("tool_choice"):
@@ -108,7 +111,9 @@ def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[o
 
 
 def _chosen(request: pb.GenerateRequest) -> list[dict[str, str]]:
-    """Return the tools that the tool choice names, without the provider's own search."""
+    """Return the tools that the tool choice names, without the provider's own web search: each as {"type": ..., "name":
+    ...}, or as {"type": ...} for a tool with a type instead of a schema.
+    """
     custom, typed = {tool.custom.name for tool in request.tools if tool.HasField("custom")}, _types_of_tools(request)
     functions = {tool.function.name for tool in request.tools if tool.HasField("function")}
     searches = any(tool.HasField("web_search") for tool in request.tools)
@@ -135,7 +140,9 @@ def _chosen_search(request: pb.GenerateRequest) -> str | None:
 
 
 def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> object:
-    """Encode the tool choice of a request; return None without one. `names`: tool names as a provider accepts them."""
+    """Return the tool choice of a request as the value of `tool_choice`; None for the default.
+    `names`: the caller's tool names -> the provider's; None keeps the caller's, for a response that repeats the choice.
+    """
     choice = request.tool_choice
     if choice.HasField("opaque"):
         return json_text(choice.opaque.json, "tool_choice.opaque.json")

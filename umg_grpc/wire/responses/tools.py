@@ -44,16 +44,19 @@ UNCARRIED = (
 
 
 def decode_tools(body: schema.Prompting, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `tools`. Raises UmgError naming the field."""
+    """Decode the elements of the member `tools` into `request.tools`. `notes`: receives the members of tools that have
+    no canonical form.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """
     for index, raw in enumerate(body.tools or ()):
         _decode_declared(raw, request, notes, f"tools[{index}]")
 
 
 def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Add the tools that items of the conversation declare to the request, unless they are declared already. `added`:
-    each tool with its path.
+    """Add the tools that items of the conversation declare to the request, except tools that it declares already.
 
-    Raises UmgError naming the field.
+    `added`: each tool as (JSON, path in the body). Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the
+    field.
     """
     known = {_identity(tool) for tool in request.tools}
     for raw, at in added:
@@ -74,7 +77,9 @@ def _identity(tool: pb.Tool) -> ToolName | bytes:
 
 
 def _decode_declared(raw: Raw, request: pb.GenerateRequest, notes: RequestNotes, at: str) -> None:
-    """Decode an element of `tools`: one tool, or all tools of a namespace."""
+    """Decode an element of `tools` into `request.tools`: one tool, or all tools of a namespace. `at`: path of the
+    element.
+    """
     if parse(schema.Kind, raw, at).type == "namespace":
         group = parse(schema.NamespaceTool, raw, at)
         kinds = [parse(schema.Kind, inner, f"{at}.tools[{index}]").type for index, inner in enumerate(group.tools)]
@@ -155,9 +160,10 @@ def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> list[object]:
-    """Encode the tools of a request, and the web search that an option requests.
+    """Return the tools of a request as `tools`, and the web search that an option of another format requests.
 
-    Raises UmgError for a tool that only another format has.
+    Raises UmgError(UNTRANSLATABLE) for a tool that only another format has. `report`: collects the tools and options
+    that are left out.
     """
     own, names = request.source.format == "responses", tool_names(request)
     searches = requests_search(request) and supports_search(request, quirks, report)
@@ -182,7 +188,9 @@ def _is_left_out(tool: pb.Tool, report: Report) -> bool:
 
 
 def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
-    """Return the encoded tools in order, with consecutive tools of one namespace below one `namespace` tool."""
+    """Return the encoded tools in order, with consecutive tools of one namespace inside one tool of type `namespace`.
+    `encoded`: (canonical tool, encoded tool) pairs.
+    """
     tools = list[object]()
     for namespace, members in groupby(encoded, lambda member: member[0].namespace.name):
         if not namespace:
@@ -202,7 +210,9 @@ def _option_as_tool(search: pb.SearchOptions) -> pb.WebSearchTool:
 
 
 def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Report) -> object:
-    """Encode one tool. `own`: whether the caller's format is this one, in which `strict` has another default."""
+    """Return one tool as an element of `tools`. `own`: whether the caller's format is this one, in which an absent
+    `strict` means true; in other formats it means false. `at`: canonical path of the tool, for errors.
+    """
     if tool.HasField("cache_control"):
         report.drop("cache_control")
     match tool.WhichOneof("kind"):
@@ -231,12 +241,16 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
 
 
 def _own_name(tool: pb.Tool, names: ToolNames) -> str:
-    """Return the name of a tool as it is encoded: inside a namespace without prefix."""
+    """Return the name under which a tool is sent: the caller's name inside a `namespace` tool, else the name that the
+    provider accepts (`names`).
+    """
     return name_of(tool).name if tool.HasField("namespace") else names.of_tool(tool)
 
 
 def function_tool(function: pb.FunctionTool, strict: bool | None, at: str) -> JsonObject:
-    """Encode a flat function tool. The SDK types require `parameters` and `strict`, null or not."""
+    """Return a function as an element of `tools`, with its fields beside `type`. The SDK types require `parameters` and
+    `strict`, which are null if the caller set none. `at`: canonical path of the function, for errors.
+    """
     parameters: object = None
     if function.parameters_json:
         parameters = json_schema(function.parameters_json, function.native_schema, f"{at}.parameters_json")
@@ -256,7 +270,9 @@ def _custom_tool(custom: pb.CustomTool, at: str) -> JsonObject:
 
 
 def _flat_format(format_json: str, at: str) -> object:
-    """Return the format of a custom tool with its grammar flat; chat has it nested below `grammar`."""
+    """Return the format of a custom tool with the grammar's fields beside `type`; callers of chat send them below a
+    member `grammar`. `at`: canonical path of the format, for errors.
+    """
     members = parse(dict[str, Raw], Raw(msgspec.json.encode(json_text(format_json, at))), at)
     if "grammar" not in members:
         return json_text(format_json, at)
@@ -272,7 +288,9 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def search_tool(search: pb.WebSearchTool) -> JsonObject:
-    """Encode a web search tool, with the type that the caller used if this format has it."""
+    """Return a web search as an element of `tools`, with the type under which the caller declared it if this format has
+    that type, else `web_search`.
+    """
     kind = search.declared_type if search.declared_type in SEARCH_TYPES else "web_search"
     encoded: JsonObject = {"type": kind}
     if search.context_size:
@@ -303,8 +321,8 @@ CONTEXT_SIZE = "medium"  # the document's default for a search
 
 
 def repeated_tools(request: pb.GenerateRequest) -> list[object]:
-    """Encode the tools of a request as its response repeats them: function tools flat, without options that only
-    another format's request has.
+    """Return the tools of a request as its response object repeats them, without tools and options that only another
+    format has.
     """
     repeated = [(tool, _repeated_tool(tool, f"tools[{index}]")) for index, tool in enumerate(request.tools)]
     return _grouped((tool, encoded) for tool, encoded in repeated if encoded is not None)

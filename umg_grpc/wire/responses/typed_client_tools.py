@@ -78,7 +78,9 @@ class ToolHead(Struct):
 
 @dataclass(frozen=True)
 class ClientTool:
-    """Tool with a type instead of a schema, and the function that represents it in other formats."""
+    """Tool that the caller runs and that has a type instead of a schema (for example `shell`), with the name,
+    description and schema of the function that represents it in other formats.
+    """
 
     type: str
     """`type` of its declaration, and the name of the function."""
@@ -179,8 +181,10 @@ HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
 
 
 def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
-    """Decode a tool with a type instead of a schema as a function. Return False for a tool that the provider runs
-    itself.
+    """Decode a tool that has a type instead of a schema into `target`, as a function with the known schema of that
+    type.
+    Return False, and decode nothing, for a tool that the provider runs itself. `kind`: its type. `at`: path of the
+    tool.
     """
     tool, declared = CLIENT_TOOLS[kind], parse(DeclaredTool, raw, at)
     environment = (
@@ -199,7 +203,10 @@ def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
 
 
 def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
-    """Decode the item of a call as a part. Return False for a call of a tool that the provider runs itself."""
+    """Decode the call of a tool that has a type instead of a schema into `part`.
+    Return False, and decode nothing, for a call of a tool that the provider runs itself. `kind`: type of the item.
+    `at`: path of the item.
+    """
     tool, item = CALLS[kind], parse(CallItem, raw, at)
     hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
     if hosted or item.execution == "server" or item.call_id is None:
@@ -212,7 +219,10 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
 
 
 def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
-    """Decode the item of a result. Return False for a result of a tool that the provider runs itself."""
+    """Decode the result of a tool that has a type instead of a schema into `result`.
+    Return False, and decode nothing, for the result of a tool that the provider runs itself. `kind`: type of the item.
+    `at`: path of the item.
+    """
     tool, item = OUTPUTS[kind], parse(OutputItem, raw, at)
     call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
     if item.execution == "server" or call_id is None:
@@ -241,8 +251,8 @@ def _command_text(output: CommandOutput) -> str:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, arguments: str) -> JsonObject:
-    """Encode the item of a call of a tool with a type instead of a schema. Arguments that are no JSON object are kept
-    as one text, for the caller to reject.
+    """Return the call of a tool that has a type instead of a schema as an item. `call_id`: id that pairs the call with
+    its result. `arguments`: JSON; a text that is no JSON object is kept as one text, for the caller to reject.
     """
     tool = CLIENT_TOOLS[call.tool_type]
     item: JsonObject = {"id": item_id, "type": tool.call, "call_id": call_id, "status": status}
@@ -263,7 +273,9 @@ def _arguments(text: str) -> JsonObject:
 
 
 def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObject:
-    """Encode the item of a result of a tool with a type instead of a schema, for a provider of the format."""
+    """Return the result of a tool that has a type instead of a schema as an item for a provider. `tool_type`: that
+    type.
+    """
     tool = CLIENT_TOOLS[tool_type]
     text = "\n".join(part.text.text for part in result.parts if part.HasField("text"))
     item: JsonObject = {"type": tool.output, "call_id": call_id}
@@ -280,5 +292,7 @@ def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObje
 
 
 def declared(function: pb.FunctionTool, at: str) -> Raw:
-    """Return the declaration of a tool that `decode_tool` decoded as this function."""
+    """Return the JSON with which the caller declared a tool that has a type instead of a schema; `function`: the
+    function as which it was decoded. `at`: canonical path of the function, for errors.
+    """
     return json_text(function.declared.json, f"{at}.declared.json")

@@ -38,7 +38,9 @@ class ProviderUsage(Struct):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Encode `usage`: totals are exact sums."""
+    """Return the member `usage`. The totals are the sums of all input and output tokens, cached and reasoning tokens
+    included.
+    """
     written = usage.cache_write_tokens + usage.long_cache_write_tokens
     return {
         "input_tokens": usage.input_tokens,
@@ -50,9 +52,10 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
-    """Set the token counts of a usage that has both totals. Details that the provider leaves out are 0.
+    """Set the token counts of `target`. `usage`: with the totals of both input and output tokens; details that the
+    provider leaves out are 0.
 
-    `searches`: number of `web_search_call` items.
+    `searches`: number of web searches (`web_search_call` items) in the response.
     """
     details = usage.input_tokens_details or InputDetails()
     target.input_tokens, target.output_tokens = count(usage.input_tokens), count(usage.output_tokens)
