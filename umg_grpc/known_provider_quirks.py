@@ -1,6 +1,6 @@
-"""Quirks of the models of real providers, as a table with the source of each row. `known` looks up one model.
+"""Table of the quirks of real providers' models: restrictions beyond the wire format, each row with its source.
 
-Pure: no I/O and no clock.
+`known` looks up the quirks of one model. Pure: no I/O and no clock.
 """
 
 import re
@@ -31,7 +31,9 @@ class Row:
     """Formats in which it applies."""
 
     def holds(self, model: str, family: str, host: str, protocol: str) -> bool:
-        """Return whether all conditions match this model at this host in this format."""
+        """Return whether all conditions of the row match: the provider's model id, its family ("" if unknown), the
+        provider's host, and the wire format.
+        """
         if self.protocols and protocol not in self.protocols:
             return False
         if self.hosts and self._domain.fullmatch(host) is None:
@@ -337,8 +339,10 @@ PROVIDER_QUIRKS = (
 
 
 def known(model: str, family: str, base_url: str, protocol: str) -> Quirks:
-    """Return the quirks that the table has for a provider's model in a format; the provider is found by the host of
-    `base_url`.
+    """Return the quirks in the table for a provider's model, when requests are encoded as the wire format `protocol`.
+
+    `family`: family of the model, "" if unknown; `base_url`: address of the channel, whose host identifies the
+    provider. Of several rows that set the same quirk, the first decides.
     """
     host = urlsplit(base_url).hostname or ""
     found = NO_QUIRKS

@@ -21,7 +21,10 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 
 
 def configure(level: Literal["debug", "info", "warning", "error"], form: Literal["auto", "text", "json"]) -> None:
-    """Configure the log of this process. `logging` messages of libraries are included from the level `warning` on."""
+    """Configure the log of this process: least level, and format (`auto`: text on a terminal, else JSON).
+
+    `logging` messages of libraries are included from the level `warning` on.
+    """
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     processors: list[Processor] = [JsonLine()]
     if text:
@@ -55,7 +58,7 @@ class LineWriter:
         atexit.register(self.flush)
 
     def __call__(self, *_: object) -> Self:
-        """Return this writer, as structlog's logger factory for every module."""
+        """Return this writer: structlog calls it as the factory of the logger of each module."""
         return self
 
     def info(self, line: bytes) -> None:
@@ -66,14 +69,16 @@ class LineWriter:
             self.begin_batch()
 
     def begin_batch(self) -> None:
-        """Write the buffer, whose first line was added, after a moment; at once if no event loop runs."""
+        """Schedule the write of the buffer, which has got its first line, 50 ms later; write it at once if no event
+        loop runs.
+        """
         try:
             asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
         except RuntimeError:
             self.flush()
 
     def msg(self, line: bytes) -> None:
-        """Write the buffered lines and then this line."""
+        """Write the buffered lines and then this line, without delay: the method for all levels except `info`."""
         self.buffer += (line, b"\n")
         self.flush()
 
@@ -88,7 +93,7 @@ class LineWriter:
 
 
 def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
-    """Return a function that logs `event` with the fields of a struct.
+    """Return a function that logs the event named `event` with the fields of a given struct, at the level `info`.
 
     For a JSON log it encodes the line in one step, for speed, since every call has a line. The struct must omit its
     defaults, which are None, and have at least one field without a default.
@@ -123,7 +128,7 @@ class StdlibLogHandler(logging.Handler):
 
 
 class Timestamper:
-    """structlog processor that adds the time in UTC with milliseconds. The part up to the second is formatted once a
+    """structlog processor that adds the time in UTC with milliseconds; the part up to the second is cached for a
     second.
     """
 
@@ -162,5 +167,5 @@ class JsonLine:
 
 
 def _drop_none(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Remove the fields of an event that are None, since these do not apply to it."""
+    """Remove the fields that are None, because they do not apply to the event: a structlog processor."""
     return {key: value for key, value in event.items() if value is not None}

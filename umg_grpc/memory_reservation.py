@@ -1,27 +1,27 @@
-"""Memory that the large answers of one call occupy, released once the answer was written to the caller."""
+"""Record of the bytes of the memory budget that the large answers of one call occupy, until the call ends."""
 
 from contextvars import ContextVar
 from typing import Protocol
 
 
 class MemoryOwner(Protocol):
-    """Interface of the memory budget that a call holds bytes of."""
+    """Interface of a memory budget, from the view of a call that occupies bytes of it."""
 
     def release(self, memory: "CallMemory") -> None:
-        """Free all memory that the call holds in this budget."""
+        """Return the bytes that the call occupies to this budget."""
         ...
 
 
 class CallMemory:
-    """Number of bytes that one call holds of a memory budget, from its first large answer until `release`."""
+    """Bytes of a memory budget that one call occupies, from its first large answer until `release`."""
 
     held: int = 0
     owner: MemoryOwner | None = None
     """Budget that granted the bytes; None while there are none."""
 
     def release(self) -> None:
-        """Free all memory of the call. The writer of the answer calls this at the end of the call, also after a
-        failure.
+        """Return the bytes of the call to the budget. The code that writes the answer calls this at the end, also after
+        a failure.
         """
         if self.owner is not None:
             self.owner.release(self)

@@ -1,8 +1,8 @@
 """Catalogue of documented models: their operations, limits and capabilities by model id, independent of the provider.
 
-It has the models of the text, image and video documents, and the models that run on this machine. Settings of the
-operator have precedence. The documents do not state the longest prompts of the simulated text models; the values here
-allow the 2 MB that coding agents send.
+It has the models of the specifications of texts, images and videos, and the models that run on this machine. Settings
+of the operator have precedence. The specifications do not state the longest prompts of the simulated text models; the
+values here allow the 2 MB that coding agents send.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,9 @@ def _text(
     images: bool = False,
     plain: bool = False,
 ) -> pb.Model:
-    """Return the description of a text model. `images`: it also generates images; `plain`: it has text input and output
-    only, and no other capabilities.
+    """Return the description of a text model. `context`, `output`: maximum of input and output tokens; `reasoning`:
+    option that controls reasoning; `images`: whether it also generates images; `plain`: whether it has only text input
+    and output, without tools and other capabilities.
     """
     capabilities = pb.ModelCapabilities(output_modalities=["text"])
     if not plain:
@@ -82,7 +83,9 @@ def _rerank(model: str, *, context: int) -> pb.Model:
 
 
 def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
-    """Return the description of an image model. The documents do not state the longest prompt."""
+    """Return the description of an image model with these operations, without a longest prompt, which the specification
+    does not state.
+    """
     inputs = ["image"] if pb.MODEL_OPERATION_EDIT_IMAGE in operations else []
     return pb.Model(
         id=model,
@@ -92,7 +95,9 @@ def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
 
 
 def _video(model: str, *inputs: str, remix: bool = False) -> pb.Model:
-    """Return the description of a video model; `inputs` are the kinds of input that it accepts besides text."""
+    """Return the description of a video model. `inputs`: kinds of input besides text, for example `image`; `remix`:
+    whether it changes finished videos.
+    """
     operations = [pb.MODEL_OPERATION_CREATE_VIDEO, *([pb.MODEL_OPERATION_REMIX_VIDEO] if remix else [])]
     capabilities = pb.ModelCapabilities(input_modalities=inputs, output_modalities=["video"])
     return pb.Model(id=model, operations=operations, capabilities=capabilities)

@@ -16,7 +16,9 @@ Unit: TypeAlias = pb.BillableUnit.ValueType
 
 
 class Variant(NamedTuple):
-    """Priced kind of image or video: its unit with a size and a quality; `variant_of` creates it."""
+    """Unit (image, video or second of video) with a size and a quality, which has a price of its own; made by
+    `variant_of`.
+    """
 
     unit: Unit
     size: str
@@ -66,7 +68,7 @@ class Prices:
     """
 
     def cost(self, quantities: Quantities) -> int:
-        """Return the cost of these quantities in micro-credits, rounded up."""
+        """Return the cost of the quantities in micro-credits, rounded up to a whole one."""
         prices = self.micro_credits
         if not prices:
             return 0
@@ -77,8 +79,9 @@ class Prices:
         return -(-total // PRICED_UNITS)
 
     def price_of(self, item: Item) -> int:
-        """Return the price of a million units: of the exact size and quality, else of the size, else of the quality,
-        else of the unit.
+        """Return the micro-credits for a million of a unit or variant; 0 if it is free.
+
+        For a variant without a price of its own it is the price of its size, else of its quality, else of its unit.
         """
         prices = self.micro_credits
         if isinstance(item, Variant) and item not in prices:
@@ -87,9 +90,7 @@ class Prices:
         return prices.get(item, 0)
 
     def highest(self, *units: Unit) -> int:
-        """Return the highest price among these units and their variants, in micro-credits for a million of one of
-        them.
-        """
+        """Return the highest price, in micro-credits for a million, among these units and all their variants."""
         prices = self.micro_credits
         found = [prices.get(unit, 0) for unit in units]
         if not MEDIA.isdisjoint(units):
@@ -101,8 +102,9 @@ FREE = Prices()
 
 
 def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
-    """Return the unit with a size and a quality, whose spellings are normalized (`1024*1024` is `1024x1024`); "" if
-    unknown.
+    """Return the unit with a size and a quality ("" for an unknown one), or the unit itself if both are unknown.
+
+    Spellings are normalized: `1024*1024` becomes `1024x1024`.
     """
     if not size and not quality:
         return unit
@@ -115,7 +117,9 @@ def unit_of(item: Item) -> Unit:
 
 
 def price_list(prices: Iterable[pb.Price]) -> Prices:
-    """Return the price list that a model's description contains."""
+    """Return the price list for the prices in a model's description, completed by the prices of units that fall back to
+    others.
+    """
     found: dict[Item, int] = {
         variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million for price in prices
     }
@@ -129,7 +133,7 @@ def price_list(prices: Iterable[pb.Price]) -> Prices:
 
 
 def quantities_of(usage: pb.Usage) -> Quantities:
-    """Return the billed quantities of one text or embedding call from its usage.
+    """Return the billed quantities of one text or embedding call from its usage: one request, and its tokens by kind.
 
     If a provider reports more tokens of one kind than tokens in total, the total is billed.
     """
@@ -162,9 +166,10 @@ def quantities_of(usage: pb.Usage) -> Quantities:
 
 
 def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:
-    """Return the billed quantities of one image call: its images of this size and quality, and its tokens if reported.
+    """Return the billed quantities of one image call: one request, its images of this size and quality ("" if unknown),
+    and its tokens if they are reported.
 
-    A model has a price for images or for tokens.
+    Both are counted, since a model has a price either for images or for tokens.
     """
     found: dict[Item, int] = {REQUEST: 1}
     if usage.image_count > 0:
@@ -178,10 +183,10 @@ def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") ->
 
 
 def video_quantities(videos: int, seconds: int, resolution: str = "", quality: str = "") -> Quantities:
-    """Return the billed quantities of one video task: its videos of this resolution and quality, and their total
-    `seconds`.
+    """Return the billed quantities of one video task: one request, its videos of this resolution and quality ("" if
+    unknown), and their total length in seconds.
 
-    A model has a price for videos or for seconds.
+    Both are counted, since a model has a price either for videos or for seconds.
     """
     found: dict[Item, int] = {REQUEST: 1}
     for unit, count in ((VIDEO, videos), (VIDEO_SECOND, seconds)):
@@ -197,7 +202,9 @@ def credits_text(micro_credits: int) -> str:
 
 
 def _take(found: dict[Item, int], unit: Unit, count: int, left: int) -> int:
-    """Add tokens of one kind to `found`, at most `left`. Return the tokens left of the total after that."""
+    """Add up to `left` tokens of the kind `unit` to `found`. Return the rest of `left`, the tokens of the total that no
+    kind has yet.
+    """
     if (taken := min(count, left)) > 0:
         found[unit] = taken
         return left - taken

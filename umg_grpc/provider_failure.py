@@ -1,6 +1,4 @@
-"""Facts about a provider's failure for operators: shown in the log, the metrics and `umg models`, but never to
-callers.
-"""
+"""Facts about a provider's failure, which operators see in the log, the metrics and `umg models`, but callers never."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -9,9 +7,8 @@ MAX_MESSAGE_CHARACTERS = 300
 
 
 class FailureKind(Enum):
-    """Kind of a provider's failure, by the action that ends it, for example a new key (`docs/operating.md`).
-
-    `umg_grpc/wire/errors/failure_kinds.py` has the table that determines it.
+    """Kind of a provider's failure, named for the action that ends it, for example a new API key
+    (`docs/operating.md`).
     """
 
     WRONG_KEY = "wrong_key"

@@ -51,8 +51,9 @@ def _models(*ids: str, family: str | None = None) -> tuple[ChannelModel, ...]:
 
 
 def _below(prefix: str, upstream: str = "*") -> tuple[ChannelModel, ...]:
-    """Return the model pattern `prefix/*` for a provider of many vendors' models: the rest of the id is the provider's
-    id.
+    """Return the model pattern `prefix/*` for a provider with models of many vendors.
+
+    `upstream`: pattern of the provider's model id, whose `*` is the part of the public id after the prefix.
     """
     return (ChannelModel(f"{prefix}/*", upstream, None),)
 

@@ -24,8 +24,9 @@ the search is left out where there are functions.
 
 @dataclass(frozen=True, kw_only=True)
 class Quirks:
-    """Restrictions and needs of one provider's model in one format. None means unknown: the request is not changed for
-    it.
+    """Restrictions and needs of one provider's model in one wire format, by which codecs adapt requests.
+
+    None means unknown: the request is not changed for it.
     """
 
     min_user_characters: int | None = None
@@ -66,7 +67,7 @@ class Quirks:
         return replace(self, max_output_tokens=tokens if own is None else min(own, tokens))
 
     def over(self, other: "Quirks") -> "Quirks":
-        """Return these quirks with unset values taken from `other`."""
+        """Return a copy of these quirks in which unset values are taken from `other`."""
         if other is NO_QUIRKS:
             return self
         if self is NO_QUIRKS:
@@ -81,7 +82,7 @@ NO_QUIRKS = Quirks()
 
 @dataclass(frozen=True)
 class ChannelQuirks:
-    """Quirks of one model of a channel in each format that the channel can use."""
+    """Quirks of one model of a channel, by the wire format in which its provider is called."""
 
     by_protocol: Mapping[str, Quirks] = field(default_factory=lambda: MappingProxyType({}))
     """Protocol -> quirks, for requests that are translated into it."""
@@ -89,8 +90,10 @@ class ChannelQuirks:
     """The operator's own quirks, for requests that came in the provider's own format."""
 
     def of(self, protocol: str, source_format: str) -> Quirks:
-        """Return the quirks for a request that is encoded as `protocol`; only the operator's own if `source_format` is
-        the same.
+        """Return the quirks for a request that is encoded as the wire format `protocol`.
+
+        For a request that came in the same format (`source_format`) they are only the operator's own, since its body is
+        sent as it came.
         """
         return self.written if protocol == source_format else self.by_protocol.get(protocol, NO_QUIRKS)
 
@@ -100,14 +103,16 @@ class ChannelQuirks:
         return ChannelQuirks(MappingProxyType(by_protocol), self.written.limited(tokens))
 
     def accepts_reasoning(self, protocol: str) -> bool:
-        """Return whether the provider may be sent reasoning of earlier turns that a client left out and the gateway
-        stored.
+        """Return whether the provider may get the stored reasoning of earlier answers, which the caller left out of the
+        conversation, in the format `protocol`.
         """
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
     @cached_property
     def expecting_reasoning(self) -> frozenset[str]:
-        """Formats in which the provider is known to require the reasoning of earlier turns."""
+        """Wire formats in which the provider is known to require the reasoning of earlier answers in the
+        conversation.
+        """
         return frozenset(name for name, quirks in self.by_protocol.items() if quirks.reasoning_content is True)
 
     @property

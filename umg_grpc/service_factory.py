@@ -91,8 +91,8 @@ DATABASE, REDIS = "database", "redis"
 
 
 class ProcessContext(NamedTuple):
-    """Objects of the process that the services share with the HTTP server and the command line: metrics, tracing and
-    others.
+    """Objects of the process that the services share, for example metrics, Redis, limits, failures and usage
+    records.
     """
 
     metrics: Metrics
@@ -225,15 +225,17 @@ class Service:
         return {} if found is None else {"key": found.key_id, "key_prefix": found.prefix}
 
     def check(self, config: Config) -> None:
-        """Raise UmgError(INVALID_FIELD) if this process cannot apply another config by a reload."""
+        """Raise UmgError(INVALID_FIELD) if a reload cannot apply the config, since it has limits that this process
+        would count alone.
+        """
         if self._counts_alone:
             check_models(config.models)
 
     def reload(self, config: Config) -> Changes:
-        """Apply the channels and models of a new config to calls that start later. Return the changes, some of which
-        need a restart.
+        """Apply the channels, models and other reloadable settings of a new config to calls that start later.
 
-        Raise OSError if a file that the config names cannot be read.
+        Return the changed settings, some of which need a restart. Raise OSError if a file that the config names cannot
+        be read.
         """
         channels = self._channel_factory.channels(config)
         self._add_discovered(config, channels)
@@ -245,8 +247,10 @@ class Service:
         return found
 
     async def start(self) -> None:
-        """Start the background tasks, which run until `aclose`, and wait a bounded time for the providers' model
-        lists.
+        """Start the background tasks of the services, which run until `aclose`: video tasks, and the discovery of
+        models.
+
+        Wait a bounded time for the first model lists of the providers.
         """
         self.tasks.start()
         await self._discovery.start(self._take_models)
@@ -267,7 +271,7 @@ class Service:
         self._channels.router = Router(self._discovery.extended())
 
     def cut_off(self) -> None:
-        """Cancel the gRPC calls that run longer than the drain time, each with a shutdown error."""
+        """Cancel the calls over gRPC that still run at the end of the drain time, each with a shutdown error."""
         self.interceptor.cut_off()
 
     def problems(self) -> tuple[str, ...]:
@@ -278,8 +282,8 @@ class Service:
         return tuple(each.problem for each in self._dependencies if not each.is_up)
 
     async def unready(self) -> str:
-        """Return the reason why no channel can be called yet, for example that the local model starts; "" if one
-        can.
+        """Return the reason why no channel can be called yet, for example that the local model is starting; "" if a
+        channel can.
         """
         channels = self._config.channels
         if not channels:
@@ -317,12 +321,12 @@ async def open_service(
     *,
     counts_alone: bool = False,
 ) -> AsyncGenerator[Service, None]:
-    """Open the services of a config, with an opened and migrated database.
+    """Open the database and build the services of a config. Yield the services, which are closed at the end of the
+    block.
 
-    `local`: None without a local model. `metrics`, `load_shedder`, `telemetry`: objects of the process, if there are
-    any. `counts_alone`: whether other processes serve the same callers without a Redis, so that limits are rejected.
-
-    Raise StoreError for an unusable database, OSError for a file of the config or a folder `data` that is unusable.
+    `data`: data directory; `local`: None without a local model; `metrics`, `load_shedder`, `telemetry`: objects of the
+    process, if any; `counts_alone`: whether other processes serve the same callers without a Redis, so that limits are
+    rejected. Raise StoreError for an unusable database, OSError for an unusable data directory or file.
     """
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)

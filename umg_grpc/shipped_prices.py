@@ -29,8 +29,9 @@ NO_SIZES: Mapping[str, str] = MappingProxyType({})
 
 
 class ShippedPrice(NamedTuple):
-    """Row of the table: the prices of one model in credits for a million tokens; "" for kinds of tokens without an own
-    price.
+    """Row of the table: the prices of one model, in credits for a million tokens unless the field states another unit.
+
+    "" is for kinds of tokens without an own price.
     """
 
     model: str
@@ -187,7 +188,9 @@ def _prices_of(row: ShippedPrice) -> Iterator[pb.Price]:
 
 
 def _price_of_one(unit: Unit, credits_: str, size: str = "") -> pb.Price:
-    """Return the price message for a unit whose price is given for one of it, not for a million."""
+    """Return the price message for a unit, given `credits_` for one unit (not a million), with the size "" for any
+    size.
+    """
     return pb.Price(
         **Variant(unit, size, "")._asdict(), micro_credits_per_million=_micro_credits(credits_) * PRICED_UNITS
     )

@@ -39,8 +39,8 @@ class FamilyModel:
 
 @dataclass(frozen=True)
 class Suffix:
-    """Suffix of a model id that sets reasoning, for example `-thinking` (text document, "generationConfig", chat rule
-    5).
+    """Reasoning option at the end of a model id, for example `-thinking` (specification of texts, "generationConfig",
+    chat rule 5).
     """
 
     form: Literal["thinking", "budget", "nothinking", "low", "high"]
@@ -53,7 +53,9 @@ _LEVEL_TIER = re.compile(r"-3(?![0-9])")
 
 
 def split_suffix(model: str) -> tuple[str, Suffix] | None:
-    """Split a model id into its base id and its reasoning suffix; None for an id without one of the five suffixes."""
+    """Split a model id into the id without its reasoning suffix, and the suffix; None for an id without one of the five
+    suffixes.
+    """
     if (found := _SUFFIX.fullmatch(model)) is None:
         return None
     base, thinking, nothinking, level, budget = found.groups()
@@ -67,7 +69,9 @@ def split_suffix(model: str) -> tuple[str, Suffix] | None:
 
 
 def family_of(*ids: str) -> str:
-    """Return the family whose documented prefix (`famG-`) the first matching id has; "" if no id has one."""
+    """Return the family whose prefix (`famG-`) the first of these ids with a documented prefix has; "" if none has
+    one.
+    """
     return next((family for model in ids for family in FAMILIES if model.startswith(f"{family}-")), "")
 
 
@@ -139,7 +143,9 @@ ANY_FIELDS = ChatFields(thinking="", parameters=INSIDE_PARAMETERS - {"temperatur
 
 
 def chat_words(model: str) -> ChatFields:
-    """Return the chat fields to use for a provider's model, by the family of its id."""
+    """Return the fields by which chat requests to a provider's model set options that have several fields, by the id's
+    family.
+    """
     family = family_of(model)
     if family_model(family, model).levels:
         return LEVEL_WORDS
@@ -155,11 +161,12 @@ def apply(
     """Apply the family's rules to a request. Return the request, and whether an option that the caller set was changed.
 
     The returned request is the given one, or a copy with another `reasoning`. After a change, a provider of the
-    caller's own format needs a new body. `fields`: fields of the caller's body that depend on the family, see
-    `RequestNotes.family`. Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field.
+    caller's own format needs a new body. `fields`: paths of the family-specific fields in the caller's body; `suffix`:
+    reasoning suffix of the model id; `stream`: whether the answer is streamed. Raise UmgError(UNSUPPORTED_FIELD,
+    INVALID_FIELD) for a rejected field.
 
-    A level or budget that is derived from an effort is not counted as a change: a provider of the caller's own format
-    still reads the original effort.
+    A level or budget that is derived from an effort is no change: a provider of the caller's own format still reads the
+    effort.
     """
     if fields and model.family in FAMILIES:
         _reject_fields(fields, model.family)
@@ -274,7 +281,7 @@ def _fam_g(
 
 
 def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Raise UmgError for a reasoning budget on a model with levels, and for a level on a model with budgets
+    """Raise UmgError for a reasoning budget on a famG model with levels, and for a level on one with budgets
     ("generationConfig").
     """
     if model.levels and request.reasoning.HasField("budget_tokens"):
@@ -313,7 +320,9 @@ def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffi
 
 
 def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Turn reasoning on by the effort, level or budget in the body; without one, with the automatic amount."""
+    """Turn reasoning on for the suffix `-thinking`: by the effort, level or budget in the body, else with the automatic
+    amount.
+    """
     if reasoning.effort and reasoning.budget_tokens:
         whole = reasoning.budget_tokens if reasoning.budget_tokens > 0 else model.largest_budget
         reasoning.budget_tokens = _share(reasoning.effort, whole)
@@ -322,9 +331,9 @@ def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Convert reasoning options of other formats to the one that the model has: a level or a budget.
+    """Convert the reasoning options to the kind that the famG model has: a level or a budget.
 
-    An effort is kept beside it, since providers of formats without budgets read it.
+    An effort stays in the request beside it, since providers of formats without budgets read the effort.
     """
     effort = reasoning.effort
     if model.levels:

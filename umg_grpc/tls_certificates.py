@@ -27,7 +27,9 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Files:
-    """Contents of the PEM files: certificate, key, and certificate authority of clients."""
+    """Contents of the PEM files of a TLS config: certificate, key, and the certificate authority of clients, if
+    configured.
+    """
 
     certificate: bytes
     key: bytes
@@ -65,8 +67,9 @@ class Loaded:
 
 
 def load(tls: Tls) -> Loaded:
-    """Load and check the certificate that the config names. Raise UmgError(INVALID_FIELD), which names config key, file
-    and problem.
+    """Load and check the certificate that the config names.
+
+    Raise UmgError(INVALID_FIELD), which names the config key, the file and the problem.
     """
     files = Files.read(tls)
     certificate = _certificates("certificate", tls.certificate, files.certificate)[0]
@@ -165,7 +168,10 @@ class Certificates:
                 earlier = logged = ""
 
     def _changed(self) -> Loaded | None:
-        """Return the certificate in the files if it differs from the current one, else None. Raise as `load`."""
+        """Return the certificate in the files if it differs from the current one, else None.
+
+        Raise UmgError(INVALID_FIELD) for unusable files.
+        """
         return load(self._tls) if Files.read(self._tls) != self._loaded.files else None
 
     def _use(self, loaded: Loaded | None) -> None:

@@ -1,8 +1,8 @@
-"""Checks of video submissions against the rules of their models, and defaults for missing parameters (video document).
+"""Checks of video submissions against the rules of their models, and the defaults for missing parameters.
 
+The rules are those of the specification of videos, whose entries are the HTTP APIs for videos, each with its own paths.
 The service calls `check` once, for HTTP and gRPC callers alike. An error has the canonical path of its field and, where
-the document has one, the document's text. An entry is one of the document's APIs, each with its own paths. Models
-without a family are not checked. Pure: no I/O and no clock.
+the specification has one, its text. Models without a family are not checked. Pure: no I/O and no clock.
 """
 
 import re
@@ -51,10 +51,10 @@ _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
 def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: str = "") -> pb.CreateVideoTaskRequest:
     """Return a copy of a video request with the kind of its task and the documented defaults of its model filled in.
 
-    `family` and `upstream_model` come from the operator's config, if set there: an id of the operator's own is checked
-    by the rules of a documented upstream model, or else of its family. Raises UmgError with the canonical path of the
-    field and the document's text: UNSUPPORTED_FIELD for a parameter that the model does not have, MISSING_FIELD, and
-    INVALID_FIELD for a value outside its set or range and for a model of another API.
+    `family` and `upstream_model` are from the operator's config, "" if not set there: a model id of the operator's own
+    is checked by the rules of a documented upstream model, or else of its family. Raises UmgError with the canonical
+    path of the field and the documented text: UNSUPPORTED_FIELD for a parameter that the model does not have,
+    MISSING_FIELD, and INVALID_FIELD for a value outside its set or range and for a model of another API.
     """
     checked = pb.CreateVideoTaskRequest()
     checked.CopyFrom(request)
@@ -71,9 +71,10 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
 
 
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
-    """Return the rules of the request's model in the API it was sent to; None for a model without a family.
+    """Return the rules of the request's model in the HTTP API to which the caller sent it; None for a model without a
+    family.
 
-    Raise UmgError for a model that this API does not serve.
+    Raise UmgError for a model that this API does not have.
     """
     model, rules = request.model, RULES[request.entry]
     family = family if family in FAMILIES else video_family(model, upstream_model)
@@ -92,7 +93,7 @@ def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str)
 
 
 def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
-    """Raise UmgError if the request breaks a rule of its API that does not depend on the model."""
+    """Raise UmgError if the request breaks a rule that its HTTP API has for all models."""
     if request.HasField("callback_url"):
         if request.entry == G:
             raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
@@ -115,8 +116,8 @@ def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
 def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
     """Raise UmgError for input images and videos whose kinds, roles or number the model does not accept.
 
-    Images without a role get one: a single image is the first frame; of two on vidB-3.1 and Entry E the second is the
-    last.
+    Images without a role get one: the first image is the first frame and, for models and APIs (below `/vidE`) that take
+    two, the second is the last frame.
     """
     media, model = request.parameters.media, request.model
     for position, medium in enumerate(media):
@@ -153,8 +154,10 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
 
 
 def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia]) -> None:
-    """Raise UmgError for input media that contradict the kind of task that the caller selected (Entry E: by its path),
-    or that exceed the limits of omni models.
+    """Raise UmgError for input media that contradict the kind of task that the caller selected (below `/vidE`: by the
+    path), or that exceed the limits of omni models.
+
+    `images`: the images among the media, without masks.
     """
     media = request.parameters.media
     omni = request.model.endswith("-omni")
@@ -224,7 +227,9 @@ def _present(parameters: pb.VideoParameters) -> Iterator[str]:
 
 
 def _check_size(size: str, path: str) -> None:
-    """Raise UmgError for a size of a family C model that is not `<width>*<height>`."""
+    """Raise UmgError for a size of a vidC model that is not `<width>*<height>`. `path`: path of the field, for the
+    error.
+    """
     found = _SIZE.fullmatch(size)
     if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
         problem = f"expected `<width>*<height>`, each of {MIN_SIDE} to {MAX_SIDE} pixels, got {_shown(size)}"
@@ -263,7 +268,9 @@ def _set_defaults(parameters: pb.VideoParameters, rules: Rules) -> None:
 
 
 def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
-    """Set the kind of task by the input media or by an omni model, unless the caller selected it."""
+    """Set the kind of the task (text, image or omni to video) by the input media and the model, unless the caller
+    selected it.
+    """
     kinds = {medium.kind for medium in request.parameters.media if medium.role != MASK}
     if not request.kind:
         omni = VIDEO in kinds or (request.entry == E_3 and request.model.endswith("-omni"))
@@ -271,7 +278,7 @@ def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:
-    """Return the path of the first input medium with the role."""
+    """Return the canonical path of the first input medium with the role, which must exist, for errors."""
     return f"parameters.media[{next(position for position, medium in enumerate(media) if medium.role == role)}]"
 
 

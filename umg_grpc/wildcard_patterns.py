@@ -6,7 +6,7 @@ from fnmatch import translate
 
 
 def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Return one regular expression that matches a text if any of the patterns does."""
+    """Return one regular expression whose `match` accepts a whole text if any of the patterns does."""
     # `*` is the only wildcard of fnmatch that is kept
     literal = (re.sub(r"[?\[]", r"[\g<0>]", pattern) for pattern in patterns)
     return re.compile("|".join(translate(pattern) for pattern in literal))
